@@ -1,0 +1,76 @@
+"""What the program finds out about the machine it starts on."""
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+from pathlib import Path
+
+from frostproject.env import WrongSetting
+
+LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+
+
+def own_hosts() -> list[str]:
+    """Loopback plus the names and addresses under which this machine can be reached.
+
+    No name is looked up: a resolver that does not answer must not delay the start.
+    """
+    name = socket.gethostname()
+    names = {name, f"{name.split('.')[0]}.local", *_local_ipv4(), _outward_ipv4()}
+    return LOOPBACK_HOSTS + sorted(n for n in names if n and n not in LOOPBACK_HOSTS)
+
+
+def _local_ipv4() -> set[str]:
+    """Every IPv4 address of every interface, on Linux; elsewhere nothing."""
+    table = Path("/proc/net/fib_trie")
+    if not table.is_file():
+        return set()
+    return set(re.findall(r"-- (\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL", table.read_text()))
+
+
+def _outward_ipv4() -> str:
+    """The address packets to the outside leave from; connecting a UDP socket sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return ""
+        return str(probe.getsockname()[0])
+
+
+def time_zone() -> str:
+    """The machine's time zone as an IANA name, "UTC" when it has none."""
+    if named := os.environ.get("TZ", "").removeprefix(":"):
+        return named
+    target = os.path.realpath("/etc/localtime")
+    return target.partition("/zoneinfo/")[2].removeprefix("posix/") or "UTC"
+
+
+def data_folder(path: Path) -> Path:
+    """``path``, made if missing and readable by its owner alone."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise WrongSetting(f"FROST_DATA_DIR: {path} cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise WrongSetting(f"FROST_DATA_DIR: {path} is not writable")
+    return path
+
+
+def secret_key(folder: Path) -> str:
+    """The installation's secret key, made on the first start and kept in ``folder``.
+
+    Written aside and linked into place, so that two processes that start together
+    agree on one key and neither reads half of it.
+    """
+    path = folder / "secret_key"
+    if not path.exists():
+        draft = folder / f".secret_key.{os.getpid()}"
+        draft.write_text(secrets.token_urlsafe(50), encoding="ascii")
+        draft.chmod(0o600)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
+    return path.read_text(encoding="ascii").strip()

@@ -1,0 +1,166 @@
+"""Django settings: the one reader of the environment.
+
+Every variable is described in ``.env.example``; a test holds that file against
+this one. Settings that exist as rows in the admin (tool configs) win over these.
+"""
+
+from pathlib import Path
+
+from django.utils.translation import gettext_lazy as _
+
+from frostproject import machine
+from frostproject.env import Env, parse_database_url, sqlite
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = Env.load(BASE_DIR / ".env")
+
+# --- Installation ---------------------------------------------------------------
+
+DATA_DIR = machine.data_folder(Path(env.text("FROST_DATA_DIR", str(BASE_DIR / "data"))).expanduser().resolve())
+MEDIA_DIR = DATA_DIR / "media"
+SECRET_KEY = machine.secret_key(DATA_DIR)
+DEBUG = env.flag("DEBUG", default=False)
+ALLOWED_HOSTS = env.words("DJANGO_ALLOWED_HOSTS") or machine.own_hosts()
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+
+# --- The model endpoint ---------------------------------------------------------
+
+UPSTREAM_ENDPOINT = env.url("UPSTREAM_ENDPOINT", ("http", "https"))
+UPSTREAM_API_KEY = env.text("UPSTREAM_API_KEY")
+MODEL_NAME = env.text("MODEL_NAME")
+VISUAL_MODEL_NAME = env.text("VISUAL_MODEL_NAME")
+CODER_ENDPOINT = env.url("CODER_ENDPOINT", ("http", "https")) or UPSTREAM_ENDPOINT
+CODER_API_KEY = env.text("CODER_API_KEY") or UPSTREAM_API_KEY
+CODER_MODEL_NAME = env.text("CODER_MODEL_NAME", "qwen-coder-plus")
+VISION_MODE = env.choice("VISION_MODE", "describe", ("describe", "native", "both"))
+TRANSCRIBE_MODEL_NAME = env.text("TRANSCRIBE_MODEL_NAME")
+EMBEDDING_MODEL_NAME = env.text("EMBEDDING_MODEL_NAME")
+MCP_ALLOWED_COMMANDS = env.words("MCP_ALLOWED_COMMANDS")
+MCP_SERVER_TOKEN = env.text("MCP_SERVER_TOKEN")
+
+# --- Runs -----------------------------------------------------------------------
+
+SYSTEM_PROMPT = env.text("SYSTEM_PROMPT", "你是一个乐于助人的助手。")
+MAX_ITERATIONS = env.integer("MAX_ITERATIONS", 5, low=1, high=100)
+MAX_CONTEXT_MESSAGES = env.integer("MAX_CONTEXT_MESSAGES", 20, low=2, high=10_000)
+MAX_CONTEXT_CHARS = env.integer("MAX_CONTEXT_CHARS", 24_000, low=100, high=10_000_000)
+LLM_TIMEOUT = env.seconds("LLM_TIMEOUT", 120, low=0.1, high=3600)
+RUN_TIMEOUT = env.seconds("RUN_TIMEOUT", 300, low=0.1, high=86_400)
+
+# --- The one port ---------------------------------------------------------------
+
+WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
+WS_ALLOWED_ORIGINS = env.words("WS_ALLOWED_ORIGINS")
+ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN")
+HTTP_API_TOKEN = env.text("HTTP_API_TOKEN")
+FETCH_ALLOW = env.words("FETCH_ALLOW")
+
+# OneBot clients put whole pictures into one frame; daphne's own limit is 1 MiB.
+DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE = 64 * 2**20
+DAPHNE_WEBSOCKET_MAX_FRAME_SIZE = 64 * 2**20
+
+# --- Who is answered, and how ---------------------------------------------------
+
+ENABLE_AT_IN_GROUP_MSG = env.flag("ENABLE_AT_IN_GROUP_MSG", default=True)
+ENABLE_REPLY_IN_GROUP_MSG = env.flag("ENABLE_REPLY_IN_GROUP_MSG", default=False)
+GROUP_REPLY_ON_MENTION = env.flag("GROUP_REPLY_ON_MENTION", default=True)
+BOT_NAME = env.text("BOT_NAME")
+BOT_ALIASES = env.words("BOT_ALIASES")
+
+# --- Django ---------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "frostproject",
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "onebot",
+    "agent",
+    "tools",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+ROOT_URLCONF = "frostproject.urls"
+ASGI_APPLICATION = "frostproject.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+DATABASE_URL = env.text("DATABASE_URL")
+DATABASES = {
+    "default": parse_database_url("DATABASE_URL", DATABASE_URL) if DATABASE_URL else sqlite(DATA_DIR / "frostagent.sqlite3")
+}
+
+REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"))
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        # redis-py gives every socket a time-out of 5 s by default, which ends the
+        # layer's blocking read, and with it the consumer, on every idle connection.
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+LANGUAGE_CODE = env.choice("LANGUAGE_CODE", "zh-hans", ("zh-hans", "en"))
+LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = machine.time_zone()
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SESSION_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "INFO"},
+    "loggers": {
+        "django.channels.server": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,44 @@
+"""The bot accounts that OneBot clients have connected for."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Bot(models.Model):
+    """One account (``self_id``) and what is known of its connection.
+
+    Chat sessions store the account's id as text and not a key to this row: the
+    record outlives the row.
+    """
+
+    self_id = models.CharField(_("account"), max_length=64, unique=True)
+    online = models.BooleanField(_("connected"), default=False, db_index=True)
+    account_online = models.BooleanField(
+        _("account online"),
+        null=True,
+        default=None,
+        help_text=_("What the client's heartbeat says of the QQ account behind it."),
+    )
+    roles = models.CharField(_("roles"), max_length=64, blank=True, default="")
+    implementation = models.CharField(
+        _("client"), max_length=200, blank=True, default="", help_text=_("The User-Agent the client introduced itself with.")
+    )
+    connected_at = models.DateTimeField(_("connected since"), null=True, blank=True)
+    disconnected_at = models.DateTimeField(_("disconnected at"), null=True, blank=True)
+    last_heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
+    last_event_at = models.DateTimeField(_("last event"), null=True, blank=True)
+    channel = models.CharField(
+        _("process channel"),
+        max_length=200,
+        blank=True,
+        default="",
+        help_text=_("The channel of the server process that holds the account's API socket."),
+    )
+
+    class Meta:
+        verbose_name = _("bot")
+        verbose_name_plural = _("bots")
+        ordering = ("self_id",)
+
+    def __str__(self) -> str:
+        return self.self_id

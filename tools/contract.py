@@ -1,0 +1,207 @@
+"""The tool contract: what every tool looks like to the run loop, wherever it comes from.
+
+The names and fields are MaiBot's. A provider translates its own kind of tool into
+:class:`ToolSpec` and runs a :class:`ToolInvocation`; the run loop sees nothing else.
+"""
+
+import copy
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+JsonSchema = dict[str, Any]
+ContentType = Literal["text", "image", "audio", "resource_link", "resource", "binary", "unknown"]
+
+
+@dataclass(slots=True)
+class ToolIcon:
+    """A picture for pages that list tools; it changes nothing about reasoning or invocation."""
+
+    src: str
+    mime_type: str = ""
+    sizes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ToolAnnotation:
+    """What is said about a tool beside its function. Never decides by itself whether it may be called."""
+
+    audience: list[str] = field(default_factory=list)
+    priority: float | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    title: str = ""
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(slots=True)
+class ToolContentItem:
+    """One part of a result: text, or something that text can only point at."""
+
+    content_type: str
+    text: str = ""
+    data: str = ""
+    mime_type: str = ""
+    uri: str = ""
+    name: str = ""
+    description: str = ""
+    annotation: ToolAnnotation | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def history_text(self) -> str:
+        """The item in words. Media bytes never reach the model through this text."""
+        text = self.text.strip()
+        match self.content_type:
+            case "text" if text:
+                return text
+            case "image":
+                return f"[图片内容 {self.mime_type or 'unknown'}]"
+            case "audio":
+                return f"[音频内容 {self.mime_type or 'unknown'}]"
+            case "resource_link":
+                return f"[资源链接] {self.name or self.uri or '资源链接'}"
+            case "resource":
+                return text or f"[嵌入资源] {self.name or self.uri or '嵌入资源'}"
+            case "binary":
+                return f"[二进制内容 {self.mime_type or 'unknown'}]"
+            case other:
+                return f"[{other} 内容]"
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolSpec:
+    """The declaration of one tool; ``name`` is unique in the view the model gets.
+
+    ``brief_description`` stands in for an empty ``description``; ``detailed_description``
+    is accepted and ignored. Both exist for declarations written for older systems.
+    """
+
+    name: str
+    description: str = ""
+    title: str = ""
+    parameters_schema: JsonSchema | None = None
+    output_schema: JsonSchema | None = None
+    provider_name: str = ""
+    provider_type: str = ""
+    enabled: bool = True
+    icons: list[ToolIcon] = field(default_factory=list)
+    annotation: ToolAnnotation | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    brief_description: str = field(default="", repr=False)
+    detailed_description: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        self.description = str(self.description or self.brief_description).strip()
+        self.icons = list(self.icons)
+        self.metadata = dict(self.metadata)
+
+    def llm_definition(self) -> dict[str, Any]:
+        """What the model is told: name, description and a copy of the parameters, nothing else."""
+        definition: dict[str, Any] = {"name": self.name, "description": self.description}
+        if self.parameters_schema is not None:
+            definition["parameters_schema"] = copy.deepcopy(self.parameters_schema)
+        return definition
+
+
+@dataclass(slots=True)
+class ToolInvocation:
+    """A model's tool call as a request that can be executed."""
+
+    tool_name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    call_id: str = ""
+    session_id: str = ""
+    stream_id: str = ""
+    reasoning: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ToolAvailabilityContext:
+    """The chat that tools are listed for; ``is_group_chat`` is None where there is no chat."""
+
+    session_id: str = ""
+    stream_id: str = ""
+    is_group_chat: bool | None = None
+    group_id: str = ""
+    user_id: str = ""
+    platform: str = ""
+
+
+@dataclass(slots=True)
+class ToolExecutionContext:
+    """The chat and the moment that a tool is executed in."""
+
+    session_id: str = ""
+    stream_id: str = ""
+    reasoning: str = ""
+    is_group_chat: bool | None = None
+    group_id: str = ""
+    user_id: str = ""
+    platform: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def availability(self) -> ToolAvailabilityContext:
+        return ToolAvailabilityContext(
+            session_id=self.session_id,
+            stream_id=self.stream_id,
+            is_group_chat=self.is_group_chat,
+            group_id=self.group_id,
+            user_id=self.user_id,
+            platform=self.platform,
+        )
+
+
+@dataclass(slots=True)
+class ToolExecutionResult:
+    """What came of a call, in every form that the run loop knows to use."""
+
+    tool_name: str
+    success: bool
+    content: str = ""
+    error_message: str = ""
+    structured_content: Any = None
+    content_items: list[ToolContentItem] = field(default_factory=list)
+    post_history_messages: list[dict[str, Any]] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def get_history_content(self) -> str:
+        """The result as the model reads it: text, else item summaries, else structured content, else the error."""
+        if text := self.content.strip():
+            return text
+        if items := "\n".join(summary for item in self.content_items if (summary := item.history_text().strip())):
+            return items
+        if self.structured_content is not None:
+            return _structured_text(self.structured_content)
+        return self.error_message.strip()
+
+
+def _structured_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(value).strip()
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A source of tools. It knows neither other sources nor how the model chooses."""
+
+    provider_name: str
+    provider_type: str
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        """The tools this provider offers in ``context`` (None: everywhere)."""
+        ...
+
+    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        """Execute one call. A failure of the tool is a result with ``success=False``, not an exception."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the provider holds; afterwards it is not used again."""
+        ...
