@@ -192,6 +192,7 @@ class Run(models.Model):
     message = models.ForeignKey(
         Message, models.CASCADE, null=True, blank=True, related_name="runs", verbose_name=_("message answered")
     )
+    claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
     origin = models.CharField(_("origin"), max_length=16, choices=Origin.choices, default=Origin.CHAT)
     state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.RUNNING)
     model = models.CharField(_("model"), max_length=200, blank=True, default="")

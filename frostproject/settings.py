@@ -67,6 +67,10 @@ GROUP_REPLY_ON_MENTION = env.flag("GROUP_REPLY_ON_MENTION", default=True)
 BOT_NAME = env.text("BOT_NAME")
 BOT_ALIASES = env.words("BOT_ALIASES")
 
+# --- Tests ----------------------------------------------------------------------
+
+FROST_FAULT = env.text("FROST_FAULT")
+
 # --- Django ---------------------------------------------------------------------
 
 INSTALLED_APPS = [
@@ -144,7 +148,7 @@ TIME_ZONE = machine.time_zone()
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT = machine.data_folder(DATA_DIR / "static")
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -42,3 +42,22 @@ class Bot(models.Model):
 
     def __str__(self) -> str:
         return self.self_id
+
+
+class ClientEvent(models.Model):
+    """A notice, a request, or an event this server has no use for, kept as the client sent it."""
+
+    self_id = models.CharField(_("account"), max_length=64)
+    post_type = models.CharField(_("post type"), max_length=64, blank=True, default="")
+    detail_type = models.CharField(_("type"), max_length=64, blank=True, default="")
+    sub_type = models.CharField(_("sub type"), max_length=64, blank=True, default="")
+    raw = models.JSONField(_("event"))
+    created_at = models.DateTimeField(_("recorded at"), db_index=True)
+
+    class Meta:
+        verbose_name = _("client event")
+        verbose_name_plural = _("client events")
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, (self.post_type, self.detail_type, self.sub_type)))

@@ -16,6 +16,19 @@ class ToolConfigQuerySet(models.QuerySet["ToolConfig"]):
             ConfigVersion.bump()
             return super().update(**values)
 
+    def delete(self) -> tuple[int, dict[str, int]]:
+        with transaction.atomic(using=self.db):
+            ConfigVersion.bump()
+            return super().delete()
+
+    # Django's own mark: without it ``ToolConfig.objects.delete()`` would empty the table.
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+    def bulk_create(self, *args: Any, **options: Any) -> list["ToolConfig"]:
+        with transaction.atomic(using=self.db):
+            ConfigVersion.bump()
+            return super().bulk_create(*args, **options)
+
 
 class ToolConfig(models.Model):
     """How one tool behaves: the operator's word over the tool's own declaration."""
@@ -50,6 +63,9 @@ class ToolConfig(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(3600)],
         help_text=_("A call that takes longer is stopped and reported to the model as failed."),
     )
+    parameter_names = models.JSONField(
+        _("arguments"), null=True, default=None, editable=False, help_text=_("What {name} may stand for in the mock value.")
+    )
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
@@ -68,10 +84,10 @@ class ToolConfig(models.Model):
             super().save(**options)
             ConfigVersion.bump()
 
-    def delete(self, **options: Any) -> tuple[int, dict[str, int]]:
-        with transaction.atomic(using=options.get("using")):
+    def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
+        with transaction.atomic(using=using):
             ConfigVersion.bump()
-            return super().delete(**options)
+            return super().delete(using=using, keep_parents=keep_parents)
 
 
 class ConfigVersion(models.Model):

@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('mock_value', models.TextField(blank=True, default='', help_text='{name} stands for that argument of the call; {{ and }} are plain braces.', verbose_name='mock value')),
                 ('description', models.TextField(blank=True, default='', help_text="What the model is told about the tool. Empty: the tool's own description.", verbose_name='description')),
                 ('timeout_seconds', models.PositiveIntegerField(default=60, help_text='A call that takes longer is stopped and reported to the model as failed.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)], verbose_name='time limit (seconds)')),
+                ('parameter_names', models.JSONField(default=None, editable=False, help_text='What {name} may stand for in the mock value.', null=True, verbose_name='arguments')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='first seen')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='changed')),
             ],

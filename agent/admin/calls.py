@@ -1,0 +1,96 @@
+"""Tool calls: what each tool was given, who asked, and what came back."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.readable import arguments_text, json_block, text_block
+from agent.models import ToolCall
+from tools.admin_base import RecordAdmin, badge, record_link, row_number
+from tools.admin_filters import Rows, recorded_since
+from tools.models import ToolConfig
+
+#: Tools offered as a filter.
+TOOL_LIMIT = 200
+
+
+class ToolFilter(admin.SimpleListFilter):
+    """By tool, the names being those that are configured: listing those called would scan the table."""
+
+    title = _("tool")
+    parameter_name = "tool"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in ToolConfig.objects.order_by("name").values_list("name", flat=True)[:TOOL_LIMIT]]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        return queryset.filter(tool_name=self.value()) if self.value() else queryset
+
+
+@admin.register(ToolCall)
+class ToolCallAdmin(RecordAdmin):
+    list_display = ("created_at", "tool_name", "outcome", "given", "answer", "mocked", "duration_ms", "requested_by", "run_link")
+    list_filter = (recorded_since("created_at"), "state", ToolFilter)
+    list_excerpts = ("result", "error")
+    list_defer = ("structured_content",)
+    text_fields = ("result", "error", "requested_by")
+    indexed_lookups = frozenset({"state__exact", "tool"})
+    search_help_text: ClassVar = _(
+        "The name of a tool or the number of a run, or words of results and errors among the newest 100,000 calls."
+    )
+    fields = (
+        "tool_name",
+        "provider_name",
+        "outcome",
+        "mocked",
+        "requested_by",
+        "run_link",
+        "step",
+        "call_id",
+        "created_at",
+        "duration_ms",
+        "arguments_json",
+        "result_text",
+        "structured_json",
+        "error_text",
+    )
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(tool_name=term)
+        yield Q(run=row_number(term))
+
+    @admin.display(description=_("state"))
+    def outcome(self, call: ToolCall) -> str:
+        return badge(call.state, call.get_state_display())
+
+    @admin.display(description=_("run"))
+    def run_link(self, call: ToolCall) -> str:
+        return record_link("agent_run", call.run_id, f"#{call.run_id}")
+
+    @admin.display(description=_("arguments"))
+    def given(self, call: ToolCall) -> str:
+        return arguments_text(call.arguments)[:120]
+
+    @admin.display(description=_("result"))
+    def answer(self, call: ToolCall) -> str:
+        return str(getattr(call, "error_excerpt", "") or getattr(call, "result_excerpt", ""))
+
+    @admin.display(description=_("arguments"))
+    def arguments_json(self, call: ToolCall) -> str:
+        return json_block(call.arguments)
+
+    @admin.display(description=_("result"))
+    def result_text(self, call: ToolCall) -> str:
+        return text_block(call.result)
+
+    @admin.display(description=_("structured result"))
+    def structured_json(self, call: ToolCall) -> str:
+        return json_block(call.structured_content)
+
+    @admin.display(description=_("error"))
+    def error_text(self, call: ToolCall) -> str:
+        return text_block(call.error)

@@ -1,0 +1,92 @@
+"""Messages: what came in and went out, each with its decision or its outcome."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.readable import json_block, text_block
+from agent.models import ChatSession, Message
+from tools.admin_base import RecordAdmin, badge, record_link, row_number
+from tools.admin_filters import recorded_since
+
+#: Chats in which an id is looked for: one for each account that shares it.
+CHAT_LIMIT = 50
+
+
+@admin.register(Message)
+class MessageAdmin(RecordAdmin):
+    list_display = ("created_at", "chat", "speaker", "excerpt", "outcome", "reason", "run_link")
+    list_filter = (recorded_since("created_at"), "state", "direction", "reason")
+    list_select_related = ("session",)
+    list_excerpts = ("text",)
+    list_defer = ("detail", "segments", "raw")
+    text_fields = ("text",)
+    indexed_lookups = frozenset({"state__exact", "reason__exact", "session__id__exact", "run__id__exact"})
+    search_help_text: ClassVar = _(
+        "The id of a message, a sender, a group or a person is found exactly, words among the newest 100,000 messages."
+    )
+    fieldsets = (
+        (None, {"fields": ("chat_place", "direction", "speaker", "words", "created_at")}),
+        (
+            _("What became of it"),
+            {"fields": ("outcome", "reason", "detail", "run_links", "tool_call", "settled_at", "in_history")},
+        ),
+        (_("As the client sent it"), {"fields": ("message_id", "happened_at", "temp_group_id", "segments_json", "event_json")}),
+    )
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(pk=row_number(term) if term.startswith("#") else 0)
+        yield Q(message_id=term)
+        yield Q(sender_id=term)
+        for session in ChatSession.objects.filter(peer_id=term.rpartition(":")[2]).values_list("pk", flat=True)[:CHAT_LIMIT]:
+            yield Q(session=session)
+
+    @admin.display(description=_("chat"))
+    def chat(self, message: Message) -> str:
+        return record_link("agent_chatsession", message.session_id, message.session)
+
+    @admin.display(description=_("chat"))
+    def chat_place(self, message: Message) -> str:
+        """The chat, opened where the message was said."""
+        page = reverse("admin:agent_chatsession_change", args=(message.session_id,))
+        return format_html('<a href="{}?before={}#m{}">{}</a>', page, message.pk + 1, message.pk, message.session)
+
+    @admin.display(description=_("sender"))
+    def speaker(self, message: Message) -> str:
+        if message.direction == Message.Direction.OUT:
+            return format_html('<span class="from-bot">{}</span>', _("bot"))
+        return message.sender_name or message.sender_id
+
+    @admin.display(description=_("text"))
+    def excerpt(self, message: Message) -> str:
+        return str(getattr(message, "text_excerpt", ""))
+
+    @admin.display(description=_("text"))
+    def words(self, message: Message) -> str:
+        return text_block(message.text)
+
+    @admin.display(description=_("state"))
+    def outcome(self, message: Message) -> str:
+        return badge(message.state, message.get_state_display())
+
+    @admin.display(description=_("run"))
+    def run_link(self, message: Message) -> str:
+        return record_link("agent_run", message.run_id, f"#{message.run_id}") or "-"
+
+    @admin.display(description=_("runs"))
+    def run_links(self, message: Message) -> str:
+        pks = {message.run_id, *message.runs.order_by("pk").values_list("pk", flat=True)[:20]} - {None}
+        return format_html_join(" ", "{}", ((record_link("agent_run", pk, f"#{pk}"),) for pk in sorted(filter(None, pks)))) or "-"
+
+    @admin.display(description=_("segments"))
+    def segments_json(self, message: Message) -> str:
+        return json_block(message.segments)
+
+    @admin.display(description=_("event"))
+    def event_json(self, message: Message) -> str:
+        return json_block(message.raw)

@@ -1,0 +1,140 @@
+"""Recorded values as text that people can read. Pure."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+#: Characters of one text that are shown; pictures travel as texts of many megabytes.
+TEXT_LIMIT = 20_000
+#: Levels of nesting that are shown.
+DEPTH_LIMIT = 50
+
+
+def readable(value: Any, *, limit: int = TEXT_LIMIT) -> str:
+    """``value`` as indented JSON with real line breaks inside its texts.
+
+    Texts longer than ``limit`` characters are cut, and say how much is left out.
+    """
+    return printable("".join(_pieces(value, "\n", limit)))
+
+
+def printable(text: str) -> str:
+    """``text`` without the halves of characters that JSON can hold and a page cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def shortened(text: str, limit: int = TEXT_LIMIT) -> str:
+    """The beginning of ``text``, and how much there is beyond it."""
+    rest = len(text) - limit
+    if rest <= 0:
+        return text
+    more = ngettext("%(count)s more character", "%(count)s more characters", rest) % {"count": f"{rest:,}"}
+    return f"{text[:limit]}… ({more})"
+
+
+def json_block(value: Any) -> str:
+    """``value`` as a block of a page; "-" for nothing."""
+    return format_html('<pre class="json">{}</pre>', readable(value)) if value not in (None, "", [], {}) else "-"
+
+
+def text_block(text: str) -> str:
+    """A text with its own line breaks; "-" for nothing."""
+    return format_html('<div class="words">{}</div>', printable(shortened(text))) if text else "-"
+
+
+def _pieces(value: Any, newline: str, limit: int) -> Iterator[str]:
+    if len(newline) > 2 * DEPTH_LIMIT:
+        yield "…"
+    elif isinstance(value, str):
+        yield _quoted(value, newline, limit)
+    elif isinstance(value, dict) and value:
+        heads = [(f"{_quoted(str(key), '', limit)}: ", item) for key, item in value.items()]
+        yield from _block("{}", heads, newline, limit)
+    elif isinstance(value, list) and value:
+        yield from _block("[]", [("", item) for item in value], newline, limit)
+    else:
+        yield json.dumps(value, ensure_ascii=False)
+
+
+def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int) -> Iterator[str]:
+    deeper = newline + "  "
+    yield brackets[0]
+    for place, (head, item) in enumerate(items):
+        yield ("," if place else "") + deeper + head
+        yield from _pieces(item, deeper, limit)
+    yield newline + brackets[1]
+
+
+def _quoted(text: str, newline: str, limit: int) -> str:
+    lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in shortened(text, limit).split("\n"))
+    return '"' + (newline or "\\n").join(lines) + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a model call: who speaks, what is said, which tools are called as (name, arguments)."""
+
+    role: str
+    text: str
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def role_name(self) -> str:
+        names = {"system": _("system"), "user": _("user"), "assistant": _("assistant"), "tool": _("tool")}
+        return names.get(self.role, self.role)
+
+
+def turns(messages: Any) -> list[Turn]:
+    """Chat-completion messages one by one; anything else as one turn of JSON."""
+    if not isinstance(messages, list):
+        messages = [messages]
+    return [turn(message) for message in messages]
+
+
+def turn(message: Any) -> Turn:
+    if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
+        return Turn("", readable(message))
+    calls = message.get("tool_calls")
+    return Turn(
+        role=printable(str(message.get("role") or "assistant")),
+        text=_content(message.get("content")),
+        calls=[_call(call) for call in calls] if isinstance(calls, list) else [],
+    )
+
+
+def _content(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return printable(shortened(content))
+    if isinstance(content, list):
+        return "\n".join(_part(part) for part in content)
+    return readable(content)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return printable(shortened(part["text"]))
+    return readable(part, limit=200)
+
+
+def _call(call: Any) -> tuple[str, str]:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return "", readable(call)
+    return printable(str(function.get("name"))), arguments_text(function.get("arguments"))
+
+
+def arguments_text(arguments: Any) -> str:
+    """A call's arguments, which models send as JSON text, as JSON; broken text as it is."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return printable(shortened(arguments))
+    return readable(arguments)

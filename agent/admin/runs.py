@@ -1,0 +1,110 @@
+"""Runs: everything done for one message, on one page."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.readable import arguments_text, turns
+from agent.models import Message, Run, Step, ToolCall
+from tools.admin_base import RecordAdmin, badge, record_link, row_number
+from tools.admin_filters import Rows, recorded_since
+
+#: Steps, calls and messages of one run that are shown.
+STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
+
+
+@admin.register(Run)
+class RunAdmin(RecordAdmin):
+    list_display = ("number", "outcome", "chat", "answer", "model", "model_calls", "tokens", "duration", "started_at", "origin")
+    list_filter = (recorded_since("started_at"), "state", "origin")
+    list_select_related = ("session",)
+    list_excerpts = ("final_text", "error")
+    list_defer = ("notes",)
+    text_fields = ("final_text", "error")
+    indexed_lookups = frozenset({"state__exact", "origin__exact", "session__id__exact"})
+    search_help_text: ClassVar = _("The number of a run, or words of an answer or an error among the newest 100,000 runs.")
+    change_form_template = "admin/agent/run/change_form.html"
+    fields = ()
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        return super().get_queryset(request).select_related("session")
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(pk=row_number(term))
+
+    @admin.display(description=_("run"))
+    def number(self, run: Run) -> str:
+        return f"#{run.pk}"
+
+    @admin.display(description=_("state"))
+    def outcome(self, run: Run) -> str:
+        return badge(run.state, run.get_state_display())
+
+    @admin.display(description=_("chat"))
+    def chat(self, run: Run) -> str:
+        return record_link("agent_chatsession", run.session_id, run.session) or "-"
+
+    @admin.display(description=_("final answer"))
+    def answer(self, run: Run) -> str:
+        return str(getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", ""))
+
+    @admin.display(description=_("tokens"))
+    def tokens(self, run: Run) -> str:
+        return f"{run.input_tokens:,} + {run.output_tokens:,}"
+
+    @admin.display(description=_("duration"))
+    def duration(self, run: Run) -> str:
+        return run_seconds(run)
+
+    def page_context(self, request: HttpRequest, obj: Run) -> dict[str, Any]:
+        sees = request.user.has_perm
+        calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
+        messages = list(_messages(obj)) if sees("agent.view_message") else []
+        return {
+            "seconds": run_seconds(obj),
+            "asked": _asked(obj) if sees("agent.view_message") else None,
+            "steps": [_shown_step(step, calls, messages) for step in _steps(obj)] if sees("agent.view_step") else [],
+            "messages_sent": messages,
+        }
+
+
+def run_seconds(run: Run) -> str:
+    """How long a run took; "" while it goes on."""
+    return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
+
+
+def _asked(run: Run) -> Message | None:
+    return Message.objects.defer("segments", "raw").filter(pk=run.message_id or 0).first()
+
+
+def _steps(run: Run) -> Iterable[Step]:
+    return Step.objects.filter(run=run).order_by("number")[:STEP_LIMIT]
+
+
+def _calls(run: Run) -> Iterable[ToolCall]:
+    return ToolCall.objects.filter(run=run).order_by("step", "position")[:CALL_LIMIT]
+
+
+def _messages(run: Run) -> Iterable[Message]:
+    sent = Message.objects.filter(run=run, direction=Message.Direction.OUT).order_by("pk")
+    return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
+
+
+def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message]) -> dict[str, Any]:
+    """A step with its calls inside, and inside each call the messages it sent."""
+    inside = [call for call in calls if call.step_id == step.pk]
+    return {
+        "step": step,
+        "offered": ", ".join(map(str, step.tools)),
+        "request": turns(step.request),
+        "answer": turns(step.response) if step.response is not None else [],
+        "calls": [(call, arguments_text(call.arguments), _sent_by(call, messages)) for call in inside],
+    }
+
+
+def _sent_by(call: ToolCall, messages: list[Message]) -> list[Message]:
+    return [message for message in messages if message.tool_call_id == call.pk]

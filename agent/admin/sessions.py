@@ -1,0 +1,85 @@
+"""Chat sessions: the list of chats, and the page that reads like one."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.chat import BUBBLE, chat_page, runs_behind
+from agent.models import ChatSession, Message
+from tools.admin_base import RecordAdmin, row_number
+from tools.admin_filters import PeriodFilter, Rows
+
+#: Accounts offered as a filter.
+ACCOUNT_LIMIT = 20
+
+
+class RecentlyActive(PeriodFilter):
+    def since(self, queryset: Rows, moment: datetime) -> Rows:
+        return queryset.filter(last_message_at__gte=moment)
+
+
+class AccountFilter(admin.SimpleListFilter):
+    title = _("account")
+    parameter_name = "account"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(account, account) for account in known_accounts()]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        return queryset.filter(account=self.value()) if self.value() else queryset
+
+
+def known_accounts(platform: str = "onebot") -> list[str]:
+    """The accounts that have chats: one look-up in the unique index for each, not a scan."""
+    accounts: list[str] = []
+    rows = ChatSession.objects.filter(platform=platform).order_by("account").values_list("account", flat=True)
+    while len(accounts) < ACCOUNT_LIMIT:
+        account = rows.filter(account__gt=accounts[-1] if accounts else "").first()
+        if account is None:
+            break
+        accounts.append(account)
+    return accounts
+
+
+@admin.register(ChatSession)
+class ChatSessionAdmin(RecordAdmin):
+    list_display = ("name", "kind", "peer_id", "account", "last_message_at", "created_at")
+    list_filter = (RecentlyActive, "kind", AccountFilter)
+    ordering = ("-last_message_at", "-id")
+    search_help_text: ClassVar = _("The id of a group or a person, or words of a title.")
+    text_fields = ("title",)
+    free_lookups = frozenset({"since", "last_message_at__lte"})
+    change_form_template = "admin/agent/chatsession/change_form.html"
+    fields = ()
+
+    def has_index(self, conditions: Iterable[str]) -> bool:
+        """Chats are few beside messages: walking them in order is short whatever the condition."""
+        return True
+
+    def beyond(self, row: ChatSession) -> dict[str, object]:
+        return {"last_message_at__lte": row.last_message_at.isoformat()}
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(pk=row_number(term))
+        yield Q(peer_id=term.rpartition(":")[2])
+
+    @admin.display(description=_("chat"))
+    def name(self, session: ChatSession) -> str:
+        return session.title or session.key
+
+    def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
+        if not request.user.has_perm("agent.view_message"):
+            return {"bubble_limit": BUBBLE}
+        page = chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
+        behind = runs_behind([m for m in page.messages if m.direction == Message.Direction.IN])
+        bubbles = [(message, behind.get(message.pk, [])) for message in page.messages]
+        return {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE}
+
+
+def _id(request: HttpRequest, name: str) -> int | None:
+    return row_number(request.GET.get(name, "")) or None

@@ -1,0 +1,63 @@
+"""Steps: single model calls, with all that was sent and answered."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.readable import json_block, text_block
+from agent.models import Step
+from tools.admin_base import RecordAdmin, record_link, row_number
+from tools.admin_filters import recorded_since
+
+
+@admin.register(Step)
+class StepAdmin(RecordAdmin):
+    list_display = ("created_at", "run_link", "number", "finish_reason", "input_tokens", "output_tokens", "latency_ms", "failure")
+    list_filter = (recorded_since("created_at"),)
+    list_excerpts = ("error",)
+    list_defer = ("request", "tools", "response")
+    text_fields = ("error",)
+    search_help_text: ClassVar = _("The number of a run, or words of an error among the newest 100,000 steps.")
+    fields = (
+        "run_link",
+        "number",
+        "created_at",
+        "finish_reason",
+        "input_tokens",
+        "output_tokens",
+        "latency_ms",
+        "error_text",
+        "answer_json",
+        "request_json",
+        "tools_json",
+    )
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(run=row_number(term))
+
+    @admin.display(description=_("run"))
+    def run_link(self, step: Step) -> str:
+        return record_link("agent_run", step.run_id, f"#{step.run_id}")
+
+    @admin.display(description=_("error"))
+    def failure(self, step: Step) -> str:
+        return str(getattr(step, "error_excerpt", ""))
+
+    @admin.display(description=_("error"))
+    def error_text(self, step: Step) -> str:
+        return text_block(step.error)
+
+    @admin.display(description=_("sent to the model"))
+    def request_json(self, step: Step) -> str:
+        return json_block(step.request)
+
+    @admin.display(description=_("tools offered"))
+    def tools_json(self, step: Step) -> str:
+        return json_block(step.tools)
+
+    @admin.display(description=_("the model's answer"))
+    def answer_json(self, step: Step) -> str:
+        return json_block(step.response)

@@ -1,0 +1,191 @@
+"""One message, from the inbox to the recorded outcome, in one screen."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from agent.engine import Engine, Result, Task
+from agent.errors import AgentError, RunTimeout, apology
+from agent.history import fit
+from agent.llm.base import ToolCallRequest
+from agent.models import Message, Run
+from agent.prompt import ChatMessage, Speech, system_message, user_message
+from agent.record import Record
+from agent.replies import final_parts
+from agent.speaker import Speaker
+from agent.store.recovery import Left
+from agent.store.replies import Ending, Outcome
+from agent.store.runs import Beginning, Begun
+from agent.types import IncomingMessage, Outbox
+from tools.contract import ToolExecutionContext, ToolExecutionResult
+
+logger = logging.getLogger(__name__)
+State = Message.State
+
+Watch = Callable[[ToolCallRequest, ToolExecutionResult], None]
+
+
+@dataclass(slots=True)
+class Conversations:
+    """Answers messages; holds nothing that belongs to one of them."""
+
+    record: Record
+    engine: Engine
+    outbox: Outbox
+    origin: Run.Origin = Run.Origin.CHAT
+    watch: Watch | None = field(default=None)
+
+    async def answer(self, left: Left, *, resumed: bool = False) -> None:
+        """Bring the message to a recorded end. When cancelled, it can be taken up where it was."""
+        message = left.message
+        begun = await self.record.begin(self._wish(left, resumed=resumed))
+        speaker = Speaker(
+            self.record,
+            self.outbox,
+            message.chat,
+            session_pk=left.session_pk,
+            run_pk=begun.run_pk,
+            temp_group_id=message.temp_group_id,
+        )
+        speaker.has_spoken = begun.has_spoken
+        if begun.answer is not None:
+            await self._settle_recorded(left, begun, speaker)
+            return
+        try:
+            result = await self._run(message, begun, speaker)
+        except AgentError as error:
+            await self._fail(left, begun, speaker, str(error))
+        except Exception as error:  # the boundary of a run: a bug in it costs one answer, not the chat
+            logger.exception("Run %s failed", begun.run_pk)
+            await self._fail(left, begun, speaker, f"{type(error).__name__}: {error}")
+        else:
+            await self._conclude(left, begun, speaker, result)
+
+    def _wish(self, left: Left, *, resumed: bool) -> Beginning:
+        return Beginning(
+            message_pk=left.pk,
+            session_pk=left.session_pk,
+            chat_key=left.message.chat.key,
+            origin=self.origin,
+            model=self.engine.model.name,
+            history_messages=settings.MAX_CONTEXT_MESSAGES - 2,
+            resumed=resumed,
+        )
+
+    async def _run(self, message: IncomingMessage, begun: Begun, speaker: Speaker) -> Result:
+        task = Task(
+            run_pk=begun.run_pk,
+            messages=first_request(message, begun.history),
+            context=tool_context(message, speaker),
+            model_calls=settings.MAX_ITERATIONS,
+            steps=begun.steps,
+            watch=self.watch,
+        )
+        try:
+            async with asyncio.timeout(settings.RUN_TIMEOUT) as limit:
+                return await self.engine.run(task, self.record)
+        except TimeoutError as error:
+            if limit.expired():
+                raise RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s") from error
+            raise
+
+    async def _conclude(self, left: Left, begun: Begun, speaker: Speaker, result: Result) -> None:
+        text = result.text.strip()
+        outcome = None
+        if text:
+            outcome = await speaker.answer(final_parts(left.message, text), text, result.last_step)
+        await self.record.finish(
+            Ending(
+                run_pk=begun.run_pk,
+                run_state=Run.State.FINISHED,
+                message_pk=left.pk,
+                final_text=text,
+                error="out of model calls" if result.out_of_calls else "",
+                model_calls=result.calls,
+                input_tokens=result.input_tokens,
+                output_tokens=result.output_tokens,
+                step=None if text else result.last_step,
+                outcome=outcome,
+                **_verdict(outcome, speaker),
+            )
+        )
+
+    async def _fail(self, left: Left, begun: Begun, speaker: Speaker, error: str) -> None:
+        """Tell the chat in one neutral sentence, and the operator in the record."""
+        logger.warning("Message %s was not answered: %s", left.pk, error)
+        words = apology(left.message.text)
+        outcome = await speaker.answer(final_parts(left.message, words), words)
+        await self.record.finish(
+            Ending(
+                run_pk=begun.run_pk,
+                run_state=Run.State.FAILED,
+                message_pk=left.pk,
+                message_state=State.FAILED,
+                detail=error,
+                error=error,
+                outcome=Outcome(outcome.pk, outcome.delivery, is_speech=False),
+            )
+        )
+
+    async def _settle_recorded(self, left: Left, begun: Begun, speaker: Speaker) -> None:
+        """Finish a run whose final message an earlier process had put on record."""
+        answer = begun.answer
+        assert answer is not None  # noqa: S101 - the caller's condition
+        outcome = None
+        if answer.state == State.PENDING:
+            outcome = await speaker.answer_again(answer.pk, answer.segments)
+            failed = outcome.delivery.state == State.FAILED
+        else:
+            failed = answer.state == State.FAILED
+        await self.record.finish(
+            Ending(
+                run_pk=begun.run_pk,
+                run_state=Run.State.FINISHED,
+                message_pk=left.pk,
+                message_state=State.FAILED if failed else State.ANSWERED,
+                detail=answer.error if failed else "",
+                final_text=answer.text,
+                outcome=outcome,
+                in_history=not failed,
+            )
+        )
+
+
+def _verdict(outcome: Outcome | None, speaker: Speaker) -> dict[str, object]:
+    """The state of the message answered, from what came of the answer."""
+    if outcome is not None and outcome.delivery.state == State.FAILED:
+        return {"message_state": State.FAILED, "detail": outcome.delivery.error, "in_history": speaker.has_spoken}
+    state = State.ANSWERED if outcome is not None or speaker.has_spoken else State.SILENT
+    return {"message_state": state, "in_history": state == State.ANSWERED}
+
+
+def first_request(message: IncomingMessage, history: list[ChatMessage]) -> list[ChatMessage]:
+    """What the model is sent first: persona, fitted history, and the framed words."""
+    speech = Speech(
+        message.text, message.sender_id, message.sender_name, message.chat.key, message.message_id, message.happened_at
+    )
+    return fit(
+        system_message(settings.SYSTEM_PROMPT),
+        history,
+        user_message(speech),
+        max_messages=settings.MAX_CONTEXT_MESSAGES,
+        max_chars=settings.MAX_CONTEXT_CHARS,
+    )
+
+
+def tool_context(message: IncomingMessage, speaker: Speaker) -> ToolExecutionContext:
+    """Where tools of this run act: the chat of the message, on behalf of its sender."""
+    chat = message.chat
+    is_group = chat.kind == "group"
+    return ToolExecutionContext(
+        session_id=chat.address,
+        stream_id=chat.address,
+        is_group_chat=is_group,
+        group_id=chat.peer_id if is_group else "",
+        user_id=message.sender_id,
+        platform=chat.platform,
+        metadata={"speaker": speaker, "account": chat.account, "message_id": message.message_id},
+    )

@@ -1,0 +1,234 @@
+"""The run loop: a step is one model call and the tool calls it asked for.
+
+The loop owns no state beyond one run. Everything it does is handed to a
+:class:`Journal` before the next thing happens, so that a run that is broken off can
+be taken up again without doing anything twice.
+"""
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from agent import faults
+from agent.errors import LLMError
+from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
+from agent.llm.completion import parse_completion
+from agent.models import ToolCall
+from agent.prompt import ChatMessage
+from agent.store.runs import CallOutcome, NewCall, NewStep, RecordedStep
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.registry import ToolRegistry
+
+OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
+INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
+NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
+
+
+class Journal(Protocol):
+    """Where a run is put on record while it goes on."""
+
+    async def record_step(self, step: NewStep) -> list[int]:
+        """Commit a step; returns the keys of its tool calls, the first of which counts as begun."""
+        ...
+
+    async def start_call(self, pk: int) -> None:
+        """Commit that a waiting call begins: from now on its effect may be in the world."""
+        ...
+
+    async def finish_call(self, outcome: CallOutcome) -> None:
+        """Commit how a call ended, and that ``outcome.next_pk`` begins."""
+        ...
+
+
+@dataclass(slots=True)
+class Task:
+    """One run to be done: what to send, what to offer, on whose behalf, within what."""
+
+    run_pk: int
+    messages: list[ChatMessage]
+    context: ToolExecutionContext
+    model_calls: int
+    steps: list[RecordedStep] = field(default_factory=list)
+    """What an earlier process recorded of this run; its requests replace ``messages``."""
+    watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
+
+
+@dataclass(slots=True)
+class Result:
+    """What the loop came to. ``last_step`` is not on record yet: it is committed with the answer."""
+
+    text: str
+    last_step: NewStep | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    out_of_calls: bool = False
+
+
+@dataclass(slots=True)
+class _Progress:
+    """The run so far. ``unrecorded`` are the messages that the next step's record will hold."""
+
+    messages: list[ChatMessage]
+    unrecorded: list[ChatMessage]
+    number: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, message: ChatMessage) -> None:
+        self.messages.append(message)
+        self.unrecorded.append(message)
+
+    def end(self, text: str, step: NewStep | None, *, out_of_calls: bool = False) -> Result:
+        return Result(text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls)
+
+
+class Engine:
+    """Runs tasks with one model and one tool registry, any number at a time."""
+
+    def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
+        self.model = model
+        self.registry = registry
+
+    async def run(self, task: Task, journal: Journal) -> Result:
+        """Go on until the model answers without a tool call, or ``task.model_calls`` are used up.
+
+        Raises :class:`agent.errors.LLMError` when the model cannot be asked. When
+        cancelled, the journal holds every step and call that was completed.
+        """
+        progress = _Progress(list(task.messages), list(task.messages))
+        if task.steps and (text := await self._take_up(task, journal, progress)) is not None:
+            return progress.end(text, None)
+        while progress.number < task.model_calls:
+            definitions = await self.registry.get_llm_definitions(task.context.availability())
+            response, step = await self._ask(task, journal, progress, definitions)
+            if not response.tool_calls:
+                return progress.end(response.text, step)
+            pks = await journal.record_step(step)
+            progress.unrecorded = []
+            progress.add(response.message)
+            await self._call_tools(task, journal, progress, response.text, list(zip(pks, response.tool_calls, strict=True)))
+        return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
+
+    async def _ask(
+        self, task: Task, journal: Journal, progress: _Progress, definitions: list[dict[str, Any]]
+    ) -> tuple[LLMResponse, NewStep]:
+        started = time.monotonic()
+        progress.number += 1
+        progress.calls += 1
+        step = NewStep(task.run_pk, progress.number, progress.unrecorded, [d["name"] for d in definitions], None)
+        try:
+            response = await self.model.complete(LLMRequest(progress.messages, definitions))
+        except LLMError as error:
+            await journal.record_step(replace(step, error=str(error), latency_ms=_elapsed_ms(started)))
+            raise
+        faults.reached("model_called")
+        progress.input_tokens += response.input_tokens
+        progress.output_tokens += response.output_tokens
+        return response, replace(
+            step,
+            response=response.recorded,
+            finish_reason=response.finish_reason,
+            input_tokens=response.input_tokens,
+            output_tokens=response.output_tokens,
+            latency_ms=_elapsed_ms(started),
+            calls=tuple(_new_call(call, task.context.user_id) for call in response.tool_calls),
+        )
+
+    async def _call_tools(
+        self,
+        task: Task,
+        journal: Journal,
+        progress: _Progress,
+        reasoning: str,
+        calls: list[tuple[int, ToolCallRequest]],
+    ) -> None:
+        """Execute ``calls`` one after the other, in the order the model wrote them."""
+        for place, (pk, call) in enumerate(calls):
+            started = time.monotonic()
+            result = await self._invoke(task, call, pk, reasoning)
+            faults.reached("tool_run")
+            text = result.get_history_content() or NO_TEXT[result.success]
+            following = calls[place + 1][0] if place + 1 < len(calls) else None
+            await journal.finish_call(_outcome(pk, result, text, _elapsed_ms(started), following))
+            progress.add({"role": "tool", "tool_call_id": call.call_id, "content": text})
+            if task.watch is not None:
+                task.watch(call, result)
+
+    async def _invoke(self, task: Task, call: ToolCallRequest, pk: int, reasoning: str) -> ToolExecutionResult:
+        context = task.context
+        invocation = ToolInvocation(
+            tool_name=call.name,
+            arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
+            call_id=call.call_id,
+            session_id=context.session_id,
+            stream_id=context.stream_id,
+            reasoning=reasoning,
+            metadata={"tool_call_pk": pk},
+        )
+        return await self.registry.invoke(invocation, context)
+
+    async def _take_up(self, task: Task, journal: Journal, progress: _Progress) -> str | None:
+        """Bring ``progress`` to where the record ends; the final text if the model had given it.
+
+        Calls that had begun are not repeated: their effect may be in the world.
+        """
+        steps = task.steps
+        progress.messages = [message for step in steps for message in step.request]
+        progress.unrecorded = []
+        progress.number = len(steps)
+        if steps[-1].response is None:  # the model could not be asked: ask again
+            return None
+        response = _recorded_response(steps[-1])
+        if not response.tool_calls:
+            return response.text
+        progress.add(response.message)
+        waiting = []
+        for recorded, call in zip(steps[-1].calls, response.tool_calls, strict=False):
+            if recorded.state == ToolCall.State.WAITING:
+                waiting.append((recorded.pk, call))
+                continue
+            text = recorded.result or INTERRUPTED
+            progress.add({"role": "tool", "tool_call_id": recorded.call_id, "content": text})
+        if waiting:
+            await journal.start_call(waiting[0][0])
+            await self._call_tools(task, journal, progress, response.text, waiting)
+        return None
+
+
+def _recorded_response(step: RecordedStep) -> LLMResponse:
+    """The recorded answer, under the call ids that were given out for it."""
+    message = copy.deepcopy(step.response or {})
+    for call, recorded in zip(message.get("tool_calls") or [], step.calls, strict=False):
+        call["id"] = recorded.call_id
+    return parse_completion({"choices": [{"message": message}]})
+
+
+def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
+    try:
+        arguments: Any = json.loads(call.arguments) if call.arguments else {}
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return NewCall(call.call_id, call.name, arguments, requested_by)
+
+
+def _outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None) -> CallOutcome:
+    return CallOutcome(
+        pk=pk,
+        state=ToolCall.State.SUCCEEDED if result.success else ToolCall.State.FAILED,
+        provider_name=str(result.metadata.get("provider_name", "")),
+        mocked=bool(result.metadata.get("mock")),
+        result=text,
+        structured_content=result.structured_content,
+        error=result.error_message,
+        duration_ms=duration_ms,
+        next_pk=next_pk,
+    )
+
+
+def _elapsed_ms(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

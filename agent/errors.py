@@ -1,0 +1,40 @@
+"""What can go wrong in a run, and who is told what.
+
+AgentError
+├── LLMError          the model could not be asked, or answered nonsense
+│   └── LLMTimeout    ... within LLM_TIMEOUT
+└── RunTimeout        the whole run took longer than RUN_TIMEOUT
+
+``str(error)`` is for the record and the log, where the operator reads it; it may
+quote the upstream. The chat is told only what :func:`apology` says.
+"""
+
+import re
+
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+class AgentError(Exception):
+    """A run that cannot be completed."""
+
+
+class LLMError(AgentError):
+    """The model endpoint refused, failed, or sent something that is not a chat completion."""
+
+
+class LLMTimeout(LLMError):  # noqa: N818 - the word says what happened
+    """No complete answer came within the time of one model call."""
+
+
+class RunTimeout(AgentError):  # noqa: N818 - the word says what happened
+    """The run's time is up. Messages it sent before are sent, and recorded as such."""
+
+
+def apology(words: str) -> str:
+    """One short sentence for the chat: in Chinese if ``words`` hold Chinese, else in LANGUAGE_CODE."""
+    with translation.override("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE):
+        return _("Sorry, something went wrong and I cannot answer right now. Please try again later.")

@@ -1,0 +1,53 @@
+"""The groups ``operator`` (reads the record, edits tools) and ``viewer`` (reads).
+
+Django makes permissions after all migrations, too late for this one, so those that
+are needed are made here as Django would make them; it finds them and leaves them.
+"""
+
+from django.db import migrations
+
+READ = {
+    "onebot": ("bot",),
+    "agent": ("chatsession", "message", "run", "step", "toolcall"),
+    "tools": ("toolconfig",),
+}
+
+
+def make_groups(apps, schema_editor):
+    Group = apps.get_model("auth", "Group")
+    alias = schema_editor.connection.alias
+    viewer, _ = Group.objects.using(alias).get_or_create(name="viewer")
+    operator, _ = Group.objects.using(alias).get_or_create(name="operator")
+    reads = [permission(apps, alias, "view", app, model) for app, models in READ.items() for model in models]
+    viewer.permissions.add(*reads)
+    operator.permissions.add(*reads, permission(apps, alias, "change", "tools", "toolconfig"))
+
+
+def permission(apps, alias, action, app, model):
+    content_type, _ = apps.get_model("contenttypes", "ContentType").objects.using(alias).get_or_create(
+        app_label=app, model=model
+    )
+    found, _ = apps.get_model("auth", "Permission").objects.using(alias).get_or_create(
+        content_type=content_type,
+        codename=f"{action}_{model}",
+        defaults={"name": f"Can {action} {apps.get_model(app, model)._meta.verbose_name_raw}"},
+    )
+    return found
+
+
+def remove_groups(apps, schema_editor):
+    groups = apps.get_model("auth", "Group").objects.using(schema_editor.connection.alias)
+    groups.filter(name__in=("viewer", "operator")).delete()
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ("agent", "0001_initial"),
+        ("onebot", "0001_initial"),
+        ("tools", "0001_initial"),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("contenttypes", "0002_remove_content_type_name"),
+    ]
+
+    operations = [migrations.RunPython(make_groups, remove_groups)]

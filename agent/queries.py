@@ -1,0 +1,55 @@
+"""Stateless questions: a run without a chat, on record like any other."""
+
+import asyncio
+
+from django.conf import settings
+
+from agent.engine import Engine, Task
+from agent.errors import AgentError, RunTimeout
+from agent.models import Run
+from agent.prompt import ChatMessage, system_message
+from agent.record import Record
+from agent.store.replies import Ending
+from agent.store.runs import Beginning
+from tools.contract import ToolExecutionContext
+
+
+class Queries:
+    """Answers lists of messages with all tools that make sense without a chat."""
+
+    def __init__(self, record: Record, engine: Engine) -> None:
+        self._record = record
+        self._engine = engine
+
+    async def answer(self, messages: list[ChatMessage]) -> tuple[int, str]:
+        """The key of the run and its final text. Raises :class:`agent.errors.AgentError`.
+
+        The persona's prompt goes first unless ``messages`` begin with a system message.
+        """
+        if messages[0]["role"] != "system":
+            messages = [system_message(settings.SYSTEM_PROMPT), *messages]
+        model = self._engine.model.name
+        begun = await self._record.begin(Beginning(None, None, "", Run.Origin.HTTP, model, history_messages=0))
+        task = Task(begun.run_pk, messages, ToolExecutionContext(), settings.MAX_ITERATIONS)
+        try:
+            async with asyncio.timeout(settings.RUN_TIMEOUT):
+                result = await self._engine.run(task, self._record)
+        except TimeoutError as error:
+            failure = RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s")
+            await self._record.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(failure)))
+            raise failure from error
+        except AgentError as error:
+            await self._record.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(error)))
+            raise
+        await self._record.finish(
+            Ending(
+                begun.run_pk,
+                Run.State.FINISHED,
+                final_text=result.text,
+                model_calls=result.calls,
+                input_tokens=result.input_tokens,
+                output_tokens=result.output_tokens,
+                step=result.last_step,
+            )
+        )
+        return begun.run_pk, result.text

@@ -1,0 +1,118 @@
+"""The running agent of one server process: started lazily, drained on the way out.
+
+daphne has no lifespan events, so the first thing that needs the agent starts it, on
+the loop it runs on.
+"""
+
+import asyncio
+import fcntl
+import logging
+import uuid
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+
+from agent import wiring
+from agent.conversation import Conversations
+from agent.engine import Engine
+from agent.inbox import Inbox
+from agent.queries import Queries
+from agent.record import Record
+from agent.types import IncomingMessage, Outbox
+from tools.configs import SettingsCache
+
+logger = logging.getLogger(__name__)
+
+#: How often a process renews its lease and looks for orphaned work, in seconds.
+HEARTBEAT_SECONDS = 5.0
+
+
+class Runtime:
+    """Inbox, engine and record of this process, on one event loop."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.process_id = uuid.uuid4().hex
+        cache = SettingsCache()
+        self.record = Record(self.process_id, cache)
+        self._coder = wiring.coder_model()
+        self.registry = wiring.tool_registry(cache, self._coder)
+        self.engine = Engine(wiring.chat_model(), self.registry)
+        self.queries = Queries(self.record, self.engine)
+        self._inbox = Inbox(self.record, Conversations(self.record, self.engine, outbox), wiring.rules())
+        self.shares_database = False
+        """Whether other processes may work on the same database; known once started."""
+        self._accounts: set[str] = set()
+        self._presence: asyncio.Task[None] | None = None
+        self._lock: IO[str] | None = None
+
+    def ensure_started(self) -> None:
+        """Start what runs in the background, once. Must be called on the loop that serves."""
+        if self._presence is not None:
+            return
+        alone = self._is_alone()
+        self.shares_database = self._inbox.shares_database = not alone
+        self._presence = asyncio.get_running_loop().create_task(self._stay_present(alone=alone), name="presence")
+
+    async def room(self) -> None:
+        """Wait while the record is so far behind that sockets should not be read."""
+        await self.record.room()
+
+    def accept(self, message: IncomingMessage) -> None:
+        """Take a message in; see :meth:`agent.inbox.Inbox.accept`."""
+        self._inbox.accept(message)
+
+    def account_connected(self, account: str) -> None:
+        """Answers for ``account`` can go out again: what waits for it is taken up."""
+        self.ensure_started()
+        self._accounts.add(account)
+        self._inbox.resume(account)
+
+    def account_disconnected(self, account: str) -> None:
+        self._accounts.discard(account)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
+        await self._inbox.drain(seconds)
+
+    async def close(self) -> None:
+        """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
+        if self._presence is not None:
+            self._presence.cancel()
+            await asyncio.wait([self._presence])
+        await self.registry.close()
+        await self.engine.model.close()
+        await self._coder.close()
+        await self.record.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    async def _stay_present(self, *, alone: bool) -> None:
+        while True:
+            try:
+                await self.record.appear(alone=alone)
+            except Exception:
+                logger.exception("The sign of life of this process could not be written")
+            if not alone:
+                for account in self._accounts:
+                    self._inbox.resume(account)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    def _is_alone(self) -> bool:
+        """Whether this process has the embedded database to itself.
+
+        The lock goes with the process, however it ends; so the next one knows at once,
+        and without waiting for a lease to run out, that all work on record is its own.
+        """
+        database = settings.DATABASES["default"]
+        if "sqlite" not in database["ENGINE"]:
+            return False
+        lock = Path(f"{database['NAME']}.lock").open("w", encoding="ascii")  # noqa: SIM115 - held while the process lives
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            logger.error("Another server process works on %s; use PostgreSQL for several", database["NAME"])
+            return False
+        self._lock = lock
+        return True

@@ -1,0 +1,103 @@
+"""Saying something in the chat of one run, and nowhere else."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from agent.models import Message
+from agent.record import Record
+from agent.store.replies import Outcome, Outgoing
+from agent.store.runs import NewStep
+from agent.types import ChatAddress, Delivery, Outbox, Part
+
+State = Message.State
+
+#: How long a final answer waits for a client that is not connected, in seconds.
+ANSWER_PATIENCE = 300.0
+#: How long a message sent by a tool waits for it: within the tool's own time limit.
+TOOL_PATIENCE = 20.0
+
+NOT_CONNECTED = Delivery(State.FAILED, error="the account is not connected")
+CUT_OFF = Delivery(State.UNKNOWN, error="the run ended before the client answered")
+
+
+def echo_source() -> Callable[[], str]:
+    """Echoes that no other process has used or will use: clients answer old calls on new sockets."""
+    prefix, numbers = uuid.uuid4().hex[:12], count(1)
+    return lambda: f"{prefix}-{next(numbers)}"
+
+
+new_echo = echo_source()
+
+
+class Speaker:
+    """The voice of one run. What it says is on record before it is written to a socket."""
+
+    def __init__(
+        self, record: Record, outbox: Outbox, chat: ChatAddress, *, session_pk: int, run_pk: int, temp_group_id: str = ""
+    ) -> None:
+        self.chat = chat
+        self.has_spoken = False
+        """Whether anything was, or may have been, heard."""
+        self._record = record
+        self._outbox = outbox
+        self._session_pk = session_pk
+        self._run_pk = run_pk
+        self._temp_group_id = temp_group_id
+
+    async def say(self, parts: Sequence[Part], text: str, *, tool_call_pk: int) -> Delivery:
+        """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``."""
+        outcome = await self._send(parts, text, TOOL_PATIENCE, tool_call_pk=tool_call_pk)
+        self._record.settle(outcome)
+        return outcome.delivery
+
+    async def answer(self, parts: Sequence[Part], text: str, step: NewStep | None = None) -> Outcome:
+        """Send the final answer, with the model call it came from; the caller settles the outcome."""
+        return await self._send(parts, text, ANSWER_PATIENCE, step=step)
+
+    async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> Outcome:
+        """Send an answer that an earlier process had put on record, and surely not sent."""
+        return await self._pass_on(pk, segments, new_echo(), is_written=False, patience=ANSWER_PATIENCE)
+
+    async def _send(
+        self,
+        parts: Sequence[Part],
+        text: str,
+        patience: float,
+        *,
+        tool_call_pk: int | None = None,
+        step: NewStep | None = None,
+    ) -> Outcome:
+        segments = self._outbox.compose(parts)
+        echo = new_echo()
+        connected = self._outbox.is_connected(self.chat)
+        pk = await self._record.add_reply(
+            Outgoing(
+                session_pk=self._session_pk,
+                run_pk=self._run_pk,
+                text=text,
+                segments=segments,
+                echo=echo,
+                state=State.SENT if connected else State.PENDING,
+                tool_call_pk=tool_call_pk,
+                temp_group_id=self._temp_group_id,
+                step=step,
+            )
+        )
+        return await self._pass_on(pk, segments, echo, is_written=connected, patience=patience)
+
+    async def _pass_on(self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, patience: float) -> Outcome:
+        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already."""
+        if not is_written:
+            if not await self._outbox.wait_connected(self.chat, patience):
+                return Outcome(pk, NOT_CONNECTED)
+            await self._record.mark_sent(pk, echo)
+        try:
+            delivery = await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
+        except asyncio.CancelledError:
+            self._record.settle(Outcome(pk, CUT_OFF))
+            raise
+        self.has_spoken |= delivery.state != State.FAILED
+        return Outcome(pk, delivery)

@@ -1,0 +1,200 @@
+"""Committing what came in, with the decision to answer it or not."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from agent.models import ChatSession, Message
+from agent.triggers import Decision, Rules, decide
+from agent.types import ChatAddress, IncomingMessage
+
+#: Sessions whose row is remembered, so that an old chat costs no look-up.
+REMEMBERED_SESSIONS = 10_000
+#: Clients use message ids again after some time; an id met again later than this is a new message.
+ID_REUSE_AFTER = timedelta(days=1)
+TITLE_LIMIT = 200
+
+Direction = Message.Direction
+State = Message.State
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message as it was received, not yet on record."""
+
+    message: IncomingMessage
+    received_at: datetime
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A message on record. ``pk`` is 0 and ``decision`` None for one that was on record already."""
+
+    pk: int
+    session_pk: int
+    decision: Decision | None
+
+
+class Sessions:
+    """Chat address to session row, made when first seen. Used by the database thread only."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[ChatAddress, tuple[int, str]] = OrderedDict()
+
+    def find(self, chat: ChatAddress, title: str, now: datetime) -> int:
+        """The primary key of the session of ``chat``; a new title is taken over."""
+        title = title[:TITLE_LIMIT]
+        known = self._known.get(chat)
+        if known is None or (title and known[1] != title):
+            known = self._store(chat, title, now)
+            self._known[chat] = known
+            if len(self._known) > REMEMBERED_SESSIONS:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(chat)
+        return known[0]
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a row may have been deleted, or its creation rolled back."""
+        self._known.clear()
+
+    @staticmethod
+    def _store(chat: ChatAddress, title: str, now: datetime) -> tuple[int, str]:
+        session, _ = ChatSession.objects.get_or_create(
+            platform=chat.platform,
+            account=chat.account,
+            kind=chat.kind,
+            peer_id=chat.peer_id,
+            defaults={"title": title, "last_message_at": now},
+        )
+        if title and session.title != title:
+            session.title = title
+            session.save(update_fields=["title"])
+        return session.pk, session.title
+
+
+class Arrivals:
+    """Accepts messages for one server process."""
+
+    def __init__(self, process_id: str) -> None:
+        self._process_id = process_id
+        self._sessions = Sessions()
+
+    def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
+        """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
+        try:
+            return self._accept(arrivals)
+        except Exception:
+            self._sessions.forget()  # the transaction is rolled back, and so are sessions made in it
+            raise
+
+    def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
+        now = arrivals[-1].received_at
+        places = [self._sessions.find(a.message.chat, a.message.chat_title, a.received_at) for a in arrivals]
+        seen = _seen(arrivals, places)
+        quoted = _own_messages(arrivals, places)
+        rows: list[Message] = []
+        results: list[tuple[int, Message | None, Decision | None]] = []
+        for arrival, session_pk in zip(arrivals, places, strict=True):
+            key = _event_key(arrival, session_pk, seen)
+            if key is not None and (session_pk, key) in seen:
+                results.append((session_pk, None, None))
+                continue
+            if key is not None:
+                seen[session_pk, key] = arrival.received_at
+            message = arrival.message
+            decision = decide(
+                message,
+                arrival.rules,
+                now=arrival.received_at,
+                quotes_bot=(session_pk, message.quoted_id) in quoted,
+            )
+            rows.append(self._row(arrival, session_pk, key, decision))
+            results.append((session_pk, rows[-1], decision))
+        Message.objects.bulk_create(rows)
+        ChatSession.objects.filter(pk__in=set(places)).update(last_message_at=now)
+        return [Accepted(row.pk if row else 0, session_pk, decision) for session_pk, row, decision in results]
+
+    def _row(self, arrival: Arrival, session_pk: int, key: str | None, decision: Decision) -> Message:
+        message = arrival.message
+        return Message(
+            session_id=session_pk,
+            direction=Direction.IN,
+            state=decision.state,
+            reason=decision.reason,
+            sender_id=message.sender_id,
+            sender_name=message.sender_name[:200],
+            message_id=message.message_id,
+            text=message.text,
+            segments=message.segments,
+            raw=message.raw,
+            temp_group_id=message.temp_group_id,
+            event_key=key,
+            claimed_by=self._process_id if decision.is_to_be_answered else "",
+            happened_at=message.happened_at,
+            created_at=arrival.received_at,
+            settled_at=None if decision.is_to_be_answered else arrival.received_at,
+        )
+
+
+def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:
+    """When each event that is on record already was recorded, by session and event key."""
+    keys = {key for a in arrivals if a.message.message_id for key in (a.message.message_id, _later_key(a))}
+    if not keys:
+        return {}
+    known = Message.objects.filter(session_id__in=set(places), event_key__in=keys)
+    seen = {(session, key): at for session, key, at in known.values_list("session_id", "event_key", "created_at") if key}
+    for arrival, session_pk in zip(arrivals, places, strict=True):
+        if arrival.message.from_own_account and _repeats_own(arrival, session_pk):
+            seen[session_pk, arrival.message.message_id] = arrival.received_at
+    return seen
+
+
+def _repeats_own(arrival: Arrival, session_pk: int) -> bool:
+    """Whether a client that reports the account's own messages repeats one that was sent from here."""
+    message = arrival.message
+    same = Q(message_id=message.message_id) | Q(text=message.text, state__in=(State.SENT, State.UNKNOWN))
+    recent = Message.objects.filter(
+        session_id=session_pk, direction=Direction.OUT, created_at__gt=arrival.received_at - ID_REUSE_AFTER
+    )
+    return bool(message.message_id) and recent.filter(same).exists()
+
+
+def _event_key(arrival: Arrival, session_pk: int, seen: dict[tuple[int, str], datetime]) -> str | None:
+    """What tells this event from others of its chat; None when nothing does."""
+    message_id = arrival.message.message_id
+    if not message_id:
+        return None
+    first = seen.get((session_pk, message_id))
+    if first is not None and arrival.received_at - first > ID_REUSE_AFTER:
+        return _later_key(arrival)
+    return message_id
+
+
+def _later_key(arrival: Arrival) -> str:
+    """The key of an event whose id was used by another message, on an earlier day."""
+    return f"{arrival.message.message_id}@{arrival.received_at:%Y%m%d}"
+
+
+def _own_messages(arrivals: Sequence[Arrival], places: Sequence[int]) -> set[tuple[int, str]]:
+    """Which of the quoted ids are the bot's own messages of the same chat."""
+    quoted = {a.message.quoted_id for a in arrivals if a.message.quoted_id}
+    if not quoted:
+        return set()
+    own = Message.objects.filter(session_id__in=set(places), message_id__in=quoted).filter(
+        Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
+    )
+    return set(own.values_list("session_id", "message_id"))
+
+
+def refuse(pks: Sequence[int]) -> list[None]:
+    """Settle messages for which there was no room: on record, visible, never answered."""
+    Message.objects.filter(pk__in=pks).update(
+        state=State.FAILED, reason=Message.Reason.QUEUE_FULL, claimed_by="", settled_at=timezone.now()
+    )
+    return [None] * len(pks)

@@ -1,0 +1,169 @@
+"""Outgoing messages on record, and the end of the runs that made them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import F
+from django.utils import timezone
+
+from agent.models import Message, Run
+from agent.store.runs import NewStep, record_steps
+from agent.types import Delivery
+
+Direction = Message.Direction
+State = Message.State
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message about to be written to a socket, or (``pending``) waiting for one.
+
+    ``step`` is the model call that it came from, when that is not on record yet:
+    both are committed together.
+    """
+
+    session_pk: int
+    run_pk: int
+    text: str
+    segments: list[dict[str, Any]]
+    echo: str
+    state: Message.State
+    tool_call_pk: int | None = None
+    temp_group_id: str = ""
+    step: NewStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an outgoing message. ``is_speech``: part of the conversation, if it was heard."""
+
+    pk: int
+    delivery: Delivery
+    is_speech: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run and the message it answers end.
+
+    ``outcome`` is that of the final message, which is settled in the same commit, and
+    ``step`` the last model call, when it is not on record yet.
+    """
+
+    run_pk: int
+    run_state: Run.State
+    message_pk: int | None = None
+    message_state: Message.State | None = None
+    detail: str = ""
+    final_text: str = ""
+    error: str = ""
+    notes: list[str] = field(default_factory=list)
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    step: NewStep | None = None
+    outcome: Outcome | None = None
+    in_history: bool = False
+
+
+class Replies:
+    """Stores what one server process sends."""
+
+    def __init__(self, process_id: str) -> None:
+        self._process_id = process_id
+
+    def add(self, replies: Sequence[Outgoing]) -> list[int]:
+        """Store ``replies``; in state ``sent`` they may be on the wire from now on."""
+        now = timezone.now()
+        if steps := [reply.step for reply in replies if reply.step is not None]:
+            record_steps(steps)
+        rows = [
+            Message(
+                session_id=reply.session_pk,
+                direction=Direction.OUT,
+                state=reply.state,
+                text=reply.text,
+                segments=reply.segments,
+                echo=reply.echo,
+                run_id=reply.run_pk,
+                tool_call_id=reply.tool_call_pk,
+                temp_group_id=reply.temp_group_id,
+                claimed_by=self._process_id,
+                created_at=now,
+            )
+            for reply in replies
+        ]
+        Message.objects.bulk_create(rows)
+        return [row.pk for row in rows]
+
+
+def mark_sent(resent: Sequence[tuple[int, str]]) -> list[None]:
+    """Pending messages go out now, under the echo they will be answered with."""
+    for pk, echo in resent:
+        Message.objects.filter(pk=pk).update(state=State.SENT, echo=echo)
+    return [None] * len(resent)
+
+
+def settle(outcomes: Sequence[Outcome]) -> list[None]:
+    now = timezone.now()
+    for outcome in outcomes:
+        delivery = outcome.delivery
+        Message.objects.filter(pk=outcome.pk).update(
+            state=delivery.state,
+            message_id=delivery.message_id[:128],
+            detail=delivery.error,
+            in_history=outcome.is_speech and delivery.state != State.FAILED,
+            settled_at=now,
+        )
+    return [None] * len(outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class LateAnswer:
+    """A client's answer that nobody waits for any more."""
+
+    account: str
+    echo: str
+    delivery: Delivery
+
+
+def correct(answers: Sequence[LateAnswer]) -> list[bool]:
+    """Give messages of unknown outcome their true one; tells which answers were of any use."""
+    corrected = []
+    for answer in answers:
+        delivery = answer.delivery
+        late = Message.objects.filter(echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT))
+        changes: dict[str, Any] = {"state": delivery.state, "message_id": delivery.message_id[:128], "detail": delivery.error}
+        if delivery.state == State.FAILED:
+            changes["in_history"] = False
+        corrected.append(late.update(**changes) > 0)
+    return corrected
+
+
+def finish(endings: Sequence[Ending]) -> list[None]:
+    """Settle the final message, the message answered, and the run, together."""
+    now = timezone.now()
+    if steps := [ending.step for ending in endings if ending.step is not None]:
+        record_steps(steps)
+    settle([ending.outcome for ending in endings if ending.outcome is not None])
+    for ending in endings:
+        Run.objects.filter(pk=ending.run_pk).update(
+            state=ending.run_state,
+            final_text=ending.final_text,
+            error=ending.error,
+            notes=ending.notes,
+            model_calls=F("model_calls") + ending.model_calls,
+            input_tokens=F("input_tokens") + ending.input_tokens,
+            output_tokens=F("output_tokens") + ending.output_tokens,
+            finished_at=now,
+        )
+        if ending.message_pk is not None:
+            Message.objects.filter(pk=ending.message_pk).update(
+                state=ending.message_state,
+                detail=ending.detail,
+                run_id=ending.run_pk,
+                in_history=ending.in_history,
+                settled_at=now,
+            )
+    return [None] * len(endings)

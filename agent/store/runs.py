@@ -1,0 +1,256 @@
+"""Runs on record: begun, step by step, and finished."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from agent.models import Message, Run, Step, ToolCall
+from agent.prompt import ChatMessage, Speech, assistant_message, user_message
+from tools.configs import SettingsCache
+
+Direction = Message.Direction
+State = Message.State
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The wish to work on a message: ``message_pk`` and ``session_pk`` are None for a run without a chat."""
+
+    message_pk: int | None
+    session_pk: int | None
+    chat_key: str
+    origin: Run.Origin
+    model: str
+    history_messages: int
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A tool call of a step as the record has it. ``result`` is what the model was told, if it ended."""
+
+    pk: int
+    call_id: str
+    state: ToolCall.State
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step of a run that was broken off."""
+
+    request: list[ChatMessage]
+    response: dict[str, Any] | None
+    calls: list[RecordedCall]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """The final message of a run that was broken off."""
+
+    pk: int
+    state: Message.State
+    segments: list[dict[str, Any]]
+    text: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run on record. ``steps`` and ``answer`` are what an earlier process left of it.
+
+    ``answer`` is the final message, if it got that far;
+    ``has_spoken`` tells whether a tool sent something to the chat before.
+    """
+
+    run_pk: int
+    history: list[ChatMessage]
+    steps: list[RecordedStep] = field(default_factory=list)
+    answer: RecordedAnswer | None = None
+    has_spoken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewCall:
+    """A tool call the model asked for. The first of a step begins at once, the others wait."""
+
+    call_id: str
+    tool_name: str
+    arguments: Any
+    requested_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """One model call and what it asked for."""
+
+    run_pk: int
+    number: int
+    request: list[ChatMessage]
+    tools: list[str]
+    response: dict[str, Any] | None
+    finish_reason: str = ""
+    error: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    latency_ms: int = 0
+    calls: tuple[NewCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit."""
+
+    pk: int
+    state: ToolCall.State
+    provider_name: str
+    mocked: bool
+    result: str
+    structured_content: Any
+    error: str
+    duration_ms: int
+    next_pk: int | None = None
+
+
+class Beginnings:
+    """Begins runs for one server process, with the tool settings as they are at that moment."""
+
+    def __init__(self, process_id: str, settings: SettingsCache) -> None:
+        self._process_id = process_id
+        self._settings = settings
+
+    def begin(self, wishes: Sequence[Beginning]) -> list[Begun]:
+        self._settings.refresh()
+        now = timezone.now()
+        found = {w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk}
+        fresh = [w for w in wishes if found.get(w.message_pk) is None]
+        rows = [self._row(wish, now) for wish in fresh]
+        Run.objects.bulk_create(rows)
+        new = {id(wish): row.pk for wish, row in zip(fresh, rows, strict=True)}
+        Message.objects.filter(pk__in=[w.message_pk for w in wishes if w.message_pk]).update(
+            state=State.RUNNING, claimed_by=self._process_id
+        )
+        return [self._begun(wish, new.get(id(wish)), found.get(wish.message_pk)) for wish in wishes]
+
+    def _row(self, wish: Beginning, now: datetime) -> Run:
+        return Run(
+            session_id=wish.session_pk,
+            message_id=wish.message_pk,
+            origin=wish.origin,
+            model=wish.model,
+            claimed_by=self._process_id,
+            started_at=now,
+        )
+
+    def _begun(self, wish: Beginning, new_pk: int | None, broken: Run | None) -> Begun:
+        if broken is None:
+            assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
+            return Begun(new_pk, _history(wish))
+        Run.objects.filter(pk=broken.pk).update(state=Run.State.RUNNING, claimed_by=self._process_id)
+        return Begun(broken.pk, _history(wish), _recorded_steps(broken), _recorded_answer(broken), _has_spoken(broken))
+
+
+def _broken_off(message_pk: int) -> Run | None:
+    states = (Run.State.RUNNING, Run.State.INTERRUPTED)
+    return Run.objects.filter(message_id=message_pk, state__in=states).order_by("-pk").first()
+
+
+def _recorded_steps(run: Run) -> list[RecordedStep]:
+    calls: dict[int, list[RecordedCall]] = {}
+    for call in ToolCall.objects.filter(run=run).order_by("step_id", "position"):
+        calls.setdefault(call.step_id, []).append(RecordedCall(call.pk, call.call_id, ToolCall.State(call.state), call.result))
+    steps = Step.objects.filter(run=run).order_by("number")
+    return [RecordedStep(step.request, step.response, calls.get(step.pk, [])) for step in steps]
+
+
+def _recorded_answer(run: Run) -> RecordedAnswer | None:
+    row = Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None).order_by("-pk").first()
+    return RecordedAnswer(row.pk, State(row.state), row.segments, row.text, row.detail) if row else None
+
+
+def _has_spoken(run: Run) -> bool:
+    heard = (State.DELIVERED, State.UNKNOWN)
+    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(tool_call=None).exists()
+
+
+def _history(wish: Beginning) -> list[ChatMessage]:
+    """The newest exchanges of the session, oldest first, at most ``history_messages`` of them."""
+    if wish.session_pk is None or wish.history_messages <= 0:
+        return []
+    rows = (
+        Message.objects.filter(session_id=wish.session_pk, in_history=True)
+        .order_by("-run_id", "-pk")
+        .values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at")[: wish.history_messages]
+    )
+    return [
+        user_message(Speech(text, sender_id, sender_name, wish.chat_key, message_id, happened_at))
+        if direction == Direction.IN
+        else assistant_message(text)
+        for direction, text, sender_id, sender_name, message_id, happened_at in reversed(rows)
+    ]
+
+
+def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
+    """Store ``steps``; each result lists the primary keys of the step's tool calls, in order."""
+    now = timezone.now()
+    rows = [
+        Step(
+            run_id=step.run_pk,
+            number=step.number,
+            request=step.request,
+            tools=step.tools,
+            response=step.response,
+            finish_reason=step.finish_reason[:64],
+            error=step.error,
+            input_tokens=step.input_tokens,
+            output_tokens=step.output_tokens,
+            latency_ms=step.latency_ms,
+            created_at=now,
+        )
+        for step in steps
+    ]
+    Step.objects.bulk_create(rows)
+    calls = [_call_rows(step, row, now) for step, row in zip(steps, rows, strict=True)]
+    ToolCall.objects.bulk_create([call for of_step in calls for call in of_step])
+    return [[call.pk for call in of_step] for of_step in calls]
+
+
+def _call_rows(step: NewStep, row: Step, now: datetime) -> list[ToolCall]:
+    return [
+        ToolCall(
+            run_id=step.run_pk,
+            step=row,
+            position=position,
+            call_id=call.call_id[:128],
+            tool_name=call.tool_name[:128],
+            arguments=call.arguments,
+            requested_by=call.requested_by,
+            state=ToolCall.State.WAITING if position else ToolCall.State.RUNNING,
+            created_at=now,
+        )
+        for position, call in enumerate(step.calls)
+    ]
+
+
+def start_calls(pks: Sequence[int]) -> list[None]:
+    """Mark calls as begun: what is found so after a crash may have had its effect."""
+    ToolCall.objects.filter(pk__in=pks).update(state=ToolCall.State.RUNNING)
+    return [None] * len(pks)
+
+
+def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
+    for outcome in outcomes:
+        ToolCall.objects.filter(pk=outcome.pk).update(
+            state=outcome.state,
+            provider_name=outcome.provider_name,
+            mocked=outcome.mocked,
+            result=outcome.result,
+            structured_content=outcome.structured_content,
+            error=outcome.error,
+            duration_ms=outcome.duration_ms,
+        )
+    start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
+    return [None] * len(outcomes)

@@ -1,0 +1,215 @@
+"""The scenarios: what is asked of the server, and what is asked of the figures."""
+
+import asyncio
+import contextlib
+import statistics
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import admin_pages, fake_model
+from benchmarks.chats import chats
+from benchmarks.fake_model import FakeModel
+from benchmarks.onebot_load import Load, Plan, connected
+from benchmarks.outcome import Outcome, of_tallies
+from benchmarks.process import TOKEN, Installation, Server, ServerError, fresh_folder
+from benchmarks.tally import Tally, percentile, slope
+
+WARM_UP = 200
+BIG_CHAT = "/admin/agent/chatsession/1/change/"  # the first that is seeded, with a fifth of all messages
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the benchmark is run; ``scale`` multiplies every count."""
+
+    scale: float = 1
+    use_daphne: bool = False
+    profile: Path | None = None
+
+    def scaled(self, count: int) -> int:
+        return max(1, round(count * self.scale))
+
+
+@dataclass
+class Rig:
+    """The fake model and an installation of the server that asks it."""
+
+    options: Options
+    model: FakeModel
+    installation: Installation
+
+    @contextlib.asynccontextmanager
+    async def serving(self, on_answer: Callable[[Server, int], None] | None = None) -> AsyncIterator[tuple[Server, Load]]:
+        """A server with every client connected and a first stretch of load behind it."""
+        with self.installation.serving() as server:
+            report = (lambda answered: on_answer(server, answered)) if on_answer else None
+            async with connected(server.port, TOKEN) as load:
+                self.model.set_latency(0)
+                await warm_up(load, self.options.scaled(WARM_UP))
+                load.on_answer = report
+                yield server, load
+
+
+Scenario = Callable[[Rig], Awaitable[Outcome]]
+
+
+async def warm_up(load: Load, count: int) -> None:
+    """Raises ServerError when that alone goes wrong: no need to measure more."""
+    tally = await load.run(Plan(chats(500, first=900_000), count, timeout_seconds=15, linger_seconds=0.2))
+    if tally.faults:
+        raise ServerError(f"{tally.answered} of {count} answered in the warm-up, {dict(tally.faults)} {tally.samples}")
+
+
+async def measured(server: Server, load: Load, plan: Plan) -> tuple[Tally, float]:
+    """The tally, and the server's CPU milliseconds per message, the recording afterwards included."""
+    before = server.usage().cpu_seconds
+    tally = await load.run(plan)
+    return tally, 1000 * (server.usage().cpu_seconds - before) / max(1, tally.answered)
+
+
+async def saturate(rig: Rig) -> Outcome:
+    """64 in flight, a model that answers at once: CPU per message. Then many in flight in few chats: their order."""
+    async with rig.serving() as (server, load):
+        tally, cpu = await measured(server, load, Plan(chats(1000), rig.options.scaled(4000)))
+        used = asdict(server.usage())
+        rig.model.set_latency(0, 20)
+        ordered = await load.run(Plan(chats(16, first=5000), rig.options.scaled(1000)))
+    details = {"load": tally.report(), "in_order": ordered.report(), "server": used}
+    return of_tallies({"cpu_ms_per_message": 4}, {"cpu_ms_per_message": cpu}, [tally, ordered], **details)
+
+
+async def rate50(rig: Rig) -> Outcome:
+    """50 messages a second at random moments, a model that takes 500 ms: what the server adds to that."""
+    async with rig.serving() as (server, load):
+        rig.model.set_latency(500)
+        tally, cpu = await measured(server, load, Plan(chats(1000), rig.options.scaled(1500), per_second=50))
+    figures = {"added_ms_p50": percentile(tally.added_ms, 0.5), "added_ms_p99": percentile(tally.added_ms, 0.99)}
+    return of_tallies(
+        {"added_ms_p50": 15, "added_ms_p99": 100}, figures | {"cpu_ms_per_message": cpu}, [tally], load=tally.report()
+    )
+
+
+async def inflight2000(rig: Rig) -> Outcome:
+    """2,000 under way at once, a model that takes 2 s."""
+    scaled = rig.options.scaled
+    async with rig.serving() as (server, load):
+        rig.model.set_latency(2000)
+        plan = Plan(chats(scaled(4000)), scaled(4000), in_flight=scaled(2000), timeout_seconds=60)
+        tally, cpu = await measured(server, load, plan)
+        used = asdict(server.usage())
+    figures = {"seconds_for_all": tally.wall_seconds, "cpu_ms_per_message": cpu}
+    return of_tallies({"seconds_for_all": 15}, figures, [tally], load=tally.report(), server=used)
+
+
+async def growth(rig: Rig) -> Outcome:
+    """A long run over 1,000 chats: the server's memory, and whether it still grows in the second half."""
+    scaled, memory = rig.options.scaled, list[tuple[float, float]]()
+    every = scaled(250)
+
+    def sample(server: Server, answered: int) -> None:
+        if answered % every == 0:
+            memory.append((answered / 1000, server.usage().rss_mib))
+
+    async with rig.serving(sample) as (server, load):
+        tally, cpu = await measured(server, load, Plan(chats(scaled(1000)), scaled(20_000), max_seconds=600))
+        used = server.usage()
+    target = {"rss_mib": 200, "growth_mib_per_1000": 0.3}
+    figures = {"rss_mib": used.rss_mib, "growth_mib_per_1000": slope(memory), "cpu_ms_per_message": cpu}
+    details = {"load": tally.report(), "server": asdict(used), "rss_mib_track": [rss for _, rss in memory[::4]]}
+    return of_tallies(target, figures, [tally], **details)
+
+
+async def history(rig: Rig) -> Outcome:
+    """Chats with 10 and with 1,000 messages of history in turn: the CPU per message must not depend on it.
+
+    The context is cut to ten messages of history, so that both kinds ask the model
+    the same, and only the finding of those ten differs.
+    """
+    scaled, count, rounds = rig.options.scaled, 200, 5
+    short, long = chats(scaled(count), 0), chats(scaled(count), count)
+    rig.installation.settings["MAX_CONTEXT_MESSAGES"] = "12"
+    await asyncio.to_thread(rig.installation.seed, "history", "0", str(len(short)), "10", seconds=120)
+    await asyncio.to_thread(rig.installation.seed, "history", str(count), str(len(long)), "1000", seconds=300)
+    tallies: list[Tally] = []
+    costs: dict[str, list[float]] = {"short": [], "long": []}
+    async with rig.serving() as (server, load):
+        for round_number in range(rounds + 1):
+            for name, played in (("short", short), ("long", long)):
+                plan = Plan(played, scaled(1000), in_flight=min(64, len(played)), linger_seconds=0.5)
+                tally, cpu = await measured(server, load, plan)
+                tallies.append(tally)
+                costs[name] += [cpu] if round_number else []  # the first round warms up
+    medians = {f"cpu_ms_{name}": statistics.median(values) for name, values in costs.items()}
+    ratio = medians["cpu_ms_long"] / (medians["cpu_ms_short"] or 1)
+    rounded = {name: [round(value, 3) for value in values] for name, values in costs.items()}
+    return of_tallies({"long_to_short": 1.1}, {"long_to_short": ratio} | medians, tallies, rounds=rounded)
+
+
+async def tools(rig: Rig) -> Outcome:
+    """32 chats that use tools side by side: what a tool says must reach the chat that asked, and no other."""
+    figures, tallies = {}, dict[str, Tally]()
+    async with rig.serving() as (server, load):
+        for script in ("send", "weather"):
+            plan = Plan(chats(32), rig.options.scaled(1000), in_flight=32, script=script)
+            tallies[script], figures[f"cpu_ms_per_message_{script}"] = await measured(server, load, plan)
+    outcome = of_tallies({}, figures, list(tallies.values()), **{name: tally.report() for name, tally in tallies.items()})
+    outcome.faults["crossed_tool_results"] += rig.model.stats.crossed
+    return outcome
+
+
+async def start(rig: Rig) -> Outcome:
+    """From the command to the first healthy answer, on an empty folder and on one that was used."""
+    times: dict[str, list[float]] = {"first_start_seconds": [], "second_start_seconds": []}
+    for _ in range(3):
+        with fresh_folder() as folder:
+            installation = Installation(folder, rig.installation.model_port, rig.options.use_daphne)
+            for name in times:
+                with installation.serving() as server:
+                    times[name].append(server.start_seconds)
+    figures = {name: statistics.median(values) for name, values in times.items()}
+    return Outcome(dict.fromkeys(times, 3), figures, details={"runs": {n: [round(x, 2) for x in v] for n, v in times.items()}})
+
+
+async def admin(rig: Rig) -> Outcome:
+    """Every list of the admin, all that its first page links to, and a big chat's page, over a million messages."""
+    with rig.installation.serving():
+        pass  # makes the database and the account
+    sizes = str(rig.options.scaled(2000)), str(rig.options.scaled(1_000_000))
+    seeding = time.monotonic()
+    await asyncio.to_thread(rig.installation.seed, "record", *sizes, seconds=900)
+    seeded = time.monotonic() - seeding
+    with rig.installation.serving() as server:
+        browser = admin_pages.Admin(server.port)
+        browser.login()
+        pages = admin_pages.paths(browser, "/admin/", BIG_CHAT, *admin_pages.LISTS)
+        times = admin_pages.time_pages(browser, pages, time.monotonic() + 900)
+        used = asdict(server.usage())
+    slowest = dict(sorted(times.items(), key=lambda item: -item[1])[:30])
+    figures = {"slowest_page_ms": max(times.values()), "big_chat_ms": times[BIG_CHAT], "pages": len(times)}
+    figures["pages_over_target"] = sum(milliseconds > 300 for milliseconds in times.values())
+    details = {"slowest": slowest, "broken": browser.broken, "seed_seconds": round(seeded, 1), "server": used}
+    return Outcome({"slowest_page_ms": 300}, figures, Counter(broken_pages=len(browser.broken)), details)
+
+
+SCENARIOS: dict[str, Scenario] = {
+    function.__name__: function for function in (saturate, rate50, inflight2000, growth, history, tools, start, admin)
+}
+
+
+async def play(scenario: Scenario, options: Options, seconds: float) -> tuple[Outcome, dict[str, Any]]:
+    """Run one scenario on an installation of its own; raises TimeoutError after ``seconds``."""
+    model = FakeModel()
+    listening = await fake_model.serve(model)
+    try:
+        with fresh_folder() as folder:
+            port = fake_model.port_of(listening)
+            installation = Installation(folder, port, options.use_daphne, options.profile)
+            async with asyncio.timeout(seconds):
+                outcome = await scenario(Rig(options, model, installation))
+        return outcome, asdict(model.stats)
+    finally:
+        listening.close()

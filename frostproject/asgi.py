@@ -1,0 +1,43 @@
+"""The ASGI application: HTTP to Django, WebSockets to the OneBot consumer.
+
+Started by ``runserver`` or by ``daphne frostproject.asgi:application``; importing this
+module makes either of them a server that accepts large frames and drains on SIGTERM.
+"""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "frostproject.settings")
+
+from channels.routing import ProtocolTypeRouter, URLRouter
+from daphne.cli import CommandLineInterface
+from django.core.asgi import get_asgi_application
+from django.urls import path, re_path
+
+pages = get_asgi_application()
+
+from frostproject import bootstrap, http  # noqa: E402
+from frostproject.server import DrainingServer  # noqa: E402
+from onebot.gateway import Gateway  # noqa: E402
+from onebot.routing import websocket_routes  # noqa: E402
+
+gateway = Gateway()
+DrainingServer.gateway = gateway
+CommandLineInterface.server_class = DrainingServer
+
+application = ProtocolTypeRouter(
+    {
+        "http": URLRouter(
+            [
+                path("health", http.health),
+                path("ready", http.ready),
+                path("agent/query", http.AgentQuery(gateway)),
+                re_path(r"^ws/frostagent", http.upgrade_required),
+                re_path(r"", pages),
+            ]
+        ),
+        "websocket": websocket_routes(gateway),
+    }
+)
+
+if bootstrap.is_served_by_daphne():
+    bootstrap.prepare()

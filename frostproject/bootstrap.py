@@ -1,0 +1,81 @@
+"""The first start: tables, tool rows and an admin account, made by the program.
+
+Safe to run at every start and by several processes at once.
+"""
+
+import fcntl
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import IntegrityError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.translation import gettext as _
+
+from agent import wiring
+from tools.catalogue import ensure_rows
+
+ADMIN = "admin"
+
+
+def is_served_by_daphne() -> bool:
+    """Whether this process is the ``daphne`` command (and not a test or a management command)."""
+    program = Path(sys.argv[0])
+    return program.name == "daphne" or (program.name == "__main__.py" and program.parent.name == "daphne")
+
+
+def prepare() -> None:
+    """Bring the database up to date where that is ours to do, and see to it that somebody can log in."""
+    if connection.vendor == "sqlite" and has_pending_migrations():
+        call_command("migrate", verbosity=0, interactive=False)
+    if not has_pending_migrations():
+        ensure_rows(wiring.declared_tools())
+        announce(ensure_admin())
+    settings.MEDIA_DIR.mkdir(exist_ok=True)
+    connection.close()
+
+
+def is_database_in_use() -> bool:
+    """Whether a server process holds the lock of the embedded database (see ``agent.runtime``)."""
+    lock = Path(f"{settings.DATABASES['default']['NAME']}.lock")
+    if connection.vendor != "sqlite" or not lock.exists():
+        return False
+    with lock.open("w", encoding="ascii") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def has_pending_migrations() -> bool:
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def ensure_admin() -> tuple[str, str] | None:
+    """Make the first superuser; returns (name, password) if the password was made up here."""
+    users = get_user_model()._default_manager
+    if users.filter(is_superuser=True).exists():
+        return None
+    name = os.environ.get("DJANGO_SUPERUSER_USERNAME") or ADMIN
+    given = os.environ.get("DJANGO_SUPERUSER_PASSWORD") or ""
+    password = given or secrets.token_urlsafe(12)
+    try:
+        users.create_superuser(name, os.environ.get("DJANGO_SUPERUSER_EMAIL") or "", password)  # type: ignore[attr-defined]
+    except IntegrityError:  # another process was faster, or the name belongs to somebody else
+        return None
+    return None if given else (name, password)
+
+
+def announce(account: tuple[str, str] | None) -> None:
+    """Show a made-up password, once, on the terminal and nowhere else."""
+    if account is None:
+        return
+    name, password = account
+    sys.stdout.write(f"\n{_('Admin account:')} {name}\n{_('Password (shown only now):')} {password}\n\n")
+    sys.stdout.flush()

@@ -1,0 +1,174 @@
+"""The HTTP addresses for programs: plain ASGI, past Django's middleware.
+
+``/health`` has to answer while the database thread is busy or stuck, and Django's
+middleware goes through that thread.
+"""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import connection
+from django.http.request import split_domain_port, validate_host
+
+from agent.errors import AgentError
+from onebot.gateway import Gateway
+from onebot.handshake import Handshake, is_local, origin_refusal
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+MAX_BODY = 4 * 2**20
+BODY_SECONDS = 30.0
+READY_SECONDS = 3.0
+ROLES = ("system", "user", "assistant")
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    """A request that is answered with ``status`` and ``text``."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+async def health(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """200 as soon as the process serves."""
+    await respond(send, 200, {"status": "ok"})
+
+
+async def ready(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """200 when everything is there that an answer needs, else 503 with what is missing."""
+    async with asyncio.TaskGroup() as group:
+        checks = {name: group.create_task(_is_up(check)) for name, check in CHECKS.items()}
+    missing = [name for name, check in checks.items() if not check.result()]
+    await respond(send, 503 if missing else 200, {"status": "unavailable" if missing else "ok", "missing": missing})
+
+
+async def _is_up(check: Callable[[], Awaitable[None]]) -> bool:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await check()
+    except Exception:  # noqa: BLE001 - whatever it was, the part is not there
+        return False
+    return True
+
+
+async def _database() -> None:
+    await asyncio.to_thread(_ask_database)
+
+
+def _ask_database() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM agent_message LIMIT 1")
+    finally:
+        connection.close()
+
+
+async def _channel_layer() -> None:
+    layer = get_channel_layer()
+    channel = await layer.new_channel("ready")
+    await layer.send(channel, {"type": "ready"})
+    await layer.receive(channel)
+
+
+CHECKS: dict[str, Callable[[], Awaitable[None]]] = {"database": _database, "channel layer": _channel_layer}
+
+
+class AgentQuery:
+    """``POST /agent/query``: a stateless run over HTTP."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        try:
+            self._admit(scope)
+            messages = parse_query(await read_body(receive))
+            self._gateway.ensure_started()
+            run_pk, text = await self._gateway.runtime.queries.answer(messages)
+        except Refusal as refusal:
+            await respond(send, refusal.status, {"result": "", "error": str(refusal)})
+        except AgentError:
+            await respond(send, 502, {"result": "", "error": "the model could not be asked; the run's record says why"})
+        else:
+            await respond(send, 200, {"result": text, "run": run_pk})
+
+    def _admit(self, scope: dict[str, Any]) -> None:
+        if scope["method"] != "POST":
+            raise Refusal(405, "use POST")
+        request = Handshake.from_scope(scope)
+        if not validate_host(split_domain_port(request.headers.get("host", ""))[0], settings.ALLOWED_HOSTS):
+            raise Refusal(400, "unknown host; list it in DJANGO_ALLOWED_HOSTS")
+        if settings.HTTP_API_TOKEN:
+            scheme, _, token = request.headers.get("authorization", "").partition(" ")
+            given = token.strip().encode("latin1") if scheme.lower() == "bearer" else b""
+            if not hmac.compare_digest(given, settings.HTTP_API_TOKEN.encode()):
+                raise Refusal(401, "missing or wrong bearer token")
+        elif not is_local(request) or origin_refusal(request, self._gateway.admission):
+            raise Refusal(401, "no HTTP_API_TOKEN is configured, so only programs on this machine may ask")
+
+
+def parse_query(body: bytes) -> list[dict[str, Any]]:
+    """The messages that a request body asks to have answered. Raises :class:`Refusal` (400)."""
+    try:
+        query = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, "the body is not JSON") from error
+    if not isinstance(query, dict):
+        raise Refusal(400, "the body is not a JSON object")
+    given = query.get("messages")
+    if given is not None and not isinstance(given, list):
+        raise Refusal(400, "messages is not a list")
+    messages = [_message(place, message) for place, message in enumerate(given or [])]
+    text = query.get("input")
+    if text is not None and not isinstance(text, str):
+        raise Refusal(400, "input is not a string")
+    if text and text.strip():
+        messages.append({"role": "user", "content": text})
+    if not messages:
+        raise Refusal(400, "give input or messages")
+    return messages
+
+
+def _message(place: int, message: object) -> dict[str, Any]:
+    if not isinstance(message, dict) or message.get("role") not in ROLES or not isinstance(message.get("content"), str):
+        raise Refusal(400, f"messages[{place}] wants a role of {', '.join(ROLES)} and a content string")
+    return {"role": message["role"], "content": message["content"]}
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The whole body, at most ``MAX_BODY`` bytes and within ``BODY_SECONDS``."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refusal(400, "the request was broken off")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > MAX_BODY:
+                    raise Refusal(413, f"the body is larger than {MAX_BODY} bytes")
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError as error:
+        raise Refusal(408, "the body did not arrive in time") from error
+
+
+async def respond(send: Send, status: int, body: dict[str, Any]) -> None:
+    content = json.dumps(body, ensure_ascii=False).encode()
+    headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def upgrade_required(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """A plain request on the WebSocket's address."""
+    await respond(send, 426, {"error": "this is a WebSocket address; point your OneBot client at it"})

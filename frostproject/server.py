@@ -1,0 +1,88 @@
+"""daphne, with frames as large as OneBot clients send them and an orderly way out.
+
+daphne on SIGTERM cancels its applications without a word: no close frame, no
+``disconnect``, abandoned tasks; with a connection that is a moment old it even crashes
+the interpreter. This server first lets the gateway drain while sockets still work.
+It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+from typing import Any, ClassVar
+
+from daphne.server import Server  # first of all Twisted imports: it installs the reactor
+from django.conf import settings
+from twisted.internet import defer, reactor
+
+from onebot.gateway import Gateway
+
+logger = logging.getLogger(__name__)
+
+#: What runs may still finish after SIGTERM, in seconds.
+DRAIN_SECONDS = 10.0
+#: What applications may still do after that, in seconds.
+LAST_SECONDS = 2.0
+#: daphne's own limits, given by its command line when nobody chose others.
+DAPHNE_LIMIT = 1024 * 1024
+DAPHNE_LIFETIME = 86_400
+
+
+class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
+    """The server behind both ``runserver`` and the ``daphne`` command."""
+
+    gateway: ClassVar[Gateway]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        chosen = (
+            ("websocket_max_message_size", DAPHNE_LIMIT, settings.DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE),
+            ("websocket_max_frame_size", DAPHNE_LIMIT, settings.DAPHNE_WEBSOCKET_MAX_FRAME_SIZE),
+            ("websocket_timeout", DAPHNE_LIFETIME, -1),  # a bot stays connected for longer than a day
+        )
+        for name, stock, ours in chosen:
+            if options.get(name, stock) == stock:
+                options[name] = ours
+        super().__init__(*arguments, **options)
+
+    def run(self) -> None:
+        reactor.callWhenRunning(self.gateway.ensure_started)
+        super().run()
+
+    def listen_success(self, port: Any) -> None:
+        super().listen_success(port)
+        host = getattr(port.getHost(), "host", "127.0.0.1")
+        if not settings.ONEBOT_ACCESS_TOKEN and not ipaddress.ip_address(host).is_loopback:
+            logger.warning(
+                "ONEBOT_ACCESS_TOKEN is empty while the server can be reached at %s: OneBot clients on other machines "
+                "are refused until you set a token, here and in the client",
+                host,
+            )
+
+    def kill_all_applications(self) -> Any:
+        """What daphne has called before the reactor stops; the reactor waits for it."""
+        return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
+
+    async def _drain(self) -> None:
+        try:
+            await self._stop_listening()
+            await self.gateway.drain(DRAIN_SECONDS)
+            await self._end_applications()
+        except Exception:
+            logger.exception("The server could not be drained")
+
+    async def _stop_listening(self) -> None:
+        for listener in self.listeners:
+            if port := getattr(listener, "result", None):
+                with contextlib.suppress(Exception):
+                    await defer.maybeDeferred(port.stopListening).asFuture(asyncio.get_running_loop())
+
+    async def _end_applications(self) -> None:
+        found = [details.get("application_instance") for details in self.connections.values()]
+        applications = [application for application in found if application is not None and not application.done()]
+        if not applications:
+            return
+        await asyncio.wait(applications, timeout=LAST_SECONDS)
+        for application in applications:
+            application.cancel()
+        await asyncio.gather(*applications, return_exceptions=True)

@@ -1,0 +1,46 @@
+"""The status panel on the admin's first page: what is connected, what waits, what failed."""
+
+from typing import Any
+
+from django import template
+from django.contrib.auth.models import AnonymousUser, PermissionsMixin
+
+from agent.models import UNSETTLED, Message, Run
+from onebot.models import Bot
+
+register = template.Library()
+
+#: Rows of each part; every query stops there.
+BOT_LIMIT, FAILURE_LIMIT, WAITING_LIMIT = 20, 5, 1_000
+
+
+@register.inclusion_tag("admin/status_panel.html", takes_context=True)
+def status_panel(context: Any) -> dict[str, Any]:
+    """What the user may see of the present state. At most one short query for each part."""
+    user = context["user"]
+    return {"perms": context["perms"], **_bots(user), **_messages(user), **_runs(user)}
+
+
+def _bots(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    if not user.has_perm("onebot.view_bot"):
+        return {}
+    return {"sees_bots": True, "bots": Bot.objects.filter(online=True)[:BOT_LIMIT]}
+
+
+def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    if not user.has_perm("agent.view_message"):
+        return {}
+    waiting = Message.objects.filter(UNSETTLED).order_by()[: WAITING_LIMIT + 1].count()
+    failed = Message.objects.filter(state=Message.State.FAILED).select_related("session").defer("segments", "raw")
+    return {
+        "sees_messages": True,
+        "waiting": f"{WAITING_LIMIT:,}+" if waiting > WAITING_LIMIT else str(waiting),
+        "failed_messages": failed.order_by("-pk")[:FAILURE_LIMIT],
+    }
+
+
+def _runs(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    if not user.has_perm("agent.view_run"):
+        return {}
+    failed = Run.objects.filter(state=Run.State.FAILED).select_related("session").defer("notes")
+    return {"sees_runs": True, "failed_runs": failed.order_by("-pk")[:FAILURE_LIMIT]}

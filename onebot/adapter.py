@@ -1,0 +1,28 @@
+"""From a message event to the agent's own words for it. Pure."""
+
+from agent.types import ChatAddress, IncomingMessage
+from onebot.events import MessageEvent
+from onebot.frames import to_plain_json
+from onebot.segments import mentions, quoted_id, render_text, spoken_text
+
+
+def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> IncomingMessage:
+    """``event``, received by the account ``self_id``, as an :class:`IncomingMessage`."""
+    return IncomingMessage(
+        chat=ChatAddress(self_id, event.kind, event.peer_id),
+        sender_id=event.user_id,
+        sender_name=event.anonymous_name or event.sender_name,
+        text=render_text(event.segments, self_id),
+        segments=to_plain_json(event.segments),
+        message_id=event.message_id,
+        spoken_text=spoken_text(event.segments),
+        mentions_bot=mentions(event.segments, self_id),
+        quoted_id=quoted_id(event.segments),
+        from_own_account=event.is_self,
+        from_other_bot=from_other_bot,
+        is_notice=event.is_notice,
+        temp_group_id=event.temp_group_id,
+        chat_title=event.group_name if event.kind == "group" else event.sender_name,
+        happened_at=event.time,
+        raw=to_plain_json(event.raw),
+    )

@@ -1,0 +1,48 @@
+"""Bots: which accounts are connected, by which client, and since when."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
+
+from onebot.models import Bot
+from tools.admin_base import RecordAdmin, row_number
+
+
+@admin.register(Bot)
+class BotAdmin(RecordAdmin):
+    list_display = ("self_id", "online", "account_online", "last_heartbeat_at", "connected_at", "implementation", "chats")
+    list_filter = ("online",)
+    ordering = ("self_id",)
+    text_fields = ("self_id", "implementation")
+    search_help_text: ClassVar = _("Part of an account's id or of the client's name.")
+    fields = (
+        "self_id",
+        "online",
+        "account_online",
+        "roles",
+        "implementation",
+        "connected_at",
+        "disconnected_at",
+        "last_heartbeat_at",
+        "last_event_at",
+        "channel",
+        "chats",
+    )
+
+    def has_index(self, conditions: Iterable[str]) -> bool:
+        """Bots are few."""
+        return True
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(pk=row_number(term))
+
+    @admin.display(description=_("chat sessions"))
+    def chats(self, bot: Bot) -> str:
+        query = urlencode({"account": bot.self_id})
+        return format_html('<a href="{}?{}">{}</a>', reverse("admin:agent_chatsession_changelist"), query, _("show"))

@@ -1,0 +1,101 @@
+"""The OneBot WebSocket: one consumer for each connected client.
+
+It reads its socket itself instead of leaving that to Channels' dispatch, which closes
+old database connections in a thread around every frame and costs three times as much
+as all the rest. Routing, scope and middleware stay Channels'.
+
+The receive loop parses, resolves an echo, or hands over. It never waits for the agent
+or for an answer on its own socket, which only it could read.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from channels.consumer import AsyncConsumer
+
+from onebot.actions import ActionResponse
+from onebot.connections import Socket
+from onebot.frames import Malformed, decode_frame
+from onebot.gateway import Gateway
+from onebot.handshake import Admitted, Handshake, Refused, judge
+from onebot.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+
+#: Frames larger than this are decoded in a thread, so that other sockets are read meanwhile.
+LARGE_FRAME = 2**20
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+refusals = LogLimit(logger)
+
+
+class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
+    """Speaks OneBot 11 with one client. ``gateway`` is shared by all of them."""
+
+    gateway: Gateway
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.self_id = ""
+        self.socket: Socket | None = None
+        self.malformed = LogLimit(logger)
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        handshake = Handshake.from_scope(scope)
+        verdict = judge(handshake, self.gateway.admission)
+        if isinstance(verdict, Refused):
+            refusals.warn((handshake.peer, verdict.reason), "Refused a client at %s: %s", handshake.peer, verdict.reason)
+            await send({"type": "websocket.close"})
+            return
+        await send({"type": "websocket.accept"})
+        await self.serve(verdict, receive, send)
+
+    async def serve(self, client: Admitted, receive: Receive, send: Send) -> None:
+        """Read the socket until it ends, one way or another."""
+        self.socket = Socket(send, client.role, client.user_agent)
+        try:
+            if client.self_id:
+                await self._identify(client.self_id)
+            while (message := await receive())["type"] == "websocket.receive":
+                await self._on_frame(message.get("text") or message.get("bytes") or "")
+        finally:
+            if self.self_id:
+                self.gateway.detach(self.self_id, self.socket)
+
+    async def _on_frame(self, data: str | bytes) -> None:
+        frame = decode_frame(data) if len(data) <= LARGE_FRAME else await asyncio.to_thread(decode_frame, data)
+        if isinstance(frame, Malformed):
+            self.malformed.warn(frame.reason, "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt)
+        elif isinstance(frame, ActionResponse):
+            self.gateway.on_response(self.self_id, frame)
+        elif await self._is_own(frame.self_id):
+            await self.gateway.on_event(self.self_id, frame)
+
+    async def _is_own(self, self_id: str) -> bool:
+        """Whether an event of ``self_id`` may come over this socket; the first one settles whose it is."""
+        if not self.self_id and self_id.isascii() and self_id.isdigit():
+            await self._identify(self_id)
+        if self.self_id and self_id in (self.self_id, ""):
+            return True
+        self.malformed.warn(
+            ("self_id", self_id), "Account %s sent an event of account %r; it is ignored", self.self_id, self_id[:32]
+        )
+        return False
+
+    async def _identify(self, self_id: str) -> None:
+        assert self.socket is not None  # noqa: S101 - set before anything is read
+        self.self_id = self_id
+        await self.gateway.attach(self_id, self.socket)
+
+
+async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """A WebSocket on a path that is none: refused like any other."""
+    await receive()
+    path = str(scope.get("path", ""))[:100]
+    refusals.warn(("path", path), "Refused a client: there is no WebSocket at %s; use /ws/frostagent", path)
+    await send({"type": "websocket.close"})

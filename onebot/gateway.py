@@ -1,0 +1,145 @@
+"""What stands between the sockets and the agent in one server process."""
+
+import asyncio
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from agent.runtime import Runtime
+from agent.store.replies import LateAnswer
+from onebot import bots
+from onebot.actions import ActionResponse
+from onebot.adapter import to_incoming
+from onebot.calls import Calls
+from onebot.connections import REPLACED, Connections, Socket
+from onebot.delivery import Delivery11, outcome
+from onebot.errors import NotConnected
+from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
+from onebot.handshake import Admission
+from onebot.relay import Relay
+
+logger = logging.getLogger(__name__)
+
+#: A notice that says nothing, sent all the time while somebody types.
+NOISE = frozenset({"input_status"})
+#: Close code of a server that goes away.
+GOING_AWAY = 1001
+
+
+class Gateway:
+    """Owns the connections of this process and hands what comes in to the agent.
+
+    Made without a running loop; started by the first thing that needs it.
+    """
+
+    def __init__(self) -> None:
+        self.admission = Admission(
+            settings.ONEBOT_ACCESS_TOKEN, tuple(settings.WS_ALLOWED_ORIGINS), tuple(settings.ALLOWED_HOSTS)
+        )
+        self.connections = Connections()
+        self._calls = Calls()
+        self._relay = Relay(self._online_accounts)
+        self.runtime = Runtime(Delivery11(self.connections, self._calls, self._relay))
+        self._start: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._is_closing = False
+
+    def ensure_started(self) -> None:
+        """Start what runs in the background, once, on the running loop."""
+        if self._start is None:
+            self.runtime.ensure_started()
+            if not self.runtime.shares_database:
+                self._keep(self.runtime.record.submit(bots.forget_connections, ""))
+            self._start = asyncio.get_running_loop().create_task(self._relay.open(self._carry), name="relay-open")
+
+    async def attach(self, self_id: str, socket: Socket) -> None:
+        """A client has connected for ``self_id``; an older socket of the same role is closed."""
+        self.ensure_started()
+        replaced = self.connections.attach(self_id, socket)
+        if replaced is not None:
+            logger.info("Account %s: a newer %s connection replaces the older one", self_id, socket.role)
+            self._calls.socket_ended(replaced)
+            await replaced.close(REPLACED)
+        self._report(self_id, socket)
+        if socket.takes_actions:
+            self.runtime.account_connected(self_id)
+        logger.info("Account %s connected (%s, %s)", self_id, socket.role, socket.user_agent or "no User-Agent")
+
+    def detach(self, self_id: str, socket: Socket) -> None:
+        """The socket has ended; what was written to it may still be answered on the next one."""
+        socket.is_open = False
+        self._calls.socket_ended(socket)
+        if self.connections.detach(self_id, socket):
+            self.runtime.account_disconnected(self_id)
+            self._keep(self.runtime.record.submit(bots.change, bots.disconnected(self_id, self._relay.channel)))
+            logger.info("Account %s disconnected", self_id)
+
+    async def on_event(self, self_id: str, event: Event) -> None:
+        """Take in one event. Waits only while the record is far behind."""
+        match event:
+            case MessageEvent():
+                await self.runtime.room()
+                self.runtime.accept(to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id)))
+            case HeartbeatEvent():
+                self._keep(self.runtime.record.submit(bots.change, bots.heartbeat(self_id, account_online=event.online)))
+            case OtherEvent() if event.sub_type not in NOISE and event.detail_type not in NOISE:
+                await self.runtime.room()
+                self._keep(self.runtime.record.submit(bots.keep_events, (event, timezone.now())))
+                self._follow_account(self_id, event)
+
+    def on_response(self, self_id: str, response: ActionResponse) -> None:
+        """Wake the one who waits for it; a late one corrects the record."""
+        if self._calls.resolve(self_id, response) or response.echo is None:
+            return
+        late = LateAnswer(self_id, response.echo, outcome(response))
+        self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
+
+    async def drain(self, seconds: float) -> None:
+        """Let runs finish while the sockets are still open, then close everything in order."""
+        self._is_closing = True
+        if self._start is None:
+            return
+        await self.runtime.drain(seconds)
+        await self._relay.close()
+        for self_id, account in list(self.connections.accounts.items()):
+            for socket in list(account.sockets.values()):
+                await socket.close(GOING_AWAY)
+                self.detach(self_id, socket)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        await self.runtime.close()
+
+    def _report(self, self_id: str, socket: Socket) -> None:
+        roles = ", ".join(self.connections.accounts[self_id].sockets)
+        row = bots.connected(self_id, roles, socket.user_agent, self._relay.channel)
+        self._keep(self.runtime.record.submit(bots.change, row))
+
+    def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
+        user_id = event.user_id
+        return user_id != self_id and (user_id in self.connections.accounts or user_id in self._relay.accounts)
+
+    def _follow_account(self, self_id: str, event: OtherEvent) -> None:
+        if event.detail_type in ("bot_offline", "bot_online"):
+            values = {"account_online": event.detail_type == "bot_online"}
+            self._keep(self.runtime.record.submit(bots.change, bots.BotChange(self_id, values)))
+
+    async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
+        socket = self.connections.action_socket(account)
+        if socket is None:
+            raise NotConnected("the account is not connected")
+        return await self._calls.call(account, socket, text, echo, timeout_seconds)
+
+    async def _online_accounts(self) -> dict[str, str]:
+        return await self.runtime.record.submit(bots.online_accounts, "")
+
+    def _keep(self, work: "asyncio.Future[Any]") -> None:
+        """Hold on to work that nobody waits for, and log how it failed."""
+        self._tasks.add(work)
+        work.add_done_callback(self._done)
+
+    def _done(self, work: "asyncio.Future[Any]") -> None:
+        self._tasks.discard(work)
+        if not work.cancelled() and (error := work.exception()):
+            logger.error("A bot's row could not be written: %s", error)

@@ -1,0 +1,98 @@
+"""Values as OneBot clients send them: ids and numbers kept exact, text that can be stored.
+
+Clients disagree about types: an id is an integer, a digit string or ``3127306807.0``.
+Everything here takes ``Decimal`` as well as the ordinary JSON types.
+"""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+LONGEST_ID = 64
+LONGEST_MESSAGE_ID = 128
+# Covers every double; beyond it a number written out is an attack and not a number.
+MOST_DIGITS = 400
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def exact_id(value: object, longest: int = LONGEST_ID) -> str:
+    """``value`` as the exact text of an id, "" when it cannot be one.
+
+    Integers and whole floats become digits, strings are trimmed. Booleans, null,
+    fractions, lists, objects and anything over ``longest`` characters are no ids.
+    """
+    if isinstance(value, float | Decimal):
+        number = plain_number(value)
+        value = number if isinstance(number, int) else None
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return ""
+    text = str(value).strip()
+    return text if len(text) <= longest else ""
+
+
+def usable_message_id(value: object) -> str:
+    """A message id that stands for a message: "" for 0 and -1, which clients send when they know none."""
+    text = exact_id(value, LONGEST_MESSAGE_ID)
+    return "" if text in ("0", "-1") else text
+
+
+def plain_number(value: float | Decimal) -> int | float | str:
+    """An ``int`` where ``value`` is whole, else a ``float``, else text.
+
+    Text is for what a float could only print in scientific notation or not at all.
+    """
+    exact = value if isinstance(value, Decimal) else Decimal(repr(value))
+    if not exact.is_finite() or abs(exact.adjusted()) > MOST_DIGITS:
+        return str(exact)
+    whole = int(exact)
+    if whole == exact:
+        return whole
+    number = float(exact)
+    return format(exact, "f") if "e" in repr(number) else number
+
+
+def value_text(value: object) -> str:
+    """Any JSON value as text: null is "", whole numbers have no point, objects and lists are compact JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, float | Decimal):
+        return str(plain_number(value))
+    return json_text(value)
+
+
+def json_text(value: object) -> str:
+    """``value`` as compact JSON in which no number is written as ``1.0`` or ``1e5``."""
+    return json.dumps(to_plain_json(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def to_plain_json(value: Any) -> Any:
+    """A copy of ``value`` that ``json.dumps`` takes: every ``Decimal`` and ``float`` through :func:`plain_number`."""
+    if isinstance(value, dict):
+        return {key: to_plain_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [to_plain_json(item) for item in value]
+    if isinstance(value, float | Decimal):
+        return plain_number(value)
+    return value
+
+
+def storable(value: Any) -> Any:
+    """A copy of ``value`` without NUL and lone surrogates, which no database and no UTF-8 text can hold.
+
+    Two halves of a pair that stand side by side become the character they mean.
+    """
+    if isinstance(value, str):
+        is_plain = value.isascii() and "\0" not in value
+        return value if is_plain or not _UNSTORABLE.search(value) else _storable_text(value)
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    return value
+
+
+def _storable_text(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")

@@ -1,0 +1,173 @@
+"""Fixtures and guards of the whole suite.
+
+Guards: no test leaves the machine (``NetworkGuard``), no async test blocks the event
+loop (``LoopWatch``; ``@pytest.mark.may_block(reason)`` lets one), and an async test that
+uses the database uses it with real transactions.
+"""
+
+import contextlib
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections
+
+from tests.guards import LoopWatch, NetworkGuard
+from tests.live_server import LiveServer, Program
+from tests.scripted_model import ScriptedModel
+
+if TYPE_CHECKING:
+    from tests.services import PostgresServer
+
+TOKEN = "t0k"
+network = NetworkGuard()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "may_block(reason): let this async test block the event loop")
+    network.__enter__()
+    config.add_cleanup(lambda: network.__exit__(None, None, None))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give async tests of the database real transactions.
+
+    Async code reaches the database from another thread. The transaction that plain
+    ``django_db`` wraps around a test would hold SQLite's write lock against it.
+    """
+    for item in items:
+        if _is_async(item) and item.get_closest_marker("django_db"):
+            item.add_marker(pytest.mark.django_db(transaction=True), append=False)
+
+
+def _is_async(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj)
+
+
+# --- Guards ---------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _stay_on_this_machine() -> Iterator[None]:
+    network.taken_attempts()
+    yield
+    if attempts := network.taken_attempts():
+        pytest.fail(f"the test tried to leave this machine: {attempts}")
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_loop_free(request: pytest.FixtureRequest) -> Iterator[None]:
+    if not _is_async(request.node) or request.node.get_closest_marker("may_block"):
+        yield
+        return
+    with LoopWatch() as watch:
+        yield
+    if watch.stalls:
+        pytest.fail("\n".join(watch.stalls))
+
+
+# --- Database -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> Iterator[None]:
+    """Keep the test database in a file: one in memory behaves differently between threads."""
+    default = connections["default"]
+    if default.vendor != "sqlite":
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="frost-test-db-") as folder:
+        default.settings_dict["TEST"]["NAME"] = str(Path(folder) / "test.sqlite3")
+        yield
+
+
+# --- The scripted model ---------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[ScriptedModel]:
+    """The scripted model for as long as the suite runs, so that its address never changes. Tests want ``model``."""
+    with ScriptedModel() as server:
+        yield server
+
+
+@pytest.fixture
+def model(model_server: ScriptedModel) -> Iterator[ScriptedModel]:
+    """The scripted model, empty; the test fails when it leaves answers over or makes calls it did not script."""
+    model_server.reset()
+    yield model_server
+    try:
+        model_server.verify()
+    finally:
+        model_server.reset()
+
+
+# --- Live servers ---------------------------------------------------------------
+
+
+def _usual_env(model_server: ScriptedModel) -> dict[str, str]:
+    return {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "UPSTREAM_API_KEY": "sk-test",
+        "MODEL_NAME": "scripted",
+        "VISUAL_MODEL_NAME": "scripted-vision",
+        "CODER_MODEL_NAME": "scripted-coder",
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "HTTP_API_TOKEN": TOKEN,
+        "FETCH_ALLOW": "127.0.0.1",
+    }
+
+
+@pytest.fixture(scope="session")
+def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    """One server that tests share. Keep them apart by ``fresh_id()``; take ``start_server`` for anything else."""
+    with LiveServer(_usual_env(model_server)) as server:
+        yield server
+
+
+@pytest.fixture
+def start_server(model_server: ScriptedModel) -> Iterator[Callable[..., LiveServer]]:
+    """Start servers of this test's own: ``start_server(MAX_ITERATIONS="2")``; an empty value unsets a default.
+
+    ``program="daphne"`` starts daphne's own command instead of ``runserver``.
+    """
+    with contextlib.ExitStack() as servers:
+
+        def start(program: Program = "runserver", **env: str) -> LiveServer:
+            return servers.enter_context(LiveServer(_usual_env(model_server) | env, program))
+
+        yield start
+
+
+# --- Services -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The address of a real Redis-compatible server that tests share."""
+    with _services().RedisServer() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator["PostgresServer"]:
+    """A real PostgreSQL server; ``new_database()`` makes an empty database in it."""
+    with _services().PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: "PostgresServer") -> Iterator[str]:
+    """The address of an empty PostgreSQL database of this test's own."""
+    url = postgres_server.new_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+def _services() -> Any:
+    """``tests.services``, or a skip on a platform that its wheels are not made for."""
+    return pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)

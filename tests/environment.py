@@ -1,0 +1,39 @@
+"""The environment that tests and the servers they start see: nothing of the developer's own."""
+
+import ast
+import os
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+SETTINGS = PROJECT / "frostproject" / "settings.py"
+
+
+def variables_of_settings() -> list[str]:
+    """The name of every variable that the settings read, in the order they are read."""
+    return variables_read(SETTINGS.read_text(encoding="utf-8"))
+
+
+def variables_read(source: str) -> list[str]:
+    """Every ``NAME`` of an ``env.reader("NAME", …)`` call in ``source``."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and _is_reader(node.func)]
+    names = [call.args[0] for call in sorted(calls, key=lambda call: call.lineno) if call.args]
+    return list(dict.fromkeys(name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)))
+
+
+def _is_reader(func: ast.expr) -> bool:
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "env"
+
+
+def clean_environment(**values: str) -> dict[str, str]:
+    """This process's environment with every setting empty, except ``values``.
+
+    Empty and not removed: the process environment wins over a ``.env`` file, so
+    that an empty value also keeps out what a developer wrote there. Proxies are
+    removed, because every test talks to loopback alone.
+    """
+    kept = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
+    return kept | dict.fromkeys(variables_of_settings(), "") | values
+
+
+def _is_foreign(name: str) -> bool:
+    return name.lower().endswith("_proxy") or name.startswith("DJANGO_")

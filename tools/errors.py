@@ -1,0 +1,38 @@
+"""What can go wrong with a tool, and who is told.
+
+::
+
+    ToolError
+    ├── InvalidDeclaration    a function cannot be offered as a tool; its author is told, at import
+    ├── InvalidArguments      the model wrote arguments the tool does not take; the model is told and may try again
+    └── ToolFailed            the tool could not do it; the model is told why
+
+The texts of the last two are written for the model. Any other exception that leaves a
+tool is a fault of the tool: it is logged with its traceback and reported as a failure.
+"""
+
+from collections.abc import Sequence
+
+
+class ToolError(Exception):
+    """Something about a tool is wrong in a way that its author or the model can act on."""
+
+
+class InvalidDeclaration(ToolError):  # noqa: N818 - it says what is wrong
+    """A function cannot be described to a model. Raised where the function is declared."""
+
+
+class InvalidArguments(ToolError):  # noqa: N818 - as above
+    """Arguments that must not reach a tool; ``faults`` are one line each, in the model's words."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = list(faults)
+
+
+class ToolFailed(ToolError):  # noqa: N818 - as above
+    """The tool cannot do what was asked. ``text`` is what the model is told."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text

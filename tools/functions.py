@@ -1,0 +1,146 @@
+"""Function tools: any typed Python function, offered to the model as it stands.
+
+::
+
+    @tool
+    async def add(a: int, b: int) -> int:
+        \"\"\"Add two numbers.\"\"\"
+        return a + b
+
+Name, description and schemas come from the function; whatever is given to
+:func:`tool` wins over them. The shape follows Google ADK's function tools.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any, TypedDict, Unpack, overload
+
+from pydantic import Field
+from pydantic_core import to_jsonable_python
+
+from tools import outcomes
+from tools.arguments import schema_faults
+from tools.catalogue import DefaultConfig
+from tools.contract import (
+    JsonSchema,
+    ToolAnnotation,
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolSpec,
+)
+from tools.errors import InvalidArguments, ToolFailed
+from tools.signatures import Function, Parameters, Words, function_name, result_adapter, result_schema, signature_of
+from tools.threads import run_in_thread
+
+logger = logging.getLogger(__name__)
+
+NonBlank = Annotated[str, Field(pattern=r"\S")]
+"""Text that says something: empty and blank text is refused before the tool is called."""
+
+
+class ToolOptions(TypedDict, total=False):
+    """What may be said of a tool beside its function; every entry wins over what was inferred."""
+
+    name: str
+    description: str
+    title: str
+    parameters_schema: JsonSchema
+    """Used as it is; the function must take what it allows."""
+    output_schema: JsonSchema
+    """Of the structured result; a result that does not match it is a failure."""
+    default_config: DefaultConfig
+    """First values of the tool's row."""
+    annotation: ToolAnnotation
+    available: Callable[[ToolAvailabilityContext], bool]
+    """In which chats the tool is offered; without it, in all."""
+
+
+class FunctionTool:
+    """One function with its :class:`ToolSpec`, called with a JSON object.
+
+    Raises :class:`tools.errors.InvalidDeclaration` for a function that cannot be
+    described.
+    """
+
+    def __init__(self, function: Function, **options: Unpack[ToolOptions]) -> None:
+        words = Words.of(function)
+        self.function = function
+        self.available = options.get("available")
+        self._parameters = Parameters(function, words.parameters)
+        self._result = result_adapter(signature_of(function).return_annotation)
+        self._output_schema = options.get("output_schema")
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+        self.spec = ToolSpec(
+            name=function_name(function, options.get("name")),
+            description=options.get("description", words.description),
+            title=options.get("title", ""),
+            parameters_schema=options.get("parameters_schema", self._parameters.schema()),
+            output_schema=options.get("output_schema", result_schema(self._result)),
+            annotation=options.get("annotation"),
+            metadata={"default_config": options["default_config"]} if "default_config" in options else {},
+        )
+
+    async def __call__(self, arguments: Mapping[str, Any], context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        """Call the function; whatever it raises becomes a failed result.
+
+        A synchronous function runs in a thread, where it goes on to its end when this
+        call is cancelled. Raises :class:`InvalidArguments` alone, before or by the
+        function.
+        """
+        name = self.spec.name
+        try:
+            return self._as_result(await self._called(arguments, context or ToolExecutionContext()))
+        except InvalidArguments:
+            raise
+        except ToolFailed as error:
+            return outcomes.raised(name, error)
+        except (Exception, SystemExit) as error:
+            logger.exception("tool %s raised", name)
+            return outcomes.raised(name, error)
+
+    async def _called(self, arguments: Mapping[str, Any], context: ToolExecutionContext) -> Any:
+        positional, named = self._parameters.bind(arguments, context)
+        call = partial(self.function, *positional, **named)
+        value = call() if self._is_async else await run_in_thread(call)
+        return await value if inspect.isawaitable(value) else value
+
+    def _as_result(self, value: Any) -> ToolExecutionResult:
+        """Text is content; an object is structured content, and so is everything else, under ``result``."""
+        name = self.spec.name
+        if isinstance(value, ToolExecutionResult):
+            return value
+        plain = self._plain(value)
+        structured = plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
+        if self._output_schema is not None and (faults := schema_faults(self._output_schema, structured)):
+            raise ToolFailed("工具返回的结果与其声明不符: " + "; ".join(faults))
+        if plain is None:
+            return ToolExecutionResult(name, success=True)
+        if isinstance(plain, str):
+            return ToolExecutionResult(name, success=True, content=plain)
+        return ToolExecutionResult(name, success=True, structured_content=structured)
+
+    def _plain(self, value: Any) -> Any:
+        """``value`` as JSON, checked against the function's return annotation."""
+        if self._result is None:
+            return to_jsonable_python(value)
+        return self._result.dump_python(self._result.validate_python(value), mode="json")
+
+
+@overload
+def tool(function: Function, /) -> FunctionTool: ...
+
+
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Function], FunctionTool]: ...
+
+
+def tool(
+    function: Function | None = None, /, **options: Unpack[ToolOptions]
+) -> FunctionTool | Callable[[Function], FunctionTool]:
+    """Make a :class:`FunctionTool` of a function: ``@tool``, or ``@tool(name=…, …)``."""
+    if function is not None:
+        return FunctionTool(function, **options)
+    return lambda wrapped: FunctionTool(wrapped, **options)

@@ -1,0 +1,62 @@
+"""The results that no tool makes itself, in the words the model is told."""
+
+from dataclasses import replace
+from typing import Any
+
+from tools.contract import ToolExecutionResult
+from tools.errors import InvalidArguments
+
+FAILURE = "工具执行失败: "
+TEXT_LIMIT = 64 * 1024
+"""Bytes of UTF-8 that the model is given of one result."""
+CUT_MARK = "\n...(工具输出过长，已截断)"
+
+
+def not_found(name: str) -> ToolExecutionResult:
+    return ToolExecutionResult(name, success=False, error_message=f"Tool not found: {name}")
+
+
+def invalid(name: str, error: InvalidArguments) -> ToolExecutionResult:
+    return ToolExecutionResult(name, success=False, error_message="\n".join(error.faults))
+
+
+def mocked(name: str, text: str) -> ToolExecutionResult:
+    return ToolExecutionResult(name, success=True, content=text, metadata={"mock": True})
+
+
+def timed_out(name: str, seconds: float) -> ToolExecutionResult:
+    return failed(name, f"超过 {seconds:g} 秒")
+
+
+def raised(name: str, error: BaseException) -> ToolExecutionResult:
+    """The failure that ``error`` stands for; its class is told to the operator, not to the model."""
+    message, kind = str(error).strip(), type(error).__name__
+    return failed(name, message or kind, error_detail=f"{kind}: {message}" if message else kind)
+
+
+def failed(name: str, reason: str, **metadata: Any) -> ToolExecutionResult:
+    return ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata)
+
+
+def worded(result: ToolExecutionResult) -> ToolExecutionResult:
+    """``result`` with a failure's message in the form that every failure has."""
+    if result.success or result.error_message.startswith(FAILURE):
+        return result
+    reason = result.get_history_content() if not result.error_message.strip() else result.error_message.strip()
+    return replace(result, error_message=FAILURE + (reason or "原因未知"))
+
+
+def clipped(result: ToolExecutionResult) -> ToolExecutionResult:
+    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its metadata."""
+    text = result.get_history_content()
+    if len(text) * 4 <= TEXT_LIMIT:  # no character takes more than four bytes
+        return result
+    # A lone surrogate can stand in a string but not in UTF-8, and must not end the run.
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= TEXT_LIMIT:
+        return result
+    cut = encoded[:TEXT_LIMIT].decode("utf-8", "ignore") + CUT_MARK
+    metadata = {**result.metadata, "full_content": text}
+    if not result.success and text == result.error_message.strip():
+        return replace(result, error_message=cut, metadata=metadata)
+    return replace(result, content=cut, metadata=metadata)

@@ -1,0 +1,180 @@
+"""What a Python function says of itself: its name, its words, and the JSON it can be called with."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from docstring_parser import ParseError
+from docstring_parser import parse as parse_docstring
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticUndefined
+
+from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult
+from tools.errors import InvalidArguments, InvalidDeclaration
+from tools.faults import EMPTY, UNKNOWN, listed, place
+
+T = TypeVar("T")
+Function = Callable[..., Any]
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What model endpoints accept as the name of a function."""
+_FIELD = "arg_"
+"""Before every field name, so that a parameter may be called ``json`` or ``schema`` as well."""
+_PLAIN_RESULTS = (inspect.Signature.empty, Any, None, type(None), str, ToolExecutionResult)
+
+
+class _Schema(GenerateJsonSchema):
+    """JSON Schema without the titles that repeat each name."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base class declares it
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A function's docstring, taken apart. Google, NumPy, Sphinx and Epydoc styles are understood."""
+
+    description: str
+    parameters: Mapping[str, str]
+
+    @classmethod
+    def of(cls, function: Function) -> "Words":
+        text = inspect.getdoc(_innermost(function)) or ""
+        try:
+            doc = parse_docstring(text)
+        except ParseError:
+            return cls(text, {})
+        parts = [part for part in (doc.short_description, doc.long_description) if part]
+        return cls("\n\n".join(parts), {param.arg_name: param.description or "" for param in doc.params})
+
+
+def function_name(function: Function, wanted: str | None = None) -> str:
+    """``wanted`` or the function's own name; raises :class:`InvalidDeclaration` for one that no endpoint takes."""
+    inner = _innermost(function)
+    name = wanted or str(getattr(inner, "__name__", type(inner).__name__))
+    if not _NAME.fullmatch(name):
+        raise InvalidDeclaration(f"{name!r} cannot be the name of a tool: 1 to 64 of A-Z, a-z, 0-9, _ and - are wanted")
+    return name
+
+
+def _innermost(function: Function) -> Function:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+class Parameters:
+    """The parameters of one function, between JSON objects and Python calls.
+
+    Parameters annotated :class:`ToolExecutionContext` are filled in at the call and
+    hidden from the schema; ``*args`` and ``**kwargs`` are left out.
+    """
+
+    def __init__(self, function: Function, words: Mapping[str, str]) -> None:
+        signature = signature_of(function)
+        named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self._contexts = [p.name for p in named if _is_context(p.annotation)]
+        self._visible = [p.name for p in named if p.name not in self._contexts]
+        self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
+        fields: dict[str, Any] = {_FIELD + p.name: _field(p, words.get(p.name)) for p in named if p.name not in self._contexts}
+        self._model: type[BaseModel] = _described(
+            lambda: create_model("Arguments", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+        )
+
+    def schema(self) -> JsonSchema:
+        """Their JSON Schema: an object that takes nothing unknown."""
+        schema = _described(lambda: _untitled(self._model.model_json_schema(schema_generator=_Schema)))
+        return {"type": "object", "properties": {}, "required": [], **schema}
+
+    def bind(self, arguments: Mapping[str, Any], context: ToolExecutionContext) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments of the call, as the annotated types.
+
+        Raises :class:`InvalidArguments` for what the annotations do not take.
+        """
+        try:
+            model = self._model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise InvalidArguments(listed(_fault(finding) for finding in error.errors(include_url=False))) from error
+        values = {name: getattr(model, _FIELD + name) for name in self._visible} | dict.fromkeys(self._contexts, context)
+        return [values.pop(name) for name in self._positional], values
+
+
+def signature_of(function: Function) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except (NameError, TypeError, ValueError) as error:
+        raise InvalidDeclaration(f"the signature of {function!r} cannot be read: {error}") from error
+
+
+def result_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    """What checks and serialises results of this return annotation; None for text and where nothing is said."""
+    if any(annotation is plain for plain in _PLAIN_RESULTS):
+        return None
+    return _described(lambda: TypeAdapter(annotation))
+
+
+def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
+    """The schema of ``structured_content``: what is no object stands under ``result``."""
+    if adapter is None:
+        return None
+    schema = _described(lambda: _untitled(adapter.json_schema(mode="serialization", schema_generator=_Schema)))
+    if schema.get("type") == "object":
+        return schema
+    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
+
+
+def _described(describe: Callable[[], T]) -> T:
+    try:
+        return describe()
+    except (PydanticUserError, NameError, TypeError) as error:
+        raise InvalidDeclaration(f"failed to infer the schema: {error}") from error
+
+
+def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
+    """Annotation and default for pydantic. What ``Annotated`` says wins over the docstring."""
+    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+    spoken = (
+        next((note for note in get_args(annotation)[1:] if isinstance(note, str)), None) if _is_annotated(annotation) else None
+    )
+    own = Field(alias=parameter.name, description=spoken or words or None)
+    base, *notes = get_args(annotation) if _is_annotated(annotation) else (annotation,)
+    default = PydanticUndefined if parameter.default is parameter.empty else parameter.default
+    if isinstance(default, FieldInfo):
+        return Annotated[(base, own, *notes)], default
+    return Annotated[(base, own, *notes)], ... if default is PydanticUndefined else default
+
+
+def _is_annotated(annotation: Any) -> bool:
+    return get_origin(annotation) is Annotated
+
+
+def _is_context(annotation: Any) -> bool:
+    if _is_annotated(annotation):
+        annotation = get_args(annotation)[0]
+    kinds = get_args(annotation) or (annotation,)
+    return any(isinstance(kind, type) and issubclass(kind, ToolExecutionContext) for kind in kinds)
+
+
+def _untitled(schema: JsonSchema) -> JsonSchema:
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part.pop("title", None)
+    return schema
+
+
+def _fault(finding: Any) -> str:
+    here = place(finding["loc"])
+    match finding["type"]:
+        case "missing":
+            return f"{here} {EMPTY}"
+        case "extra_forbidden":
+            return f"{here} {UNKNOWN}"
+        case _:
+            return f"{here} 不符合要求: {finding['msg']}"
