@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -26,6 +27,14 @@ logger = logging.getLogger(__name__)
 State = Message.State
 
 Watch = Callable[[ToolCallRequest, ToolExecutionResult], None]
+
+
+class Verdict(NamedTuple):
+    """How an answered message ends on record."""
+
+    state: Message.State
+    detail: str
+    in_history: bool
 
 
 @dataclass(slots=True)
@@ -97,6 +106,7 @@ class Conversations:
         outcome = None
         if text:
             outcome = await speaker.answer(final_parts(left.message, text), text, result.last_step)
+        verdict = _verdict(outcome, speaker)
         await self.record.finish(
             Ending(
                 run_pk=begun.run_pk,
@@ -109,7 +119,9 @@ class Conversations:
                 output_tokens=result.output_tokens,
                 step=None if text else result.last_step,
                 outcome=outcome,
-                **_verdict(outcome, speaker),
+                message_state=verdict.state,
+                detail=verdict.detail,
+                in_history=verdict.in_history,
             )
         )
 
@@ -154,12 +166,12 @@ class Conversations:
         )
 
 
-def _verdict(outcome: Outcome | None, speaker: Speaker) -> dict[str, object]:
-    """The state of the message answered, from what came of the answer."""
+def _verdict(outcome: Outcome | None, speaker: Speaker) -> Verdict:
+    """How the message answered ends, from what came of the answer."""
     if outcome is not None and outcome.delivery.state == State.FAILED:
-        return {"message_state": State.FAILED, "detail": outcome.delivery.error, "in_history": speaker.has_spoken}
+        return Verdict(State.FAILED, outcome.delivery.error, speaker.has_spoken)
     state = State.ANSWERED if outcome is not None or speaker.has_spoken else State.SILENT
-    return {"message_state": state, "in_history": state == State.ANSWERED}
+    return Verdict(state, "", state == State.ANSWERED)
 
 
 def first_request(message: IncomingMessage, history: list[ChatMessage]) -> list[ChatMessage]:

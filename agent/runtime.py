@@ -105,7 +105,7 @@ class Runtime:
         and without waiting for a lease to run out, that all work on record is its own.
         """
         database = settings.DATABASES["default"]
-        if "sqlite" not in database["ENGINE"]:
+        if "sqlite" not in str(database["ENGINE"]):
             return False
         lock = Path(f"{database['NAME']}.lock").open("w", encoding="ascii")  # noqa: SIM115 - held while the process lives
         try:

@@ -1,13 +1,14 @@
 """Runs a program with every thread profiled: ``python -m benchmarks.profiling OUT [-m MODULE | FILE] [ARGS]``.
 
 ``cProfile`` alone sees the main thread, while the database work of an ASGI server
-is done in another. Each thread leaves ``OUT.THREAD.prof``; times are CPU seconds
-of that thread, so that waiting is not counted.
+is done in others. Threads whose names differ in numbers alone are added up, into
+``OUT.NAME.prof``. Times are CPU seconds of the thread: waiting is not counted.
 """
 
 import contextlib
 import cProfile
 import pstats
+import re
 import runpy
 import sys
 import threading
@@ -15,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_profiles: dict[str, cProfile.Profile] = {}
+_profiles: dict[str, list[cProfile.Profile]] = {}
 _run_thread = threading.Thread.run
 
 
@@ -25,7 +26,7 @@ def _profiled(name: str) -> Iterator[None]:
     # Newer Pythons allow one profiler at a time: then only the first thread is seen.
     with contextlib.suppress(ValueError):
         profile.enable()
-        _profiles[name] = profile
+        _profiles.setdefault(name, []).append(profile)
     try:
         yield
     finally:
@@ -33,7 +34,7 @@ def _profiled(name: str) -> Iterator[None]:
 
 
 def _run_profiled(thread: threading.Thread) -> None:
-    with _profiled(f"{thread.name}-{thread.ident}"):
+    with _profiled(re.sub(r"[^A-Za-z]*\d.*", "", thread.name) or "thread"):
         _run_thread(thread)
 
 
@@ -49,12 +50,12 @@ def main() -> None:
                 sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
                 runpy.run_path(sys.argv[0], run_name="__main__")
     finally:
-        for name, profile in _profiles.items():
-            profile.dump_stats(f"{out}.{name}.prof")
+        for name, profiles in _profiles.items():
+            pstats.Stats(*profiles).dump_stats(f"{out}.{name}.prof")
 
 
 def report(out: Path, lines: int = 25) -> None:
-    """The costliest functions of each thread that took a tenth of a second or more, on stderr."""
+    """The costliest functions of each group of threads that took a tenth of a second or more, on stderr."""
     for path in sorted(out.parent.glob(f"{out.name}.*.prof")):
         stats = pstats.Stats(str(path), stream=sys.stderr)
         if stats.total_tt >= 0.1:

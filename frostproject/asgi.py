@@ -18,7 +18,7 @@ pages = get_asgi_application()
 from frostproject import bootstrap, http  # noqa: E402
 from frostproject.server import DrainingServer  # noqa: E402
 from onebot.gateway import Gateway  # noqa: E402
-from onebot.routing import websocket_routes  # noqa: E402
+from onebot.routing import route, websocket_routes  # noqa: E402
 
 gateway = Gateway()
 DrainingServer.gateway = gateway
@@ -28,11 +28,11 @@ application = ProtocolTypeRouter(
     {
         "http": URLRouter(
             [
-                path("health", http.health),
-                path("ready", http.ready),
-                path("agent/query", http.AgentQuery(gateway)),
-                re_path(r"^ws/frostagent", http.upgrade_required),
-                re_path(r"", pages),
+                route(r"^health$", http.health),
+                route(r"^ready$", http.ready),
+                route(r"^agent/query$", http.AgentQuery(gateway)),
+                route(r"^ws/frostagent(?:/|$)", http.upgrade_required),
+                route(r"", pages),
             ]
         ),
         "websocket": websocket_routes(gateway),

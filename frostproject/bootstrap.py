@@ -66,7 +66,7 @@ def ensure_admin() -> tuple[str, str] | None:
     given = os.environ.get("DJANGO_SUPERUSER_PASSWORD") or ""
     password = given or secrets.token_urlsafe(12)
     try:
-        users.create_superuser(name, os.environ.get("DJANGO_SUPERUSER_EMAIL") or "", password)  # type: ignore[attr-defined]
+        users.create_superuser(name, os.environ.get("DJANGO_SUPERUSER_EMAIL") or "", password)
     except IntegrityError:  # another process was faster, or the name belongs to somebody else
         return None
     return None if given else (name, password)

@@ -1,7 +1,9 @@
 """The WebSocket addresses: one for all roles, and two for clients that open two sockets."""
 
+from typing import Any
+
 from channels.routing import URLRouter
-from django.urls import re_path
+from django.urls import URLPattern, re_path
 
 from onebot.consumer import OneBotConsumer, refuse
 from onebot.gateway import Gateway
@@ -9,4 +11,10 @@ from onebot.gateway import Gateway
 
 def websocket_routes(gateway: Gateway) -> URLRouter:
     consumer = OneBotConsumer.as_asgi(gateway=gateway)
-    return URLRouter([re_path(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer), re_path(r"", refuse)])
+    return URLRouter([route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer), route(r"", refuse)])
+
+
+def route(pattern: str, application: Any) -> URLPattern:
+    """A route to an ASGI application, where Django expects a view."""
+    found: URLPattern = re_path(pattern, application)
+    return found

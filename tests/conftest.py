@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from django.db import connections
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from tests.services import PostgresServer
 
 TOKEN = "t0k"
+
+# No deadline: the machine may be shared. No surprise: the examples are the same in every run.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("suite")
+
 network = NetworkGuard()
 
 

@@ -126,14 +126,18 @@ def length(function: Function) -> int:
 
 
 def broad_handlers(modules: dict[str, ast.Module]) -> list[str]:
-    """Every ``except`` that catches all exceptions."""
+    """Every ``except`` that catches all exceptions and does not end by raising the same one again."""
     return [
         f"{name}:{node.lineno}"
         for name, tree in modules.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.ExceptHandler)
-        and (node.type is None or {"Exception", "BaseException"} & {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)})
+        if isinstance(node, ast.ExceptHandler) and _catches_everything(node) and ast.unparse(node.body[-1]) != "raise"
     ]
+
+
+def _catches_everything(handler: ast.ExceptHandler) -> bool:
+    names = {"BaseException"} if handler.type is None else {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)}
+    return bool(names & {"Exception", "BaseException"})
 
 
 def test_no_function_is_longer_than_a_screen():
@@ -192,27 +196,24 @@ def test_no_task_is_started_and_dropped():
 
 
 def environment_readers(modules: dict[str, ast.Module]) -> list[str]:
-    """Modules that touch the process environment; naming Django's settings module does not count."""
+    """Places that touch the process environment; naming Django's settings module does not count."""
     return [
         f"{name}:{node.lineno}"
         for name, tree in modules.items()
         if name not in READS_ENVIRONMENT
-        for node in ast.walk(_without_settings_default(tree))
+        for node in _without_settings_default(tree)
         if (isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"})
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and {a.name for a in node.names} & {"environ", "getenv"})
     ]
 
 
-def _without_settings_default(tree: ast.Module) -> ast.Module:
-    class Dropped(ast.NodeTransformer):
-        def visit_Call(self, node: ast.Call) -> ast.AST:
-            if ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE'"):
-                return ast.Constant(None)
-            return self.generic_visit(node)
-
-    result = Dropped().visit(ast.parse(ast.unparse(tree)))
-    assert isinstance(result, ast.Module)
-    return result
+def _without_settings_default(tree: ast.Module) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE',") or isinstance(node, ast.Module):
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def documented_variables() -> list[str]:
@@ -244,7 +245,7 @@ SOUND = {
     "tools.apps": "class C:\n    def ready(self):\n        from tools import a\n",
     "onebot.c": "import agent.types\nasync def f():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(x())\n"
     "    task = asyncio.create_task(x())\n",
-    "agent.types": "try:\n    pass\nexcept ValueError:\n    pass\n",
+    "agent.types": "try:\n    pass\nexcept ValueError:\n    pass\nexcept Exception:\n    undo()\n    raise\n",
 }
 
 

@@ -30,7 +30,7 @@ def test_a_redis_server_comes_back_on_its_port():
 def test_the_database_address_reaches_an_empty_database(postgres_url):
     entry = parse_database_url("DATABASE_URL", postgres_url)
     assert (entry["USER"], entry["PASSWORD"], entry["PORT"]) == ("postgres", "", "")
-    with psycopg.connect(host=entry["HOST"], user=entry["USER"], dbname=entry["NAME"]) as connection:
+    with psycopg.connect(host=str(entry["HOST"]), user="postgres", dbname=str(entry["NAME"])) as connection:
         tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
     assert tables == (0,)
 

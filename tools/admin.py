@@ -11,7 +11,6 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from tools import catalogue
 from tools.admin_base import ModelAdmin
 from tools.models import ToolConfig
 from tools.templates import template_faults
@@ -40,9 +39,9 @@ class ToolConfigForm(_Form):
         return value
 
     def _argument_names(self, template: str) -> Collection[str]:
-        """What may stand in braces; anything may while the tool's program is not there to say."""
-        names = catalogue.parameter_names(self.instance.name)
-        return sorted(names) if names is not None else re.findall(r"\{([^{}]*)\}", template)
+        """What may stand in braces: anything, where the tool does not say."""
+        names = self.instance.parameter_names
+        return names if names is not None else re.findall(r"\{([^{}]*)\}", template)
 
 
 @admin.register(ToolConfig)
@@ -69,7 +68,7 @@ class ToolConfigAdmin(ModelAdmin):
 
     @admin.display(description=_("arguments"))
     def arguments(self, config: ToolConfig) -> str:
-        return ", ".join(f"{{{name}}}" for name in sorted(catalogue.parameter_names(config.name) or ())) or "-"
+        return ", ".join(f"{{{name}}}" for name in config.parameter_names or ()) or "-"
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         """The list edits three fields; the form's own checks are of others."""

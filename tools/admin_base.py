@@ -21,7 +21,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin_filters import WINDOW, Rows, newest
+from tools.admin_filters import Rows, newest, newest_listed
 
 #: Rows of a list that are counted and paged through; a longer one is shown as "10,000+".
 COUNT_LIMIT = 10_000
@@ -71,12 +71,12 @@ class RecordChangeList(ChangeList):
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Rows:
         rows: Rows = super().get_queryset(request, exclude_parameters)
-        conditions = self.get_filters_params().keys()
-        self.is_windowed = not self.model_admin.has_index(conditions - self.model_admin.free_lookups)
+        conditions = self.get_filters_params().keys() - self.model_admin.free_lookups
+        self.is_windowed = not self.model_admin.has_index(conditions)
         if self.is_windowed:
-            rows = rows.filter(newest(self.model))
+            rows = rows.filter(newest(self.root_queryset))
         if term := self.query.strip().replace("\0", ""):
-            rows = rows.filter(pk__in=self.model_admin.hits(term, rows if conditions else None))
+            rows = rows.filter(pk__in=self.model_admin.hits(term, rows, is_filtered=bool(conditions)))
         excerpts = {f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts}
         shown: Rows = rows.annotate(**excerpts).defer(*self.model_admin.list_excerpts, *self.model_admin.list_defer)
         return shown
@@ -157,15 +157,14 @@ class RecordAdmin(ModelAdmin):
         """Nothing: the list searches for itself, once its bounds are known."""
         return queryset, False
 
-    def hits(self, term: str, within: Rows | None) -> set[int]:
-        """Ids of rows that ``term`` means: in all the table, or in the newest of ``within``."""
-        rows: Rows = self.model._default_manager.order_by("-id")
+    def hits(self, term: str, rows: Rows, *, is_filtered: bool) -> set[int]:
+        """Ids of the ``rows`` that ``term`` means. An index that filters them is left to do so, within bounds."""
+        rows = rows.order_by("-pk")
         exact, words = list(self.exact_matches(term)), list(self._word_matches(term))
-        if within is None:
-            found = [rows.filter(condition) for condition in exact]
-            found += [rows.filter(newest(self.model), condition) for condition in words]
+        if is_filtered:
+            found = [rows.filter(newest_listed(rows), reduce(or_, exact + words))]
         else:
-            found = [rows.filter(reduce(or_, exact + words), pk__in=within.values("pk")[:WINDOW])]
+            found = [rows.filter(condition) for condition in exact] + [rows.filter(newest(rows), condition) for condition in words]
         return {pk for matches in found for pk in matches.values_list("pk", flat=True)[:HIT_LIMIT]}
 
     def exact_matches(self, term: str) -> Iterable[Q]:

@@ -18,10 +18,16 @@ else:
     Rows = QuerySet
 
 
-def newest(model: type[Model]) -> Q:
-    """The condition that keeps the rows with the :data:`WINDOW` highest ids."""
-    last = model._default_manager.order_by("-pk").values_list("pk", flat=True).first() or 0
+def newest(rows: Rows) -> Q:
+    """The condition that keeps what is among the :data:`WINDOW` highest ids from the highest of ``rows`` down."""
+    last = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     return Q(pk__gt=last - WINDOW)
+
+
+def newest_listed(rows: Rows) -> Q:
+    """The condition that keeps the first :data:`WINDOW` of ``rows``, which an index lists by falling id."""
+    beyond = rows.order_by("-pk").values_list("pk", flat=True)[WINDOW : WINDOW + 1]
+    return Q(pk__gt=next(iter(beyond), 0))
 
 
 def first_id_since(model: type[Model], field: str, moment: datetime) -> int:

@@ -21,7 +21,7 @@ def invalid(name: str, error: InvalidArguments) -> ToolExecutionResult:
 
 
 def mocked(name: str, text: str) -> ToolExecutionResult:
-    return ToolExecutionResult(name, success=True, content=text, metadata={"mock": True})
+    return clipped(ToolExecutionResult(name, success=True, content=text, metadata={"mock": True}))
 
 
 def timed_out(name: str, seconds: float) -> ToolExecutionResult:
@@ -35,14 +35,14 @@ def raised(name: str, error: BaseException) -> ToolExecutionResult:
 
 
 def failed(name: str, reason: str, **metadata: Any) -> ToolExecutionResult:
-    return ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata)
+    return clipped(ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata))
 
 
 def worded(result: ToolExecutionResult) -> ToolExecutionResult:
     """``result`` with a failure's message in the form that every failure has."""
     if result.success or result.error_message.startswith(FAILURE):
         return result
-    reason = result.get_history_content() if not result.error_message.strip() else result.error_message.strip()
+    reason = result.error_message.strip() or result.get_history_content()
     return replace(result, error_message=FAILURE + (reason or "原因未知"))
 
 

@@ -43,7 +43,7 @@ class ToolRegistry:
         self._providers: dict[str, ToolProvider] = {}
         self._broken: set[str] = set()
         self._reported: set[tuple[str, str, str]] = set()
-        self._described: dict[int, tuple[ToolSpec, ToolSpec]] = {}
+        self._described: dict[str, tuple[ToolSpec, ToolSpec]] = {}
 
     def register_provider(self, provider: ToolProvider) -> None:
         """Add ``provider`` at the end; one of the same name is dropped, and closing it is its owner's."""
@@ -89,13 +89,13 @@ class ToolRegistry:
             return outcomes.not_found(invocation.tool_name)
         provider, spec = offer
         row = settings.get(spec.name) or own_settings(spec)
-        result = outcomes.clipped(await _passed(provider, spec, row, invocation, context))
+        result = await _passed(provider, spec, row, invocation, context)
         return replace(result, metadata={**result.metadata, "provider_name": provider.provider_name})
 
     async def close(self) -> None:
         """Close every provider once; one that fails does not keep the others open."""
-        while self._providers:
-            name, provider = self._providers.popitem()
+        for name in list(self._providers):
+            provider = self._providers.pop(name)
             try:
                 await provider.close()
             except Exception:
@@ -135,10 +135,10 @@ class ToolRegistry:
         row = settings.get(spec.name)
         if row is None or not row.description.strip():
             return spec
-        original, described = self._described.get(id(spec), (None, spec))
+        original, described = self._described.get(spec.name, (None, spec))
         if original is not spec or described.description != row.description.strip():
             described = replace(spec, description=row.description)
-            self._described[id(spec)] = (spec, described)
+            self._described[spec.name] = (spec, described)
         return described
 
 
@@ -171,6 +171,7 @@ async def _executed(
             result = await provider.invoke(invocation, context)
         if not isinstance(result, ToolExecutionResult):
             raise TypeError(f"{provider.provider_name} returned {type(result).__name__} and no result")
+        return outcomes.clipped(outcomes.worded(result))
     except InvalidArguments as error:
         return outcomes.invalid(invocation.tool_name, error)
     except ToolFailed as error:
@@ -181,4 +182,3 @@ async def _executed(
             return outcomes.timed_out(invocation.tool_name, seconds)
         logger.exception("tool %s raised", invocation.tool_name)
         return outcomes.raised(invocation.tool_name, error)
-    return outcomes.worded(result)

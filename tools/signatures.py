@@ -5,15 +5,14 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from docstring_parser import ParseError
 from docstring_parser import parse as parse_docstring
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticUndefined
 
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments, InvalidDeclaration
@@ -74,12 +73,15 @@ class Parameters:
     """The parameters of one function, between JSON objects and Python calls.
 
     Parameters annotated :class:`ToolExecutionContext` are filled in at the call and
-    hidden from the schema; ``*args`` and ``**kwargs`` are left out.
+    hidden from the schema; ``*args``, ``**kwargs`` and what a ``functools.partial``
+    has fixed are left out.
     """
 
     def __init__(self, function: Function, words: Mapping[str, str]) -> None:
         signature = signature_of(function)
-        named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        fixed = function.keywords if isinstance(function, functools.partial) else {}
+        given = [p for p in signature.parameters.values() if p.name not in fixed]
+        named = [p for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self._contexts = [p.name for p in named if _is_context(p.annotation)]
         self._visible = [p.name for p in named if p.name not in self._contexts]
         self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
@@ -139,27 +141,23 @@ def _described(describe: Callable[[], T]) -> T:
 
 
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
-    """Annotation and default for pydantic. What ``Annotated`` says wins over the docstring."""
-    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
-    spoken = (
-        next((note for note in get_args(annotation)[1:] if isinstance(note, str)), None) if _is_annotated(annotation) else None
-    )
-    own = Field(alias=parameter.name, description=spoken or words or None)
-    base, *notes = get_args(annotation) if _is_annotated(annotation) else (annotation,)
-    default = PydanticUndefined if parameter.default is parameter.empty else parameter.default
-    if isinstance(default, FieldInfo):
-        return Annotated[(base, own, *notes)], default
-    return Annotated[(base, own, *notes)], ... if default is PydanticUndefined else default
+    """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``, wins over the docstring."""
+    base, notes = _without_notes(Any if parameter.annotation is parameter.empty else parameter.annotation)
+    spoken = next((note for note in notes if isinstance(note, str)), None)
+    own = Field(alias=parameter.name, description=spoken or words)
+    return Annotated[(base, own, *notes)], ... if parameter.default is parameter.empty else parameter.default
 
 
-def _is_annotated(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated
+def _without_notes(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    if get_origin(annotation) is not Annotated:
+        return annotation, ()
+    base, *notes = get_args(annotation)
+    return base, tuple(notes)
 
 
 def _is_context(annotation: Any) -> bool:
-    if _is_annotated(annotation):
-        annotation = get_args(annotation)[0]
-    kinds = get_args(annotation) or (annotation,)
+    base, _ = _without_notes(annotation)
+    kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     return any(isinstance(kind, type) and issubclass(kind, ToolExecutionContext) for kind in kinds)
 
 

@@ -19,8 +19,7 @@ class StepAdmin(RecordAdmin):
     list_filter = (recorded_since("created_at"),)
     list_excerpts = ("error",)
     list_defer = ("request", "tools", "response")
-    text_fields = ("error",)
-    search_help_text: ClassVar = _("The number of a run, or words of an error among the newest 100,000 steps.")
+    search_help_text: ClassVar = _("The number of a run.")
     fields = (
         "run_link",
         "number",

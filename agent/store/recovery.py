@@ -96,7 +96,9 @@ def _claim(claim: Claim) -> list[Left]:
 
 def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
     return IncomingMessage(
-        chat=ChatAddress(session.account, ChatSession.Kind(session.kind).value, session.peer_id, session.platform),
+        chat=ChatAddress(
+            session.account, "group" if session.kind == ChatSession.Kind.GROUP else "private", session.peer_id, session.platform
+        ),
         sender_id=row.sender_id,
         sender_name=row.sender_name,
         text=row.text,

@@ -125,7 +125,9 @@ class Beginnings:
     def begin(self, wishes: Sequence[Beginning]) -> list[Begun]:
         self._settings.refresh()
         now = timezone.now()
-        found = {w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk}
+        found: dict[int | None, Run | None] = {
+            w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk
+        }
         fresh = [w for w in wishes if found.get(w.message_pk) is None]
         rows = [self._row(wish, now) for wish in fresh]
         Run.objects.bulk_create(rows)

@@ -1,5 +1,6 @@
 """What the program finds out about its machine, and what it leaves there."""
 
+import os
 import stat
 import threading
 import zoneinfo
@@ -29,7 +30,7 @@ def test_a_data_folder_that_is_there_is_kept(tmp_path):
 @pytest.mark.parametrize("name", ["file", "file/below"])
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path, name):
     (tmp_path / "file").write_text("")
-    with pytest.raises(WrongSetting, match="^FROST_DATA_DIR: .*file"):
+    with pytest.raises(WrongSetting, match=r"^FROST_DATA_DIR: .*file"):
         machine.data_folder(tmp_path / name)
 
 
@@ -53,7 +54,7 @@ def test_installations_have_different_keys(tmp_path):
 def test_starts_at_the_same_moment_agree_on_one_key(tmp_path, monkeypatch):
     keys: list[str] = []
     together = threading.Barrier(4)
-    monkeypatch.setattr(machine.os, "getpid", threading.get_ident)  # each thread stands for a process
+    monkeypatch.setattr(os, "getpid", threading.get_ident)  # each thread stands for a process
 
     def start() -> None:
         together.wait()
