@@ -11,7 +11,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "frostproject.settings")
 from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.cli import CommandLineInterface
 from django.core.asgi import get_asgi_application
-from django.urls import path, re_path
 
 pages = get_asgi_application()
 

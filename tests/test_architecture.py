@@ -211,7 +211,7 @@ def _without_settings_default(tree: ast.Module) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        if not ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE',") or isinstance(node, ast.Module):
+        if not (isinstance(node, ast.Call) and ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE',")):
             yield node
             waiting.extend(ast.iter_child_nodes(node))
 

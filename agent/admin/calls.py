@@ -40,7 +40,8 @@ class ToolCallAdmin(RecordAdmin):
     text_fields = ("result", "error", "requested_by")
     indexed_lookups = frozenset({"state__exact", "tool"})
     search_help_text: ClassVar = _(
-        "The name of a tool or the number of a run, or words of results and errors among the newest 100,000 calls."
+        "The name of a tool or the number of a run; words of results and errors are found among"
+        " the newest 100,000 calls, or the newest 20,000 of a filtered list."
     )
     fields = (
         "tool_name",

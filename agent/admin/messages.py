@@ -28,7 +28,8 @@ class MessageAdmin(RecordAdmin):
     text_fields = ("text",)
     indexed_lookups = frozenset({"state__exact", "reason__exact", "session__id__exact", "run__id__exact"})
     search_help_text: ClassVar = _(
-        "The id of a message, a sender, a group or a person is found exactly, words among the newest 100,000 messages."
+        "The id of a message, a sender, a group or a person is found exactly;"
+        " words are found among the newest 100,000 messages, or the newest 20,000 of a filtered list."
     )
     fieldsets = (
         (None, {"fields": ("chat_place", "direction", "speaker", "words", "created_at")}),

@@ -26,7 +26,10 @@ class RunAdmin(RecordAdmin):
     list_defer = ("notes",)
     text_fields = ("final_text", "error")
     indexed_lookups = frozenset({"state__exact", "origin__exact", "session__id__exact"})
-    search_help_text: ClassVar = _("The number of a run, or words of an answer or an error among the newest 100,000 runs.")
+    search_help_text: ClassVar = _(
+        "The number of a run; words of answers and errors are found among the newest 100,000 runs,"
+        " or the newest 20,000 of a filtered list."
+    )
     change_form_template = "admin/agent/run/change_form.html"
     fields = ()
 
