@@ -129,24 +129,24 @@ async def history(rig: Rig) -> Outcome:
     The context is cut to ten messages of history, so that both kinds ask the model
     the same, and only the finding of those ten differs.
     """
-    scaled, count, rounds = rig.options.scaled, 200, 5
-    short, long = chats(scaled(count), 0), chats(scaled(count), count)
+    scaled, count, rounds = rig.options.scaled, 200, 10
+    played = {"short": chats(scaled(count), 0), "long": chats(scaled(count), count)}
     rig.installation.settings["MAX_CONTEXT_MESSAGES"] = "12"
-    await asyncio.to_thread(rig.installation.seed, "history", "0", str(len(short)), "10", seconds=120)
-    await asyncio.to_thread(rig.installation.seed, "history", str(count), str(len(long)), "1000", seconds=300)
-    tallies: list[Tally] = []
+    await asyncio.to_thread(rig.installation.seed, "history", "0", str(scaled(count)), "10", seconds=120)
+    await asyncio.to_thread(rig.installation.seed, "history", str(count), str(scaled(count)), "1000", seconds=300)
     costs: dict[str, list[float]] = {"short": [], "long": []}
     async with rig.serving() as (server, load):
-        for round_number in range(rounds + 1):
-            for name, played in (("short", short), ("long", long)):
-                plan = Plan(played, scaled(1000), in_flight=min(64, len(played)), linger_seconds=0.5)
+        tallies = [await load.run(Plan(chosen, scaled(1000), in_flight=min(64, len(chosen)))) for chosen in played.values()]
+        for round_number in range(rounds):
+            # The order changes by turns too, lest one kind always comes after the other.
+            for name in ("short", "long") if round_number % 2 else ("long", "short"):
+                plan = Plan(played[name], scaled(500), in_flight=min(64, scaled(count)), linger_seconds=0.5)
                 tally, cpu = await measured(server, load, plan)
                 tallies.append(tally)
-                costs[name] += [cpu] if round_number else []  # the first round warms up
+                costs[name].append(round(cpu, 3))
     medians = {f"cpu_ms_{name}": statistics.median(values) for name, values in costs.items()}
     ratio = medians["cpu_ms_long"] / (medians["cpu_ms_short"] or 1)
-    rounded = {name: [round(value, 3) for value in values] for name, values in costs.items()}
-    return of_tallies({"long_to_short": 1.1}, {"long_to_short": ratio} | medians, tallies, rounds=rounded)
+    return of_tallies({"long_to_short": 1.1}, {"long_to_short": ratio} | medians, tallies, rounds=costs)
 
 
 async def tools(rig: Rig) -> Outcome:

@@ -4,7 +4,6 @@ Safe to run at every start and by several processes at once.
 """
 
 import fcntl
-import os
 import secrets
 import sys
 from pathlib import Path
@@ -18,8 +17,6 @@ from django.utils.translation import gettext as _
 
 from agent import wiring
 from tools.catalogue import ensure_rows
-
-ADMIN = "admin"
 
 
 def is_served_by_daphne() -> bool:
@@ -62,11 +59,10 @@ def ensure_admin() -> tuple[str, str] | None:
     users = get_user_model()._default_manager
     if users.filter(is_superuser=True).exists():
         return None
-    name = os.environ.get("DJANGO_SUPERUSER_USERNAME") or ADMIN
-    given = os.environ.get("DJANGO_SUPERUSER_PASSWORD") or ""
+    name, given = settings.DJANGO_SUPERUSER_USERNAME, settings.DJANGO_SUPERUSER_PASSWORD
     password = given or secrets.token_urlsafe(12)
     try:
-        users.create_superuser(name, os.environ.get("DJANGO_SUPERUSER_EMAIL") or "", password)
+        users.create_superuser(name, settings.DJANGO_SUPERUSER_EMAIL, password)
     except IntegrityError:  # another process was faster, or the name belongs to somebody else
         return None
     return None if given else (name, password)

@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 TRUE_WORDS = frozenset({"true", "1", "yes", "on"})
+DATABASE_FORMS = "wants postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH"
 FALSE_WORDS = frozenset({"false", "0", "no", "off"})
 N = TypeVar("N", int, float)
 
@@ -33,7 +34,10 @@ class Env:
     @classmethod
     def load(cls, dotenv: Path) -> "Env":
         """The real environment, with ``dotenv`` read first when that file exists."""
-        text = dotenv.read_text(encoding="utf-8-sig") if dotenv.is_file() else ""
+        try:
+            text = dotenv.read_text(encoding="utf-8-sig") if dotenv.is_file() else ""
+        except UnicodeDecodeError as error:
+            raise WrongSetting(f"{dotenv}: is not UTF-8 text; save it again in that encoding") from error
         return cls(os.environ, parse_dotenv(text))
 
     def text(self, name: str, default: str = "") -> str:
@@ -66,8 +70,8 @@ class Env:
         return self._within(name, float(word), low, high)
 
     def words(self, name: str) -> list[str]:
-        """A comma list, trimmed, without empty entries."""
-        return [word for word in (part.strip() for part in self.text(name).split(",")) if word]
+        """A comma list, trimmed, without empty entries; the Chinese comma separates as well."""
+        return [word for word in (part.strip() for part in self.text(name).replace("，", ",").split(",")) if word]
 
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         word = self.text(name, default)
@@ -78,8 +82,7 @@ class Env:
     def url(self, name: str, schemes: tuple[str, ...]) -> str:
         """An absolute URL with one of ``schemes``, or "" when the variable is not set."""
         word = self.text(name)
-        parts = urlsplit(word)
-        if word and (parts.scheme not in schemes or not (parts.netloc or parts.scheme == "unix")):
+        if word and not _is_address(word, schemes):
             raise WrongSetting(f"{name}: {_without_secret(word)!r} is not a {'/'.join(schemes)} address")
         return word
 
@@ -101,7 +104,7 @@ class Env:
 def parse_dotenv(text: str) -> dict[str, str]:
     """``NAME=value`` lines; ``#`` comments, ``export``, and single or double quotes are understood."""
     values = {}
-    for line in text.splitlines():
+    for line in re.split(r"\r\n|\r|\n", text):  # splitlines() would also cut at characters that a prompt may hold
         match = re.match(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$", line)
         if match:
             values[match[1]] = _unquote(match[2])
@@ -119,19 +122,23 @@ def _unquote(value: str) -> str:
 
 def parse_database_url(name: str, url: str) -> dict[str, object]:
     """A Django ``DATABASES`` entry for ``postgres://`` or ``sqlite:///`` addresses."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = str(parts.port or "")
+    except ValueError:
+        raise WrongSetting(f"{name}: {DATABASE_FORMS}; signs in a password are written as %XX") from None
     if parts.scheme == "sqlite" and parts.path.strip("/"):
         return sqlite(Path(unquote(parts.path[1:])))
     if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
-        raise WrongSetting(f"{name}: wants postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH")
-    options = {key: value for key, _, value in (p.partition("=") for p in parts.query.split("&")) if key}
+        raise WrongSetting(f"{name}: {DATABASE_FORMS}")
+    options = dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": unquote(options.pop("host", parts.hostname or "")),
-        "PORT": str(parts.port or ""),
+        "HOST": options.pop("host", unquote(parts.hostname or "")),
+        "PORT": port,
         "CONN_HEALTH_CHECKS": True,
         # Channels and Django close idle connections around every request; without a
         # pool each query would dial the server again.
@@ -159,5 +166,14 @@ def sqlite(path: Path) -> dict[str, object]:
     }
 
 
+def _is_address(word: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(word)
+        readable = parts.port is None or parts.port > 0
+    except ValueError:  # brackets that do not match, or a port that is no number
+        return False
+    return readable and parts.scheme in schemes and bool(parts.hostname or parts.scheme == "unix")
+
+
 def _without_secret(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//***@", url)
+    return re.sub(r"^((?:[^:/@]+:)?//)?.*@", r"\1***@", url)

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import socket
+import zoneinfo
 from pathlib import Path
 
 from frostproject.env import WrongSetting
@@ -42,10 +43,10 @@ def _outward_ipv4() -> str:
 
 def time_zone() -> str:
     """The machine's time zone as an IANA name, "UTC" when it has none."""
-    if named := os.environ.get("TZ", "").removeprefix(":"):
-        return named
-    target = os.path.realpath("/etc/localtime")
-    return target.partition("/zoneinfo/")[2].removeprefix("posix/") or "UTC"
+    named = os.environ.get("TZ", "").removeprefix(":")
+    linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2].removeprefix("posix/")
+    # TZ may also be a path or a rule such as CST-8, which Django's settings do not take.
+    return next((name for name in (named, linked) if name in zoneinfo.available_timezones()), "UTC")
 
 
 def data_folder(path: Path) -> Path:
@@ -68,8 +69,8 @@ def secret_key(folder: Path) -> str:
     path = folder / "secret_key"
     if not path.exists():
         draft = folder / f".secret_key.{os.getpid()}"
-        draft.write_text(secrets.token_urlsafe(50), encoding="ascii")
-        draft.chmod(0o600)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()

@@ -47,6 +47,10 @@ MAX_CONTEXT_CHARS = env.integer("MAX_CONTEXT_CHARS", 24_000, low=100, high=10_00
 LLM_TIMEOUT = env.seconds("LLM_TIMEOUT", 120, low=0.1, high=3600)
 RUN_TIMEOUT = env.seconds("RUN_TIMEOUT", 300, low=0.1, high=86_400)
 
+DJANGO_SUPERUSER_USERNAME = env.text("DJANGO_SUPERUSER_USERNAME", "admin")
+DJANGO_SUPERUSER_PASSWORD = env.text("DJANGO_SUPERUSER_PASSWORD")
+DJANGO_SUPERUSER_EMAIL = env.text("DJANGO_SUPERUSER_EMAIL")
+
 # --- The one port ---------------------------------------------------------------
 
 WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")

@@ -2,7 +2,6 @@
 
 from agent.types import ChatAddress, IncomingMessage
 from onebot.events import MessageEvent
-from onebot.frames import to_plain_json
 from onebot.segments import mentions, quoted_id, render_text, spoken_text
 
 
@@ -13,7 +12,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         sender_id=event.user_id,
         sender_name=event.anonymous_name or event.sender_name,
         text=render_text(event.segments, self_id),
-        segments=to_plain_json(event.segments),
+        segments=event.segments,
         message_id=event.message_id,
         spoken_text=spoken_text(event.segments),
         mentions_bot=mentions(event.segments, self_id),
@@ -24,5 +23,5 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         temp_group_id=event.temp_group_id,
         chat_title=event.group_name if event.kind == "group" else event.sender_name,
         happened_at=event.time,
-        raw=to_plain_json(event.raw),
+        raw=event.raw,
     )

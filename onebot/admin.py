@@ -11,12 +11,12 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from onebot.models import Bot
-from tools.admin_base import RecordAdmin, row_number
+from tools.admin_base import RecordAdmin, moment, row_number
 
 
 @admin.register(Bot)
 class BotAdmin(RecordAdmin):
-    list_display = ("self_id", "online", "account_online", "last_heartbeat_at", "connected_at", "implementation", "chats")
+    list_display = ("self_id", "online", "account_online", "heartbeat", "implementation", "chats")
     list_filter = ("online",)
     ordering = ("self_id",)
     text_fields = ("self_id", "implementation")
@@ -41,6 +41,10 @@ class BotAdmin(RecordAdmin):
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=row_number(term))
+
+    @admin.display(description=_("last heartbeat"))
+    def heartbeat(self, bot: Bot) -> str:
+        return moment(bot.last_heartbeat_at)
 
     @admin.display(description=_("chat sessions"))
     def chats(self, bot: Bot) -> str:

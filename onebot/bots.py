@@ -8,7 +8,6 @@ from typing import Any
 from django.utils import timezone
 
 from onebot.events import OtherEvent
-from onebot.frames import to_plain_json
 from onebot.models import Bot, ClientEvent
 
 
@@ -72,7 +71,7 @@ def keep_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
             post_type=event.post_type[:64],
             detail_type=event.detail_type[:64],
             sub_type=event.sub_type[:64],
-            raw=to_plain_json(event.raw),
+            raw=event.raw,
             created_at=at,
         )
         for event, at in events

@@ -19,6 +19,8 @@ State = Message.State
 SEND_TIMEOUT = 60.0
 #: The largest frame that is sent: NapCat closes the connection on more than 50 MiB.
 MAX_FRAME_BYTES = 48 * 2**20
+#: Characters of a client's words that are kept.
+ERROR_LIMIT = 1_000
 
 
 class Delivery11:
@@ -64,5 +66,5 @@ def outcome(response: ActionResponse) -> Delivery:
     if response.is_success:
         return Delivery(State.DELIVERED, message_id=response.message_id)
     if response.is_uncertain:
-        return Delivery(State.UNKNOWN, error=response.error_text)
-    return Delivery(State.FAILED, error=response.error_text)
+        return Delivery(State.UNKNOWN, error=response.error_text[:ERROR_LIMIT])
+    return Delivery(State.FAILED, error=response.error_text[:ERROR_LIMIT])

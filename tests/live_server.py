@@ -48,9 +48,17 @@ class LiveServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "LiveServer":
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.remove()
+            raise
 
     def __exit__(self, *_exc: object) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """End the process and delete everything it left."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -48,7 +48,7 @@ class ToolConfigForm(_Form):
 class ToolConfigAdmin(ModelAdmin):
     form = ToolConfigForm
     actions = None
-    list_display = ("name", "enabled", "mock_enabled", "timeout_seconds", "provider_name", "updated_at")
+    list_display = ("name", "enabled", "mock_enabled", "timeout_seconds", "provider_name")
     list_editable = ("enabled", "mock_enabled", "timeout_seconds")
     list_filter = ("enabled", "mock_enabled")
     show_facets = admin.ShowFacets.NEVER

@@ -6,6 +6,7 @@ newest :data:`~tools.admin_filters.WINDOW` rows only, which the page says.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,7 @@ from django.db.models import Model, Q
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
@@ -166,7 +168,9 @@ class RecordAdmin(ModelAdmin):
         if is_filtered:
             found = [rows.filter(newest_listed(rows), reduce(or_, exact + words))]
         else:
-            found = [rows.filter(condition) for condition in exact] + [rows.filter(newest(rows), condition) for condition in words]
+            found = [rows.filter(condition) for condition in exact] + [
+                rows.filter(newest(rows), condition) for condition in words
+            ]
         return {pk for matches in found for pk in matches.values_list("pk", flat=True)[:HIT_LIMIT]}
 
     def exact_matches(self, term: str) -> Iterable[Q]:
@@ -205,6 +209,20 @@ def row_number(term: str) -> int:
 def record_link(page: str, pk: int | None, text: object) -> str:
     """A link to the page of one row, ``page`` being ``<app>_<model>``; "" for no row."""
     return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text) if pk else ""
+
+
+def moment(at: datetime | None) -> str:
+    """A time as lists show it: to the second, without the year it is; "-" for none."""
+    if at is None:
+        return "-"
+    local = timezone.localtime(at)
+    form = "%m-%d %H:%M:%S" if local.year == timezone.localtime().year else "%Y-%m-%d %H:%M"
+    return format_html('<time datetime="{}">{}</time>', local.isoformat(), local.strftime(form))
+
+
+def clamped(text: str) -> str:
+    """The beginning of a text in a list, on three lines at most."""
+    return format_html('<div class="clamped">{}</div>', text)
 
 
 def badge(value: str, words: object) -> str:

@@ -70,9 +70,7 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
     Raises :class:`InvalidArguments` with every fault, and :class:`ToolFailed` when the
     schema itself cannot be used.
     """
-    given = dict(arguments)
-    refuse_excess(given)
-    refuse_long(json.dumps(given, ensure_ascii=False, default=str))
+    given = _whole(arguments)
     if schema is None:
         return given
     try:
@@ -85,6 +83,19 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
     if faults:
         raise InvalidArguments(faults)
     return dict(result)
+
+
+def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy within bounds, in which half a surrogate pair is ``?``: it can be neither stored nor sent."""
+    given = dict(arguments)
+    refuse_excess(given)
+    text = json.dumps(given, ensure_ascii=False, default=str)
+    refuse_long(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return dict(json.loads(text.encode("utf-8", "replace")))
+    return given
 
 
 def schema_faults(schema: JsonSchema, value: Any) -> list[str]:

@@ -117,7 +117,7 @@ def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str
     """The faults of the alternative that was most likely meant, or the kinds that are possible."""
     branches: dict[Any, list[ValidationError]] = {}
     for finding in error.context or ():
-        branches.setdefault(finding.schema_path[0], []).append(finding)
+        branches.setdefault(next(iter(finding.schema_path), None), []).append(finding)
     meant = [findings for findings in branches.values() if not any(_excludes(finding) for finding in findings)]
     if meant:
         for finding in min(meant, key=len):

@@ -47,16 +47,21 @@ def worded(result: ToolExecutionResult) -> ToolExecutionResult:
 
 
 def clipped(result: ToolExecutionResult) -> ToolExecutionResult:
-    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its metadata."""
+    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its metadata.
+
+    The text is also made to be UTF-8: half a surrogate pair can stand in a string, but
+    neither in a request nor in the record.
+    """
     text = result.get_history_content()
-    if len(text) * 4 <= TEXT_LIMIT:  # no character takes more than four bytes
-        return result
-    # A lone surrogate can stand in a string but not in UTF-8, and must not end the run.
     encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= TEXT_LIMIT:
-        return result
-    cut = encoded[:TEXT_LIMIT].decode("utf-8", "ignore") + CUT_MARK
-    metadata = {**result.metadata, "full_content": text}
+    if len(encoded) > TEXT_LIMIT:
+        told = encoded[:TEXT_LIMIT].decode("utf-8", "ignore") + CUT_MARK
+        return _retold(replace(result, metadata={**result.metadata, "full_content": text}), text, told)
+    told = encoded.decode()
+    return result if told == text else _retold(result, text, told)
+
+
+def _retold(result: ToolExecutionResult, text: str, told: str) -> ToolExecutionResult:
     if not result.success and text == result.error_message.strip():
-        return replace(result, error_message=cut, metadata=metadata)
-    return replace(result, content=cut, metadata=metadata)
+        return replace(result, error_message=told)
+    return replace(result, content=told)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
+from tools.coercion import resolved
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments, InvalidDeclaration
 from tools.faults import EMPTY, UNKNOWN, listed, place
@@ -123,12 +124,19 @@ def result_adapter(annotation: Any) -> TypeAdapter[Any] | None:
 
 
 def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
-    """The schema of ``structured_content``: what is no object stands under ``result``."""
+    """The schema of ``structured_content``: what is no object stands under ``result``.
+
+    None where only the value itself decides whether it is an object.
+    """
     if adapter is None:
         return None
     schema = _described(lambda: _untitled(adapter.json_schema(mode="serialization", schema_generator=_Schema)))
-    if schema.get("type") == "object":
-        return schema
+    branches = schema.get("anyOf") or schema.get("oneOf") or [schema]
+    kinds = {resolved(branch, schema).get("type") for branch in branches}
+    if kinds == {"object"}:
+        return {**schema, "type": "object"}
+    if kinds & {"object", None}:
+        return None
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
     return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
 

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.readable import arguments_text, json_block, text_block
 from agent.models import ToolCall
-from tools.admin_base import RecordAdmin, badge, record_link, row_number
+from tools.admin_base import EXCERPT, RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import Rows, recorded_since
 from tools.models import ToolConfig
 
@@ -33,7 +34,7 @@ class ToolFilter(admin.SimpleListFilter):
 
 @admin.register(ToolCall)
 class ToolCallAdmin(RecordAdmin):
-    list_display = ("created_at", "tool_name", "outcome", "given", "answer", "mocked", "duration_ms", "requested_by", "run_link")
+    list_display = ("recorded", "tool", "outcome", "given", "answer", "duration_ms", "run_link")
     list_filter = (recorded_since("created_at"), "state", ToolFilter)
     list_excerpts = ("result", "error")
     list_defer = ("structured_content",)
@@ -64,6 +65,14 @@ class ToolCallAdmin(RecordAdmin):
         yield Q(tool_name=term)
         yield Q(run=row_number(term))
 
+    @admin.display(description=_("recorded at"))
+    def recorded(self, call: ToolCall) -> str:
+        return moment(call.created_at)
+
+    @admin.display(description=_("tool"))
+    def tool(self, call: ToolCall) -> str:
+        return format_html("{} {}", call.tool_name, badge("mock", _("mock"))) if call.mocked else call.tool_name
+
     @admin.display(description=_("state"))
     def outcome(self, call: ToolCall) -> str:
         return badge(call.state, call.get_state_display())
@@ -74,11 +83,11 @@ class ToolCallAdmin(RecordAdmin):
 
     @admin.display(description=_("arguments"))
     def given(self, call: ToolCall) -> str:
-        return arguments_text(call.arguments)[:120]
+        return clamped(arguments_text(call.arguments)[:EXCERPT])
 
     @admin.display(description=_("result"))
     def answer(self, call: ToolCall) -> str:
-        return str(getattr(call, "error_excerpt", "") or getattr(call, "result_excerpt", ""))
+        return clamped(getattr(call, "error_excerpt", "") or getattr(call, "result_excerpt", ""))
 
     @admin.display(description=_("arguments"))
     def arguments_json(self, call: ToolCall) -> str:

@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.readable import json_block, text_block
+from agent.admin.readable import chat_name, json_block, text_block
 from agent.models import ChatSession, Message
-from tools.admin_base import RecordAdmin, badge, record_link, row_number
+from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import recorded_since
 
 #: Chats in which an id is looked for: one for each account that shares it.
@@ -20,7 +20,7 @@ CHAT_LIMIT = 50
 
 @admin.register(Message)
 class MessageAdmin(RecordAdmin):
-    list_display = ("created_at", "chat", "speaker", "excerpt", "outcome", "reason", "run_link")
+    list_display = ("recorded", "chat", "excerpt", "decision", "run_link")
     list_filter = (recorded_since("created_at"), "state", "direction", "reason")
     list_select_related = ("session",)
     list_excerpts = ("text",)
@@ -32,7 +32,7 @@ class MessageAdmin(RecordAdmin):
         " words are found among the newest 100,000 messages, or the newest 20,000 of a filtered list."
     )
     fieldsets = (
-        (None, {"fields": ("chat_place", "direction", "speaker", "words", "created_at")}),
+        (None, {"fields": ("chat_place", "direction", "sender", "words", "created_at")}),
         (
             _("What became of it"),
             {"fields": ("outcome", "reason", "detail", "run_links", "tool_call", "settled_at", "in_history")},
@@ -47,9 +47,14 @@ class MessageAdmin(RecordAdmin):
         for session in ChatSession.objects.filter(peer_id=term.rpartition(":")[2]).values_list("pk", flat=True)[:CHAT_LIMIT]:
             yield Q(session=session)
 
+    @admin.display(description=_("recorded at"))
+    def recorded(self, message: Message) -> str:
+        return moment(message.created_at)
+
     @admin.display(description=_("chat"))
     def chat(self, message: Message) -> str:
-        return record_link("agent_chatsession", message.session_id, message.session)
+        place = record_link("agent_chatsession", message.session_id, chat_name(message.session))
+        return format_html('{} <div class="quiet">{}</div>', place, self._speaker(message))
 
     @admin.display(description=_("chat"))
     def chat_place(self, message: Message) -> str:
@@ -57,15 +62,18 @@ class MessageAdmin(RecordAdmin):
         page = reverse("admin:agent_chatsession_change", args=(message.session_id,))
         return format_html('<a href="{}?before={}#m{}">{}</a>', page, message.pk + 1, message.pk, message.session)
 
-    @admin.display(description=_("sender"))
-    def speaker(self, message: Message) -> str:
+    def _speaker(self, message: Message) -> object:
         if message.direction == Message.Direction.OUT:
             return format_html('<span class="from-bot">{}</span>', _("bot"))
         return message.sender_name or message.sender_id
 
+    @admin.display(description=_("sender"))
+    def sender(self, message: Message) -> str:
+        return f"{message.sender_name} ({message.sender_id})" if message.sender_name else message.sender_id or "-"
+
     @admin.display(description=_("text"))
     def excerpt(self, message: Message) -> str:
-        return str(getattr(message, "text_excerpt", ""))
+        return clamped(getattr(message, "text_excerpt", ""))
 
     @admin.display(description=_("text"))
     def words(self, message: Message) -> str:
@@ -74,6 +82,11 @@ class MessageAdmin(RecordAdmin):
     @admin.display(description=_("state"))
     def outcome(self, message: Message) -> str:
         return badge(message.state, message.get_state_display())
+
+    @admin.display(description=_("state"))
+    def decision(self, message: Message) -> str:
+        state = badge(message.state, message.get_state_display())
+        return format_html('{} <div class="quiet">{}</div>', state, message.get_reason_display()) if message.reason else state
 
     @admin.display(description=_("run"))
     def run_link(self, message: Message) -> str:

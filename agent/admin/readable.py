@@ -9,6 +9,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from agent.models import ChatSession
+
 #: Characters of one text that are shown; pictures travel as texts of many megabytes.
 TEXT_LIMIT = 20_000
 #: Levels of nesting that are shown.
@@ -73,6 +75,10 @@ def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int
 def _quoted(text: str, newline: str, limit: int) -> str:
     lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in shortened(text, limit).split("\n"))
     return '"' + (newline or "\\n").join(lines) + '"'
+
+
+def chat_name(session: ChatSession) -> str:
+    return session.title or session.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.readable import arguments_text, turns
+from agent.admin.readable import arguments_text, chat_name, turns
 from agent.models import Message, Run, Step, ToolCall
-from tools.admin_base import RecordAdmin, badge, record_link, row_number
+from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import Rows, recorded_since
 
 #: Steps, calls and messages of one run that are shown.
@@ -19,7 +19,7 @@ STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
 
 @admin.register(Run)
 class RunAdmin(RecordAdmin):
-    list_display = ("number", "outcome", "chat", "answer", "model", "model_calls", "tokens", "duration", "started_at", "origin")
+    list_display = ("number", "started", "outcome", "chat", "answer", "tokens", "duration")
     list_filter = (recorded_since("started_at"), "state", "origin")
     list_select_related = ("session",)
     list_excerpts = ("final_text", "error")
@@ -43,17 +43,21 @@ class RunAdmin(RecordAdmin):
     def number(self, run: Run) -> str:
         return f"#{run.pk}"
 
+    @admin.display(description=_("started"))
+    def started(self, run: Run) -> str:
+        return moment(run.started_at)
+
     @admin.display(description=_("state"))
     def outcome(self, run: Run) -> str:
         return badge(run.state, run.get_state_display())
 
     @admin.display(description=_("chat"))
     def chat(self, run: Run) -> str:
-        return record_link("agent_chatsession", run.session_id, run.session) or "-"
+        return record_link("agent_chatsession", run.session_id, chat_name(run.session)) if run.session else "-"
 
     @admin.display(description=_("final answer"))
     def answer(self, run: Run) -> str:
-        return str(getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", ""))
+        return clamped(getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", ""))
 
     @admin.display(description=_("tokens"))
     def tokens(self, run: Run) -> str:
@@ -67,11 +71,14 @@ class RunAdmin(RecordAdmin):
         sees = request.user.has_perm
         calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
         messages = list(_messages(obj)) if sees("agent.view_message") else []
+        steps = [_shown_step(step, calls, messages) for step in _steps(obj)] if sees("agent.view_step") else []
+        shown = {m.pk for step in steps for *_call, sent in step["calls"] for m in sent}
         return {
             "seconds": run_seconds(obj),
             "asked": _asked(obj) if sees("agent.view_message") else None,
-            "steps": [_shown_step(step, calls, messages) for step in _steps(obj)] if sees("agent.view_step") else [],
-            "messages_sent": messages,
+            "steps": steps,
+            "messages_sent": [m for m in messages if m.pk not in shown],
+            "was_sent": obj.final_text in {m.text for m in messages},
         }
 
 

@@ -10,8 +10,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chat import BUBBLE, chat_page, runs_behind
+from agent.admin.readable import chat_name
 from agent.models import ChatSession, Message
-from tools.admin_base import RecordAdmin, row_number
+from tools.admin_base import RecordAdmin, moment, row_number
 from tools.admin_filters import PeriodFilter, Rows
 
 #: Accounts offered as a filter.
@@ -48,7 +49,7 @@ def known_accounts(platform: str = "onebot") -> list[str]:
 
 @admin.register(ChatSession)
 class ChatSessionAdmin(RecordAdmin):
-    list_display = ("name", "kind", "peer_id", "account", "last_message_at", "created_at")
+    list_display = ("name", "kind", "peer_id", "account", "active")
     list_filter = (RecentlyActive, "kind", AccountFilter)
     ordering = ("-last_message_at", "-id")
     search_help_text: ClassVar = _("The id of a group or a person, or words of a title.")
@@ -70,15 +71,19 @@ class ChatSessionAdmin(RecordAdmin):
 
     @admin.display(description=_("chat"))
     def name(self, session: ChatSession) -> str:
-        return session.title or session.key
+        return chat_name(session)
+
+    @admin.display(description=_("last message"))
+    def active(self, session: ChatSession) -> str:
+        return moment(session.last_message_at)
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
         if not request.user.has_perm("agent.view_message"):
-            return {"bubble_limit": BUBBLE}
+            return {}
         page = chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
         behind = runs_behind([m for m in page.messages if m.direction == Message.Direction.IN])
         bubbles = [(message, behind.get(message.pk, [])) for message in page.messages]
-        return {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE}
+        return {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE, "bottom": page.messages[-1].pk if bubbles else 0}
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

@@ -9,13 +9,13 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.readable import json_block, text_block
 from agent.models import Step
-from tools.admin_base import RecordAdmin, record_link, row_number
+from tools.admin_base import RecordAdmin, clamped, moment, record_link, row_number
 from tools.admin_filters import recorded_since
 
 
 @admin.register(Step)
 class StepAdmin(RecordAdmin):
-    list_display = ("created_at", "run_link", "number", "finish_reason", "input_tokens", "output_tokens", "latency_ms", "failure")
+    list_display = ("recorded", "run_link", "number", "finish_reason", "input_tokens", "output_tokens", "latency_ms", "failure")
     list_filter = (recorded_since("created_at"),)
     list_excerpts = ("error",)
     list_defer = ("request", "tools", "response")
@@ -37,13 +37,17 @@ class StepAdmin(RecordAdmin):
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(run=row_number(term))
 
+    @admin.display(description=_("recorded at"))
+    def recorded(self, step: Step) -> str:
+        return moment(step.created_at)
+
     @admin.display(description=_("run"))
     def run_link(self, step: Step) -> str:
         return record_link("agent_run", step.run_id, f"#{step.run_id}")
 
     @admin.display(description=_("error"))
     def failure(self, step: Step) -> str:
-        return str(getattr(step, "error_excerpt", ""))
+        return clamped(getattr(step, "error_excerpt", ""))
 
     @admin.display(description=_("error"))
     def error_text(self, step: Step) -> str:

@@ -1,9 +1,11 @@
 """The status panel on the admin's first page: what is connected, what waits, what failed."""
 
+from datetime import timedelta
 from typing import Any
 
 from django import template
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
+from django.utils import timezone
 
 from agent.models import UNSETTLED, Message, Run
 from onebot.models import Bot
@@ -12,13 +14,22 @@ register = template.Library()
 
 #: Rows of each part; every query stops there.
 BOT_LIMIT, FAILURE_LIMIT, WAITING_LIMIT = 20, 5, 1_000
+#: A heartbeat newer than this is not given an age.
+JUST_NOW = timedelta(minutes=1)
 
 
 @register.inclusion_tag("admin/status_panel.html", takes_context=True)
 def status_panel(context: Any) -> dict[str, Any]:
-    """What the user may see of the present state. At most one short query for each part."""
-    user = context["user"]
-    return {"perms": context["perms"], **_bots(user), **_messages(user), **_runs(user)}
+    """What the user may see of the present state: one short query for each part."""
+    request, user = context["request"], context["user"]
+    scheme = "wss" if request.is_secure() else "ws"
+    return {
+        "address": f"{scheme}://{request.get_host()}/ws/frostagent",
+        "just_now": timezone.now() - JUST_NOW,
+        **_bots(user),
+        **_messages(user),
+        **_runs(user),
+    }
 
 
 def _bots(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
@@ -42,5 +53,5 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
 def _runs(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     if not user.has_perm("agent.view_run"):
         return {}
-    failed = Run.objects.filter(state=Run.State.FAILED).select_related("session").defer("notes")
+    failed = Run.objects.filter(state=Run.State.FAILED).defer("notes", "final_text")
     return {"sees_runs": True, "failed_runs": failed.order_by("-pk")[:FAILURE_LIMIT]}

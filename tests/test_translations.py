@@ -1,0 +1,53 @@
+"""The Chinese catalogue is complete and compiled. English needs none: the texts in the code are English."""
+
+import re
+from typing import Any
+
+import pytest
+from babel.messages.catalog import Message
+from django.utils import translation
+
+from tests.catalogue import MO_FILE, catalogue, compiled, texts_in_use
+
+TEXTS = texts_in_use()
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}")
+
+
+def translated(message: Message) -> list[str]:
+    return [message.string] if isinstance(message.string, str) else list(message.string)
+
+
+def test_texts_are_found_in_code_and_in_templates():
+    assert {"chat session", "Connected bots"} <= TEXTS.keys()
+    assert ("%(count)s tool offered", "%(count)s tools offered") in TEXTS
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=str)
+def test_every_text_is_translated(text: Any):
+    message = catalogue().get(text[0] if isinstance(text, tuple) else text)
+    assert message is not None, f"not in the catalogue, but used in {TEXTS[text]}"
+    assert all(translated(message)) and not message.fuzzy
+
+
+def test_a_translation_keeps_the_placeholders_of_its_text():
+    for message in catalogue():
+        text = message.id if isinstance(message.id, str) else message.id[1]
+        if text:
+            assert all(sorted(PLACEHOLDER.findall(text)) == sorted(PLACEHOLDER.findall(t)) for t in translated(message)), text
+
+
+def test_the_catalogue_holds_nothing_that_is_not_used():
+    used = {text[0] if isinstance(text, tuple) else text for text in TEXTS}
+    kept = {m.id if isinstance(m.id, str) else m.id[0] for m in catalogue() if m.id}
+    assert kept <= used and not catalogue().obsolete
+
+
+def test_the_compiled_catalogue_is_that_of_the_source():
+    assert MO_FILE.read_bytes() == compiled(catalogue())
+
+
+def test_english_stays_english_and_a_chinese_browser_is_given_chinese():
+    with translation.override("en"):
+        assert translation.gettext("Connected bots") == "Connected bots"
+    with translation.override("zh-hans"):
+        assert translation.gettext("Connected bots") == "已连接的机器人"

@@ -1,0 +1,144 @@
+"""The rows as the run loop reads them, and the rows that tools bring along."""
+
+import pytest
+from django.core.management import call_command
+from pytest_django import DjangoAssertNumQueries
+
+from tools.catalogue import DefaultConfig, ensure_rows, own_settings, parameter_names
+from tools.configs import SettingsCache, ToolSettings, load_settings
+from tools.contract import ToolSpec
+from tools.models import ConfigVersion, ToolConfig
+
+pytestmark = pytest.mark.django_db
+
+SCHEMA = {"type": "object", "properties": {"city": {}, "days": {}}}
+WEATHER = ToolSpec(
+    name="get_weather",
+    provider_name="samples",
+    parameters_schema=SCHEMA,
+    metadata={"default_config": DefaultConfig(mock_enabled=True, mock_value="{city}", timeout_seconds=5)},
+)
+PLAIN = ToolSpec(name="plain")
+
+
+def test_every_row_is_loaded_in_one_query(django_assert_num_queries: DjangoAssertNumQueries):
+    ToolConfig.objects.create(name="a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9)
+    ToolConfig.objects.create(name="b", enabled=False)
+    with django_assert_num_queries(1):
+        settings = load_settings()
+    assert settings == {
+        "a": ToolSettings("a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9),
+        "b": ToolSettings("b", enabled=False),
+    }
+
+
+def test_an_unchanged_cache_costs_one_small_query(django_assert_num_queries: DjangoAssertNumQueries):
+    ToolConfig.objects.create(name="a")
+    cache = SettingsCache()
+    loaded = cache.refresh()
+    with django_assert_num_queries(1):
+        assert cache.refresh() is loaded
+
+
+def test_what_is_loaded_can_be_read_without_the_database(django_assert_num_queries: DjangoAssertNumQueries):
+    cache = SettingsCache()
+    assert cache.current == {}
+    ToolConfig.objects.create(name="a")
+    with django_assert_num_queries(2):
+        cache.refresh()
+    with django_assert_num_queries(0):
+        assert list(cache.current) == ["a"]
+
+
+def test_an_empty_table_is_loaded_once(django_assert_num_queries: DjangoAssertNumQueries):
+    cache = SettingsCache()
+    cache.refresh()
+    with django_assert_num_queries(1):
+        cache.refresh()
+
+
+def test_each_way_to_change_a_row_is_noticed():
+    row = ToolConfig.objects.create(name="a")
+    cache = SettingsCache()
+    seen = [cache.refresh()]
+
+    def save() -> None:
+        row.mock_value = "new"
+        row.save()
+
+    for change in (
+        save,
+        lambda: ToolConfig.objects.update(enabled=False),
+        lambda: ToolConfig.objects.bulk_update([row], ["mock_value"]),
+        lambda: ToolConfig.objects.bulk_create([ToolConfig(name="b"), ToolConfig(name="c")]),
+        lambda: ToolConfig.objects.filter(name="b").delete(),
+        row.delete,
+    ):
+        change()
+        seen.append(cache.refresh())
+    assert len({id(mapping) for mapping in seen}) == len(seen)
+    assert list(seen[-1]) == ["c"]
+
+
+def test_a_mapping_once_given_never_changes():
+    cache = SettingsCache()
+    before = cache.refresh()
+    ToolConfig.objects.create(name="a")
+    assert list(cache.refresh()) == ["a"]
+    assert before == {}
+
+
+def test_a_change_that_is_rolled_back_leaves_the_number_alone():
+    ToolConfig.objects.create(name="a")
+    number = ConfigVersion.current()
+    with pytest.raises(Exception, match="(?i)unique"):
+        ToolConfig.objects.create(name="a")
+    assert ConfigVersion.current() == number
+
+
+def test_a_new_tool_gets_a_row_with_its_own_first_values():
+    assert ensure_rows([WEATHER, PLAIN]) == 2
+    row = ToolConfig.objects.get(name="get_weather")
+    assert (row.provider_name, row.enabled, row.description) == ("samples", True, "")
+    assert (row.mock_enabled, row.mock_value, row.timeout_seconds) == (True, "{city}", 5)
+    plain = ToolConfig.objects.get(name="plain")
+    assert (plain.mock_enabled, plain.mock_value, plain.timeout_seconds) == (False, "", 60)
+
+
+def test_known_tools_cost_one_query_and_keep_what_the_operator_made_of_them(django_assert_num_queries: DjangoAssertNumQueries):
+    ensure_rows([WEATHER])
+    ToolConfig.objects.update(mock_value="mine", enabled=False)
+    with django_assert_num_queries(1):
+        assert ensure_rows([WEATHER]) == 0
+    row = ToolConfig.objects.get()
+    assert (row.mock_value, row.enabled) == ("mine", False)
+
+
+def test_a_row_follows_the_declaration_in_what_only_that_knows():
+    ensure_rows([ToolSpec(name="get_weather")])
+    assert parameter_names("get_weather") is None
+    ensure_rows([WEATHER])
+    assert ToolConfig.objects.get().provider_name == "samples"
+    assert parameter_names("get_weather") == ["city", "days"]
+    assert parameter_names("unheard_of") is None
+
+
+def test_two_specs_of_one_name_make_one_row():
+    ensure_rows([PLAIN, ToolSpec(name="plain")])
+    assert ToolConfig.objects.count() == 1
+
+
+def test_new_rows_are_noticed_by_a_running_process():
+    cache = SettingsCache()
+    cache.refresh()
+    ensure_rows([WEATHER])
+    assert cache.refresh()["get_weather"].mock_enabled
+
+
+def test_a_tool_without_a_row_behaves_as_its_first_row_would():
+    ensure_rows([WEATHER, PLAIN])
+    assert {spec.name: own_settings(spec) for spec in (WEATHER, PLAIN)} == load_settings()
+
+
+def test_the_migrations_are_up_to_date():
+    call_command("makemigrations", "tools", check=True, dry_run=True, verbosity=0)

@@ -1,0 +1,56 @@
+"""The tools that are there from the first start."""
+
+import pytest
+
+from tools.catalogue import ensure_rows
+from tools.configs import ToolSettings, load_settings
+from tools.contract import ToolInvocation
+from tools.functions import FunctionTool
+from tools.providers.functions import FunctionProvider
+from tools.registry import ToolRegistry
+from tools.samples.game_version import get_game_version
+from tools.samples.weather import get_weather
+
+SAMPLES = [
+    pytest.param(get_weather, {"city": "北京"}, "北京 的天气是晴朗，温度 25°C", id="weather"),
+    pytest.param(get_game_version, {"game": "原神"}, "原神 的最新版本是 V1.14.51", id="game version"),
+]
+
+
+def registry_of(tool: FunctionTool, **rows: ToolSettings) -> ToolRegistry:
+    registry = ToolRegistry(lambda: rows)
+    registry.register_provider(FunctionProvider("samples", "builtin", [tool]))
+    return registry
+
+
+@pytest.mark.parametrize(("tool", "arguments", "text"), SAMPLES)
+async def test_the_mock_answers_from_the_first_start(tool, arguments, text):
+    assert (await registry_of(tool).invoke(ToolInvocation(tool.spec.name, arguments))).content == text
+
+
+@pytest.mark.parametrize(("tool", "arguments", "text"), SAMPLES)
+async def test_with_the_mock_off_a_tool_without_a_source_says_so(tool, arguments, text):
+    registry = registry_of(tool, **{tool.spec.name: ToolSettings(tool.spec.name)})
+    result = await registry.invoke(ToolInvocation(tool.spec.name, arguments))
+    assert not result.success
+    assert result.error_message.startswith("工具执行失败: 没有可用的实时数据源")
+
+
+@pytest.mark.parametrize(("tool", "arguments", "text"), SAMPLES)
+async def test_the_one_argument_is_required_and_described(tool, arguments, text):
+    [name] = arguments
+    definition = tool.spec.llm_definition()
+    assert definition["description"]
+    assert definition["parameters_schema"]["required"] == [name]
+    assert definition["parameters_schema"]["properties"][name]["description"]
+    for given in ({}, {name: " "}):
+        assert (await registry_of(tool).invoke(ToolInvocation(tool.spec.name, given))).error_message == f"{name} 不能为空"
+
+
+@pytest.mark.django_db
+def test_their_rows_start_with_the_mock_on():
+    ensure_rows([get_weather.spec, get_game_version.spec])
+    assert {name: (row.mock_enabled, row.mock_value) for name, row in load_settings().items()} == {
+        "get_weather": (True, "{city} 的天气是晴朗，温度 25°C"),
+        "get_game_version": (True, "{game} 的最新版本是 V1.14.51"),
+    }
