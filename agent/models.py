@@ -155,7 +155,7 @@ class Message(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["session", "-id"], name="message_session"),
-            models.Index(fields=["session", "in_history", "run", "id"], name="message_history"),
+            models.Index(fields=["session", "-run", "-id"], name="message_history", condition=Q(in_history=True)),
             models.Index(fields=["run", "id"], name="message_run"),
             models.Index(fields=["state", "-id"], name="message_state"),
             models.Index(fields=["reason", "-id"], name="message_reason"),

@@ -1,4 +1,4 @@
-"""Bots: which accounts are connected, by which client, and since when."""
+"""Bots: which accounts are connected, by which client, since when, and what else the clients told."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -10,8 +10,10 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
-from onebot.models import Bot
+from onebot.models import Bot, ClientEvent
 from tools.admin_base import RecordAdmin, moment, row_number
+from tools.admin_filters import recorded_since
+from tools.readable import json_block
 
 
 @admin.register(Bot)
@@ -50,3 +52,20 @@ class BotAdmin(RecordAdmin):
     def chats(self, bot: Bot) -> str:
         query = urlencode({"account": bot.self_id})
         return format_html('<a href="{}?{}">{}</a>', reverse("admin:agent_chatsession_changelist"), query, _("show"))
+
+
+@admin.register(ClientEvent)
+class ClientEventAdmin(RecordAdmin):
+    list_display = ("recorded", "self_id", "post_type", "detail_type", "sub_type")
+    list_filter = (recorded_since("created_at"),)
+    list_defer = ("raw",)
+    text_fields = ("self_id", "post_type", "detail_type", "sub_type")
+    fields = ("self_id", "post_type", "detail_type", "sub_type", "created_at", "event_json")
+
+    @admin.display(description=_("recorded at"))
+    def recorded(self, event: ClientEvent) -> str:
+        return moment(event.created_at)
+
+    @admin.display(description=_("event"))
+    def event_json(self, event: ClientEvent) -> str:
+        return json_block(event.raw)

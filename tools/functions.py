@@ -77,8 +77,8 @@ class FunctionTool:
             name=function_name(function, options.get("name")),
             description=options.get("description", words.description),
             title=options.get("title", ""),
-            parameters_schema=options.get("parameters_schema", self._parameters.schema()),
-            output_schema=options.get("output_schema", result_schema(self._result)),
+            parameters_schema=options.get("parameters_schema") or self._parameters.schema(),
+            output_schema=self._output_schema or result_schema(self._result),
             annotation=options.get("annotation"),
             metadata={"default_config": options["default_config"]} if "default_config" in options else {},
         )

@@ -83,13 +83,11 @@ class Parameters:
         fixed = function.keywords if isinstance(function, functools.partial) else {}
         given = [p for p in signature.parameters.values() if p.name not in fixed]
         named = [p for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        self._contexts = [p.name for p in named if _is_context(p.annotation)]
-        self._visible = [p.name for p in named if p.name not in self._contexts]
+        visible = [p for p in named if not _is_context(p.annotation)]
+        self._visible = [p.name for p in visible]
+        self._contexts = [p.name for p in named if p not in visible]
         self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
-        fields: dict[str, Any] = {_FIELD + p.name: _field(p, words.get(p.name)) for p in named if p.name not in self._contexts}
-        self._model: type[BaseModel] = _described(
-            lambda: create_model("Arguments", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
-        )
+        self._model = _described(lambda: _model_of({p.name: _field(p, words.get(p.name)) for p in visible}))
 
     def schema(self) -> JsonSchema:
         """Their JSON Schema: an object that takes nothing unknown."""
@@ -144,8 +142,13 @@ def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
 def _described(describe: Callable[[], T]) -> T:
     try:
         return describe()
-    except (PydanticUserError, NameError, TypeError) as error:
+    except (PydanticUserError, AttributeError, NameError, TypeError) as error:
         raise InvalidDeclaration(f"failed to infer the schema: {error}") from error
+
+
+def _model_of(fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
+    prefixed: dict[str, Any] = {_FIELD + name: field for name, field in fields.items()}
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **prefixed)
 
 
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:

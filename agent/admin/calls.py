@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.readable import arguments_text, json_block, text_block
 from agent.models import ToolCall
 from tools.admin_base import EXCERPT, RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import Rows, recorded_since
 from tools.models import ToolConfig
+from tools.readable import arguments_text, json_block, text_block
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200

@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.readable import chat_name, json_block, text_block
 from agent.models import ChatSession, Message
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import recorded_since
+from tools.readable import json_block, text_block
 
 #: Chats in which an id is looked for: one for each account that shares it.
 CHAT_LIMIT = 50
@@ -53,7 +53,7 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("chat"))
     def chat(self, message: Message) -> str:
-        place = record_link("agent_chatsession", message.session_id, chat_name(message.session))
+        place = record_link("agent_chatsession", message.session_id, message.session.title or message.session.key)
         return format_html('{} <div class="quiet">{}</div>', place, self._speaker(message))
 
     @admin.display(description=_("chat"))

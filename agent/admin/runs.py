@@ -8,10 +8,11 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.readable import arguments_text, chat_name, turns
+from agent.admin.turns import turns
 from agent.models import Message, Run, Step, ToolCall
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import Rows, recorded_since
+from tools.readable import arguments_text
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
@@ -53,7 +54,7 @@ class RunAdmin(RecordAdmin):
 
     @admin.display(description=_("chat"))
     def chat(self, run: Run) -> str:
-        return record_link("agent_chatsession", run.session_id, chat_name(run.session)) if run.session else "-"
+        return record_link("agent_chatsession", run.session_id, run.session.title or run.session.key) if run.session else "-"
 
     @admin.display(description=_("final answer"))
     def answer(self, run: Run) -> str:

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chat import BUBBLE, chat_page, runs_behind
-from agent.admin.readable import chat_name
 from agent.models import ChatSession, Message
 from tools.admin_base import RecordAdmin, moment, row_number
 from tools.admin_filters import PeriodFilter, Rows
@@ -71,7 +70,7 @@ class ChatSessionAdmin(RecordAdmin):
 
     @admin.display(description=_("chat"))
     def name(self, session: ChatSession) -> str:
-        return chat_name(session)
+        return session.title or session.key
 
     @admin.display(description=_("last message"))
     def active(self, session: ChatSession) -> str:

@@ -7,10 +7,10 @@ from django.contrib import admin
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.readable import json_block, text_block
 from agent.models import Step
 from tools.admin_base import RecordAdmin, clamped, moment, record_link, row_number
 from tools.admin_filters import recorded_since
+from tools.readable import json_block, text_block
 
 
 @admin.register(Step)

@@ -7,7 +7,7 @@ are needed are made here as Django would make them; it finds them and leaves the
 from django.db import migrations
 
 READ = {
-    "onebot": ("bot",),
+    "onebot": ("bot", "clientevent"),
     "agent": ("chatsession", "message", "run", "step", "toolcall"),
     "tools": ("toolconfig",),
 }

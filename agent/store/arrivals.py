@@ -4,11 +4,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
 
 from agent.models import ChatSession, Message
+from agent.store.prepared import Insert
 from agent.triggers import Decision, Rules, decide
 from agent.types import ChatAddress, IncomingMessage
 
@@ -17,6 +19,8 @@ REMEMBERED_SESSIONS = 10_000
 #: Clients use message ids again after some time; an id met again later than this is a new message.
 ID_REUSE_AFTER = timedelta(days=1)
 TITLE_LIMIT = 200
+
+insert_messages = Insert(Message)
 
 Direction = Message.Direction
 State = Message.State
@@ -98,12 +102,12 @@ class Arrivals:
         places = [self._sessions.find(a.message.chat, a.message.chat_title, a.received_at) for a in arrivals]
         seen = _seen(arrivals, places)
         quoted = _own_messages(arrivals, places)
-        rows: list[Message] = []
-        results: list[tuple[int, Message | None, Decision | None]] = []
+        rows: list[dict[str, Any]] = []
+        results: list[tuple[int, Decision | None]] = []
         for arrival, session_pk in zip(arrivals, places, strict=True):
             key = _event_key(arrival, session_pk, seen)
             if key is not None and (session_pk, key) in seen:
-                results.append((session_pk, None, None))
+                results.append((session_pk, None))
                 continue
             if key is not None:
                 seen[session_pk, key] = arrival.received_at
@@ -115,31 +119,31 @@ class Arrivals:
                 quotes_bot=(session_pk, message.quoted_id) in quoted,
             )
             rows.append(self._row(arrival, session_pk, key, decision))
-            results.append((session_pk, rows[-1], decision))
-        Message.objects.bulk_create(rows)
+            results.append((session_pk, decision))
+        pks = iter(insert_messages(rows))
         ChatSession.objects.filter(pk__in=set(places)).update(last_message_at=now)
-        return [Accepted(row.pk if row else 0, session_pk, decision) for session_pk, row, decision in results]
+        return [Accepted(next(pks) if decision else 0, session_pk, decision) for session_pk, decision in results]
 
-    def _row(self, arrival: Arrival, session_pk: int, key: str | None, decision: Decision) -> Message:
+    def _row(self, arrival: Arrival, session_pk: int, key: str | None, decision: Decision) -> dict[str, Any]:
         message = arrival.message
-        return Message(
-            session_id=session_pk,
-            direction=Direction.IN,
-            state=decision.state,
-            reason=decision.reason,
-            sender_id=message.sender_id,
-            sender_name=message.sender_name[:200],
-            message_id=message.message_id,
-            text=message.text,
-            segments=message.segments,
-            raw=message.raw,
-            temp_group_id=message.temp_group_id,
-            event_key=key,
-            claimed_by=self._process_id if decision.is_to_be_answered else "",
-            happened_at=message.happened_at,
-            created_at=arrival.received_at,
-            settled_at=None if decision.is_to_be_answered else arrival.received_at,
-        )
+        return {
+            "session_id": session_pk,
+            "direction": Direction.IN,
+            "state": decision.state,
+            "reason": decision.reason,
+            "sender_id": message.sender_id,
+            "sender_name": message.sender_name[:200],
+            "message_id": message.message_id,
+            "text": message.text,
+            "segments": message.segments,
+            "raw": message.raw,
+            "temp_group_id": message.temp_group_id,
+            "event_key": key,
+            "claimed_by": self._process_id if decision.is_to_be_answered else "",
+            "happened_at": message.happened_at,
+            "created_at": arrival.received_at,
+            "settled_at": None if decision.is_to_be_answered else arrival.received_at,
+        }
 
 
 def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:

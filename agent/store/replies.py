@@ -4,15 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import F
 from django.utils import timezone
 
 from agent.models import Message, Run
+from agent.store.prepared import Insert, Update
 from agent.store.runs import NewStep, record_steps
 from agent.types import Delivery
 
 Direction = Message.Direction
 State = Message.State
+
+insert_messages = Insert(Message)
+send_messages = Update(Message, "state", "echo")
+settle_replies = Update(Message, "state", "message_id", "detail", "in_history", "settled_at")
+answer_messages = Update(Message, "state", "detail", "run", "in_history", "settled_at")
+finish_runs = Update(
+    Run,
+    *("state", "final_text", "error", "notes", "finished_at"),
+    added=("model_calls", "input_tokens", "output_tokens"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +89,45 @@ class Replies:
         if steps := [reply.step for reply in replies if reply.step is not None]:
             record_steps(steps)
         rows = [
-            Message(
-                session_id=reply.session_pk,
-                direction=Direction.OUT,
-                state=reply.state,
-                text=reply.text,
-                segments=reply.segments,
-                echo=reply.echo,
-                run_id=reply.run_pk,
-                tool_call_id=reply.tool_call_pk,
-                temp_group_id=reply.temp_group_id,
-                claimed_by=self._process_id,
-                created_at=now,
-            )
+            {
+                "session_id": reply.session_pk,
+                "direction": Direction.OUT,
+                "state": reply.state,
+                "text": reply.text,
+                "segments": reply.segments,
+                "echo": reply.echo,
+                "run_id": reply.run_pk,
+                "tool_call_id": reply.tool_call_pk,
+                "temp_group_id": reply.temp_group_id,
+                "claimed_by": self._process_id,
+                "created_at": now,
+            }
             for reply in replies
         ]
-        Message.objects.bulk_create(rows)
-        return [row.pk for row in rows]
+        return insert_messages(rows)
 
 
 def mark_sent(resent: Sequence[tuple[int, str]]) -> list[None]:
     """Pending messages go out now, under the echo they will be answered with."""
-    for pk, echo in resent:
-        Message.objects.filter(pk=pk).update(state=State.SENT, echo=echo)
+    send_messages([(State.SENT, echo, pk) for pk, echo in resent])
     return [None] * len(resent)
 
 
 def settle(outcomes: Sequence[Outcome]) -> list[None]:
     now = timezone.now()
-    for outcome in outcomes:
-        delivery = outcome.delivery
-        Message.objects.filter(pk=outcome.pk).update(
-            state=delivery.state,
-            message_id=delivery.message_id[:128],
-            detail=delivery.error,
-            in_history=outcome.is_speech and delivery.state != State.FAILED,
-            settled_at=now,
-        )
+    settle_replies(
+        [
+            (
+                outcome.delivery.state,
+                outcome.delivery.message_id[:128],
+                outcome.delivery.error,
+                outcome.is_speech and outcome.delivery.state != State.FAILED,
+                now,
+                outcome.pk,
+            )
+            for outcome in outcomes
+        ]
+    )
     return [None] * len(outcomes)
 
 
@@ -147,23 +159,13 @@ def finish(endings: Sequence[Ending]) -> list[None]:
     if steps := [ending.step for ending in endings if ending.step is not None]:
         record_steps(steps)
     settle([ending.outcome for ending in endings if ending.outcome is not None])
-    for ending in endings:
-        Run.objects.filter(pk=ending.run_pk).update(
-            state=ending.run_state,
-            final_text=ending.final_text,
-            error=ending.error,
-            notes=ending.notes,
-            model_calls=F("model_calls") + ending.model_calls,
-            input_tokens=F("input_tokens") + ending.input_tokens,
-            output_tokens=F("output_tokens") + ending.output_tokens,
-            finished_at=now,
-        )
-        if ending.message_pk is not None:
-            Message.objects.filter(pk=ending.message_pk).update(
-                state=ending.message_state,
-                detail=ending.detail,
-                run_id=ending.run_pk,
-                in_history=ending.in_history,
-                settled_at=now,
-            )
+    finish_runs(
+        [
+            (e.run_state, e.final_text, e.error, e.notes, now, e.model_calls, e.input_tokens, e.output_tokens, e.run_pk)
+            for e in endings
+        ]
+    )
+    answer_messages(
+        [(e.message_state, e.detail, e.run_pk, e.in_history, now, e.message_pk) for e in endings if e.message_pk is not None]
+    )
     return [None] * len(endings)

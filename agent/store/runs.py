@@ -3,16 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.utils import timezone
 
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import ChatMessage, Speech, assistant_message, user_message
+from agent.store.prepared import Insert, Select, Update
 from tools.configs import SettingsCache
 
 Direction = Message.Direction
 State = Message.State
+
+insert_runs, insert_steps, insert_calls = Insert(Run), Insert(Step), Insert(ToolCall)
+take_messages = Update(Message, "state", "claimed_by")
+begin_calls = Update(ToolCall, "state")
+settle_calls = Update(ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms")
+
+
+@cache
+def history_query(limit: int) -> Select:
+    """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the session."""
+    said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
+    return Select(said.values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at")[:limit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +143,19 @@ class Beginnings:
             w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk
         }
         fresh = [w for w in wishes if found.get(w.message_pk) is None]
-        rows = [self._row(wish, now) for wish in fresh]
-        Run.objects.bulk_create(rows)
-        new = {id(wish): row.pk for wish, row in zip(fresh, rows, strict=True)}
-        Message.objects.filter(pk__in=[w.message_pk for w in wishes if w.message_pk]).update(
-            state=State.RUNNING, claimed_by=self._process_id
-        )
+        new = dict(zip(map(id, fresh), insert_runs([self._row(wish, now) for wish in fresh]), strict=True))
+        take_messages([(State.RUNNING, self._process_id, w.message_pk) for w in wishes if w.message_pk])
         return [self._begun(wish, new.get(id(wish)), found.get(wish.message_pk)) for wish in wishes]
 
-    def _row(self, wish: Beginning, now: datetime) -> Run:
-        return Run(
-            session_id=wish.session_pk,
-            message_id=wish.message_pk,
-            origin=wish.origin,
-            model=wish.model,
-            claimed_by=self._process_id,
-            started_at=now,
-        )
+    def _row(self, wish: Beginning, now: datetime) -> dict[str, Any]:
+        return {
+            "session_id": wish.session_pk,
+            "message_id": wish.message_pk,
+            "origin": wish.origin,
+            "model": wish.model,
+            "claimed_by": self._process_id,
+            "started_at": now,
+        }
 
     def _begun(self, wish: Beginning, new_pk: int | None, broken: Run | None) -> Begun:
         if broken is None:
@@ -182,11 +192,7 @@ def _history(wish: Beginning) -> list[ChatMessage]:
     """The newest exchanges of the session, oldest first, at most ``history_messages`` of them."""
     if wish.session_pk is None or wish.history_messages <= 0:
         return []
-    rows = (
-        Message.objects.filter(session_id=wish.session_pk, in_history=True)
-        .order_by("-run_id", "-pk")
-        .values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at")[: wish.history_messages]
-    )
+    rows = history_query(wish.history_messages)(wish.session_pk)
     return [
         user_message(Speech(text, sender_id, sender_name, wish.chat_key, message_id, happened_at))
         if direction == Direction.IN
@@ -199,60 +205,53 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
     """Store ``steps``; each result lists the primary keys of the step's tool calls, in order."""
     now = timezone.now()
     rows = [
-        Step(
-            run_id=step.run_pk,
-            number=step.number,
-            request=step.request,
-            tools=step.tools,
-            response=step.response,
-            finish_reason=step.finish_reason[:64],
-            error=step.error,
-            input_tokens=step.input_tokens,
-            output_tokens=step.output_tokens,
-            latency_ms=step.latency_ms,
-            created_at=now,
-        )
+        {
+            "run_id": step.run_pk,
+            "number": step.number,
+            "request": step.request,
+            "tools": step.tools,
+            "response": step.response,
+            "finish_reason": step.finish_reason[:64],
+            "error": step.error,
+            "input_tokens": step.input_tokens,
+            "output_tokens": step.output_tokens,
+            "latency_ms": step.latency_ms,
+            "created_at": now,
+        }
         for step in steps
     ]
-    Step.objects.bulk_create(rows)
-    calls = [_call_rows(step, row, now) for step, row in zip(steps, rows, strict=True)]
-    ToolCall.objects.bulk_create([call for of_step in calls for call in of_step])
-    return [[call.pk for call in of_step] for of_step in calls]
+    pks = insert_steps(rows)
+    calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
+    call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
+    return [[next(call_pks) for _ in of_step] for of_step in calls]
 
 
-def _call_rows(step: NewStep, row: Step, now: datetime) -> list[ToolCall]:
+def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any]]:
     return [
-        ToolCall(
-            run_id=step.run_pk,
-            step=row,
-            position=position,
-            call_id=call.call_id[:128],
-            tool_name=call.tool_name[:128],
-            arguments=call.arguments,
-            requested_by=call.requested_by,
-            state=ToolCall.State.WAITING if position else ToolCall.State.RUNNING,
-            created_at=now,
-        )
+        {
+            "run_id": step.run_pk,
+            "step_id": step_pk,
+            "position": position,
+            "call_id": call.call_id[:128],
+            "tool_name": call.tool_name[:128],
+            "arguments": call.arguments,
+            "requested_by": call.requested_by,
+            "state": ToolCall.State.WAITING if position else ToolCall.State.RUNNING,
+            "created_at": now,
+        }
         for position, call in enumerate(step.calls)
     ]
 
 
 def start_calls(pks: Sequence[int]) -> list[None]:
     """Mark calls as begun: what is found so after a crash may have had its effect."""
-    ToolCall.objects.filter(pk__in=pks).update(state=ToolCall.State.RUNNING)
+    begin_calls([(ToolCall.State.RUNNING, pk) for pk in pks])
     return [None] * len(pks)
 
 
 def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
-    for outcome in outcomes:
-        ToolCall.objects.filter(pk=outcome.pk).update(
-            state=outcome.state,
-            provider_name=outcome.provider_name,
-            mocked=outcome.mocked,
-            result=outcome.result,
-            structured_content=outcome.structured_content,
-            error=outcome.error,
-            duration_ms=outcome.duration_ms,
-        )
+    settle_calls(
+        [(o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.pk) for o in outcomes]
+    )
     start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
     return [None] * len(outcomes)

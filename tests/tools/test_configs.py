@@ -91,7 +91,7 @@ def test_a_mapping_once_given_never_changes():
 def test_a_change_that_is_rolled_back_leaves_the_number_alone():
     ToolConfig.objects.create(name="a")
     number = ConfigVersion.current()
-    with pytest.raises(Exception, match="(?i)unique"):
+    with pytest.raises(Exception, match=r"(?i)unique"):
         ToolConfig.objects.create(name="a")
     assert ConfigVersion.current() == number
 

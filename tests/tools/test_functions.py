@@ -116,7 +116,7 @@ async def test_a_given_output_schema_is_held():
     assert (await pick({"value": None})).error_message == "工具执行失败: 工具返回的结果与其声明不符: result 不能为空"
 
 
-@pytest.mark.parametrize("error", [ValueError("bad city"), SystemExit("bad city"), StopIteration("bad city")])
+@pytest.mark.parametrize("error", [ValueError("bad city"), SystemExit("bad city")])
 @pytest.mark.parametrize("threaded", [False, True])
 async def test_an_exception_becomes_a_failed_result(caplog, error, threaded):
     def sync_fail() -> None:
@@ -129,6 +129,14 @@ async def test_an_exception_becomes_a_failed_result(caplog, error, threaded):
     assert not result.success
     assert "bad city" in result.metadata["error_detail"]
     assert caplog.records[0].exc_info
+
+
+async def test_a_stray_stop_iteration_is_a_failure_too(caplog):
+    @tool
+    def exhausted() -> int:
+        return next(iter([]))
+
+    assert not (await exhausted({})).success
 
 
 async def test_a_failure_in_the_tools_own_words_is_not_logged(caplog):

@@ -2,14 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.html import format_html
-from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-
-from agent.models import ChatSession
 
 #: Characters of one text that are shown; pictures travel as texts of many megabytes.
 TEXT_LIMIT = 20_000
@@ -49,6 +45,16 @@ def text_block(text: str) -> str:
     return format_html('<div class="words">{}</div>', printable(shortened(text))) if text else "-"
 
 
+def arguments_text(arguments: Any) -> str:
+    """A call's arguments, which models send as JSON text, as JSON; broken text as it is."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return printable(shortened(arguments))
+    return readable(arguments)
+
+
 def _pieces(value: Any, newline: str, limit: int) -> Iterator[str]:
     if len(newline) > 2 * DEPTH_LIMIT:
         yield "…"
@@ -75,72 +81,3 @@ def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int
 def _quoted(text: str, newline: str, limit: int) -> str:
     lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in shortened(text, limit).split("\n"))
     return '"' + (newline or "\\n").join(lines) + '"'
-
-
-def chat_name(session: ChatSession) -> str:
-    return session.title or session.key
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of a model call: who speaks, what is said, which tools are called as (name, arguments)."""
-
-    role: str
-    text: str
-    calls: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def role_name(self) -> str:
-        names = {"system": _("system"), "user": _("user"), "assistant": _("assistant"), "tool": _("tool")}
-        return names.get(self.role, self.role)
-
-
-def turns(messages: Any) -> list[Turn]:
-    """Chat-completion messages one by one; anything else as one turn of JSON."""
-    if not isinstance(messages, list):
-        messages = [messages]
-    return [turn(message) for message in messages]
-
-
-def turn(message: Any) -> Turn:
-    if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
-        return Turn("", readable(message))
-    calls = message.get("tool_calls")
-    return Turn(
-        role=printable(str(message.get("role") or "assistant")),
-        text=_content(message.get("content")),
-        calls=[_call(call) for call in calls] if isinstance(calls, list) else [],
-    )
-
-
-def _content(content: Any) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return printable(shortened(content))
-    if isinstance(content, list):
-        return "\n".join(_part(part) for part in content)
-    return readable(content)
-
-
-def _part(part: Any) -> str:
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return printable(shortened(part["text"]))
-    return readable(part, limit=200)
-
-
-def _call(call: Any) -> tuple[str, str]:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        return "", readable(call)
-    return printable(str(function.get("name"))), arguments_text(function.get("arguments"))
-
-
-def arguments_text(arguments: Any) -> str:
-    """A call's arguments, which models send as JSON text, as JSON; broken text as it is."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return printable(shortened(arguments))
-    return readable(arguments)

@@ -1,0 +1,120 @@
+"""Statements that Django compiles once and this process runs many times.
+
+Compiling a query costs the ORM five to ten times what SQLite needs to run it, and
+the statements of the message path never change. Here the SQL, the adaption of
+values and the conversion of results are Django's; only the compiling is not repeated.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+from django.db import connection, models
+
+Field: TypeAlias = "models.Field[Any, Any]"
+
+
+class Insert:
+    """Inserts rows of ``model``, given as mappings of field names; what is not given has the field's default."""
+
+    def __init__(self, model: type[models.Model]) -> None:
+        self._model = model
+        self._statements: dict[int, str] = {}
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Insert ``rows`` with one statement; their primary keys, in order."""
+        if not rows:
+            return []
+        values = [value for row in rows for value in self._values(row)]
+        with connection.cursor() as cursor:
+            cursor.execute(self._statement(len(rows)), values)
+            return sorted(pk for (pk,) in cursor.fetchall())
+
+    @cached_property
+    def _fields(self) -> list[tuple[Field, Any]]:
+        """Every column but the key, with the value it has when none is given."""
+        fields = [field for field in self._model._meta.concrete_fields if not field.primary_key]
+        return [(field, field.get_db_prep_save(field.get_default(), connection)) for field in fields]
+
+    def _values(self, row: Mapping[str, Any]) -> list[Any]:
+        return [
+            field.get_db_prep_save(row[field.attname], connection) if field.attname in row else default
+            for field, default in self._fields
+        ]
+
+    def _statement(self, count: int) -> str:
+        statement = self._statements.get(count)
+        if statement is None:
+            table, key = _quoted(self._model._meta.db_table), _quoted(self._model._meta.pk.column)
+            columns = ", ".join(_quoted(field.column) for field, _ in self._fields)
+            row = f"({', '.join(['%s'] * len(self._fields))})"
+            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
+            self._statements[count] = statement
+        return statement
+
+
+class Update:
+    """Sets ``fields`` of one row of ``model``; ``added`` are fields that values are added to."""
+
+    def __init__(self, model: type[models.Model], *fields: str, added: Sequence[str] = ()) -> None:
+        self._model = model
+        self._names = fields
+        self._added = added
+
+    def __call__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run once for each of ``rows``: the values of the fields, then of the added ones, then the key."""
+        if not rows:
+            return
+        adapted = [
+            [field.get_db_prep_save(value, connection) for field, value in zip(self._fields, row, strict=True)] for row in rows
+        ]
+        with connection.cursor() as cursor:
+            cursor.executemany(self._statement, adapted)
+
+    @cached_property
+    def _fields(self) -> list[Field]:
+        meta = self._model._meta
+        return [cast("Field", meta.get_field(name)) for name in (*self._names, *self._added)] + [meta.pk]
+
+    @cached_property
+    def _statement(self) -> str:
+        meta = self._model._meta
+        columns = [_quoted(field.column) for field in self._fields[:-1]]
+        sets = [f"{column} = %s" for column in columns[: len(self._names)]]
+        sets += [f"{column} = {column} + %s" for column in columns[len(self._names) :]]
+        return f"UPDATE {_quoted(meta.db_table)} SET {', '.join(sets)} WHERE {_quoted(meta.pk.column)} = %s"  # noqa: S608
+
+
+class Select:
+    """A ``values_list`` query, compiled once and run with other values for its parameters.
+
+    The parameters are those of the compiled query, in order; the values that the
+    query was built with only show their places.
+    """
+
+    def __init__(self, query: "models.QuerySet[Any, Any]") -> None:
+        self._query = query
+
+    def __call__(self, *parameters: Any) -> list[Sequence[Any]]:
+        with connection.cursor() as cursor:
+            cursor.execute(self._statement, parameters)
+            rows = cursor.fetchall()
+        return list(self._compiler.apply_converters(rows, self._converters)) if self._converters else rows
+
+    @cached_property
+    def _compiler(self) -> Any:
+        return self._query.query.get_compiler(connection=connection)
+
+    @cached_property
+    def _statement(self) -> str:
+        return str(self._compiler.as_sql()[0])
+
+    @cached_property
+    def _converters(self) -> dict[int, Any]:
+        _ = self._statement  # what is selected is known once it is compiled
+        found: dict[int, Any] = self._compiler.get_converters([expression for expression, _, _ in self._compiler.select])
+        return found
+
+
+def _quoted(name: str | None) -> str:
+    return str(connection.ops.quote_name(str(name)))
