@@ -20,6 +20,7 @@ from agent.store.arrivals import Accepted, Arrival
 from agent.store.recovery import Left
 from agent.triggers import Rules
 from agent.types import ChatAddress, IncomingMessage
+from tools.boundary import survive
 
 logger = logging.getLogger(__name__)
 
@@ -116,14 +117,17 @@ class Inbox:
 
     async def _answer(self, left: Left, *, resumed: bool) -> None:
         try:
-            while self.shares_database and not await self.record.is_next(left.pk, left.session_pk):  # noqa: ASYNC110 - the other is another process
-                await asyncio.sleep(TURN_PAUSE)
-            await self._conversations.answer(left, resumed=resumed)
+            with survive(logger, "Message %s found no end; it is taken up at the next start", left.pk):
+                while not await self._is_next(left):  # noqa: ASYNC110 - the other is another process
+                    await asyncio.sleep(TURN_PAUSE)
+                await self._conversations.answer(left, resumed=resumed)
         except asyncio.CancelledError:
             await self.record.release(left.pk)
             raise
-        except Exception:
-            logger.exception("Message %s could not be brought to an end; it is taken up at the next start", left.pk)
+
+    async def _is_next(self, left: Left) -> bool:
+        """Whether no other process is still at an earlier message of the same chat."""
+        return not self.shares_database or await self.record.is_next(left.pk, left.session_pk)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -20,6 +20,7 @@ from agent.inbox import Inbox
 from agent.queries import Queries
 from agent.record import Record
 from agent.types import IncomingMessage, Outbox
+from tools.boundary import survive
 from tools.configs import SettingsCache
 
 logger = logging.getLogger(__name__)
@@ -89,10 +90,8 @@ class Runtime:
 
     async def _stay_present(self, *, alone: bool) -> None:
         while True:
-            try:
+            with survive(logger, "The sign of life of this process could not be written"):
                 await self.record.appear(alone=alone)
-            except Exception:
-                logger.exception("The sign of life of this process could not be written")
             if not alone:
                 for account in self._accounts:
                     self._inbox.resume(account)

@@ -8,6 +8,7 @@ It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from django.conf import settings
 from twisted.internet import defer, reactor
 
 from onebot.gateway import Gateway
+from tools.boundary import survive
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
 
     def run(self) -> None:
         reactor.callWhenRunning(self.gateway.ensure_started)
+        gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
 
     def listen_success(self, port: Any) -> None:
@@ -64,12 +67,12 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
         return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
 
     async def _drain(self) -> None:
-        try:
-            await self._stop_listening()
-            await self.gateway.drain(DRAIN_SECONDS)
-            await self._end_applications()
-        except Exception:
-            logger.exception("The server could not be drained")
+        for phase in (self._stop_listening, self._drain_gateway, self._end_applications):
+            with survive(logger, "The server could not be drained in order"):
+                await phase()
+
+    async def _drain_gateway(self) -> None:
+        await self.gateway.drain(DRAIN_SECONDS)
 
     async def _stop_listening(self) -> None:
         for listener in self.listeners:

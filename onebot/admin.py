@@ -20,7 +20,7 @@ from tools.readable import json_block
 class BotAdmin(RecordAdmin):
     list_display = ("self_id", "online", "account_online", "heartbeat", "implementation", "chats")
     list_filter = ("online",)
-    ordering = ("self_id",)
+    ordering = ("-online", "self_id")
     text_fields = ("self_id", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or of the client's name.")
     fields = (

@@ -13,6 +13,7 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 
 from onebot.actions import ActionResponse
 from onebot.errors import ActionTimeout
+from tools.boundary import survive
 
 logger = logging.getLogger(__name__)
 
@@ -73,16 +74,16 @@ class Relay:
 
     async def _listen(self, layer: Any, carry: Carry) -> None:
         while True:
-            try:
-                message = await layer.receive(self.channel)
-            except Exception:
-                logger.exception("The channel layer cannot be read; trying again")
-                await asyncio.sleep(REFRESH_SECONDS)
+            with survive(logger, "The channel layer cannot be read; trying again"):
+                self._on_message(layer, carry, await layer.receive(self.channel))
                 continue
-            if message["type"] == "call":
-                self._keep(self._carry(layer, carry, message))
-            else:
-                self._resolve(ActionResponse(**message["response"]))
+            await asyncio.sleep(REFRESH_SECONDS)
+
+    def _on_message(self, layer: Any, carry: Carry, message: dict[str, Any]) -> None:
+        if message["type"] == "call":
+            self._keep(self._carry(layer, carry, message))
+        else:
+            self._resolve(ActionResponse(**message["response"]))
 
     def _resolve(self, response: ActionResponse) -> None:
         future = self._waiting.get(response.echo or "")
@@ -91,20 +92,16 @@ class Relay:
 
     async def _carry(self, layer: Any, carry: Carry, message: dict[str, Any]) -> None:
         """Perform another process's action; silence is the answer when nothing is known of its outcome."""
-        try:
+        with survive(logger, "An action for %s could not be carried out for another process", message["account"]):
             response = await carry(message["account"], message["text"], message["echo"], message["seconds"])
             fields = ("status", "retcode", "data", "echo", "error_text")
             answer = {field: getattr(response, field) for field in fields}
             await layer.send(message["reply_to"], {"type": "answer", "response": answer})
-        except Exception:
-            logger.exception("An action for %s could not be carried out for another process", message["account"])
 
     async def _refresh(self) -> None:
         while True:
-            try:
+            with survive(logger, "The accounts of the other processes could not be read"):
                 self.accounts = await self._online_accounts()
-            except Exception:
-                logger.exception("The accounts of the other processes could not be read")
             await asyncio.sleep(REFRESH_SECONDS)
 
     def _keep(self, work: Any) -> None:

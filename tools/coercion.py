@@ -116,8 +116,6 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _is_kind(kind: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
     return kind in _KINDS and isinstance(value, _KINDS[kind])
 
 

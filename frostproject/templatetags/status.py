@@ -23,12 +23,13 @@ def status_panel(context: Any) -> dict[str, Any]:
     """What the user may see of the present state: one short query for each part."""
     request, user = context["request"], context["user"]
     scheme = "wss" if request.is_secure() else "ws"
+    messages = _messages(user)
     return {
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
         "just_now": timezone.now() - JUST_NOW,
         **_bots(user),
-        **_messages(user),
-        **_runs(user),
+        **messages,
+        **_runs(user, {message.pk for message in messages.get("failed_messages", ())}),
     }
 
 
@@ -46,12 +47,13 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     return {
         "sees_messages": True,
         "waiting": f"{WAITING_LIMIT:,}+" if waiting > WAITING_LIMIT else str(waiting),
-        "failed_messages": failed.order_by("-pk")[:FAILURE_LIMIT],
+        "failed_messages": list(failed.order_by("-pk")[:FAILURE_LIMIT]),
     }
 
 
-def _runs(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+def _runs(user: PermissionsMixin | AnonymousUser, told: set[int]) -> dict[str, Any]:
+    """The last failed runs, without those whose message is ``told`` of already."""
     if not user.has_perm("agent.view_run"):
         return {}
-    failed = Run.objects.filter(state=Run.State.FAILED).defer("notes", "final_text")
-    return {"sees_runs": True, "failed_runs": failed.order_by("-pk")[:FAILURE_LIMIT]}
+    failed = Run.objects.filter(state=Run.State.FAILED).defer("notes", "final_text").order_by("-pk")[:FAILURE_LIMIT]
+    return {"sees_runs": True, "failed_runs": [run for run in failed if run.message_id not in told]}

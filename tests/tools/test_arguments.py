@@ -77,6 +77,18 @@ def test_huge_arguments_have_one_fault():
 def test_depth_hidden_in_a_string_is_refused_as_well():
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
     assert faults_of(schema, {"a": "[" * 40 + "]" * 40}) == [TOO_DEEP]
+    endless = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/l"}},
+        "$defs": {"l": {"type": "array", "items": {"$ref": "#/$defs/l"}}},
+    }
+    assert faults_of(endless, {"a": "[" * 400 + "]" * 400}) == [TOO_DEEP]
+
+
+def test_values_hidden_in_several_strings_are_counted_together():
+    schema = {"type": "object", "additionalProperties": {"type": "array"}}
+    zeros = json.dumps([0] * (MAX_VALUES // 2))
+    assert faults_of(schema, {"a": zeros, "b": zeros}) == [TOO_MANY]
 
 
 def test_without_a_schema_everything_else_passes():

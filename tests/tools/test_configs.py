@@ -80,6 +80,10 @@ def test_each_way_to_change_a_row_is_noticed():
     assert list(seen[-1]) == ["c"]
 
 
+def test_the_whole_table_cannot_be_emptied_by_a_slip():
+    assert not hasattr(ToolConfig.objects, "delete")
+
+
 def test_a_mapping_once_given_never_changes():
     cache = SettingsCache()
     before = cache.refresh()

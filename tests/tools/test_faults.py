@@ -90,6 +90,7 @@ def test_every_kind_of_fault_has_words(schema, value, expected):
         ([{"type": "array", "items": {"type": "integer"}}, {"type": "null"}], [1, "x"], ["a[1] 应为整数"]),
         ([{"type": "string", "enum": ["x"]}, {"type": "null"}], "y", ["a 不支持: y"]),
         ([{"minimum": 5}, {"multipleOf": 2}], 3, ["a 不能小于 5"]),
+        ([{"required": ["x", "y"]}, {"required": ["z"]}], {}, ["a.z 不能为空"]),
         ([False, False], 3, ["a 不符合要求: False schema does not allow 3"]),
     ],
 )

@@ -235,6 +235,11 @@ async def test_every_kind_of_callable_can_be_a_tool():
     assert FunctionTool(Counter(2)).spec.name == "Counter"
 
 
+def test_what_a_partial_has_fixed_is_not_the_models_to_change():
+    made = FunctionTool(functools.partial(add.function, b=9))
+    assert list((made.spec.parameters_schema or {})["properties"]) == ["a"]
+
+
 async def test_a_wrapper_that_returns_a_coroutine_is_awaited():
     def plain(n: int) -> Any:
         return add.function(n)

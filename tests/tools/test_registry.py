@@ -76,6 +76,8 @@ async def test_a_row_is_obeyed_from_the_next_listing_on():
     assert await names(registry) == []
     rows = {"t": ToolSettings("t", description="x")}
     assert [spec.description for spec in await registry.list_tools()] == ["x"]
+    rows = {"t": ToolSettings("t", description="y")}
+    assert [spec.description for spec in await registry.list_tools()] == ["y"]
     rows = {}
     assert [spec.description for spec in await registry.list_tools()] == [""]
 

@@ -17,12 +17,12 @@ from tools.templates import render_mock, template_faults
         ('{{"c": "{city}"}}', '{"c": "北京"}'),
         ("{days}/{list}/{flag}", '3/["好", 1]/true'),
         ("[{missing}]", "[]"),
-        ("{with-dash}", "x"),
+        ("{with-dash} {with space}", "x y"),
         ("", ""),
     ],
 )
 def test_names_become_arguments(template, expected):
-    arguments = {"city": "北京", "days": 3, "list": ["好", 1], "flag": True, "with-dash": "x"}
+    arguments = {"city": "北京", "days": 3, "list": ["好", 1], "flag": True, "with-dash": "x", "with space": "y"}
     assert render_mock(template, arguments) == expected
 
 

@@ -1,0 +1,89 @@
+# Everything is installed into .venv. The first `make run` or `make test` needs a network, later ones do not.
+# Choose another Python with `make PYTHON=/path/to/python run`; pass arguments with `make test ARGS="-k chat"`.
+
+SHELL := /bin/sh
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTHON ?=
+ARGS ?=
+INSTALL := PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 $(PY) -m pip install --quiet --disable-pip-version-check
+PINS := requirements.txt constraints.txt
+CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
+
+.DEFAULT_GOAL := help
+.PHONY: help run chat doctor test lint format bench messages clean
+
+help:
+	@echo "make run       start the server (the first time: install everything it needs)"
+	@echo "make chat      talk to the agent in this terminal"
+	@echo "make doctor    check the installation and say what to mend"
+	@echo "make test      run the test suite"
+	@echo "make lint      check format, code and types"
+	@echo "make format    put the code into its format"
+	@echo "make bench     run the load benchmark"
+	@echo "make messages  collect the texts to translate, and compile the translations"
+	@echo "make clean     remove .venv and caches; data stays"
+
+run: $(VENV)/.installed
+	@$(PY) manage.py runserver $(ARGS)
+
+chat: $(VENV)/.installed
+	@$(PY) manage.py chat $(ARGS)
+
+doctor: $(VENV)/.installed
+	@$(PY) manage.py doctor $(ARGS)
+
+test: $(VENV)/.installed-dev
+	$(PY) -m pytest $(ARGS)
+
+# The types of Django's models are found by loading the settings, which make a data folder.
+lint: $(VENV)/.installed-dev
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	FROST_DATA_DIR=.mypy_cache/data $(PY) -m mypy .
+
+format: $(VENV)/.installed-dev
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+bench: $(VENV)/.installed
+	$(PY) -m benchmarks $(ARGS)
+
+messages: $(VENV)/.installed-dev
+	$(PY) -m babel.messages.frontend -q extract -F locale/babel.cfg --no-location --sort-output \
+		-k gettext_lazy -k ngettext_lazy:1,2 -k pgettext_lazy:1c,2 -k gettext_noop -o $(VENV)/django.pot .
+	$(PY) -m babel.messages.frontend -q update -i $(VENV)/django.pot -o $(CATALOGUE) -l zh_Hans \
+		--no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
+	$(PY) -m babel.messages.frontend compile -i $(CATALOGUE) -o $(CATALOGUE:.po=.mo) -l zh_Hans --statistics
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# --- Installing -----------------------------------------------------------------
+
+$(VENV)/.installed: $(PY) $(PINS)
+	@echo "Installing what the server needs into $(VENV) (once, about a minute) ..."
+	@$(INSTALL) -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	@echo "Installing what the tests need into $(VENV) (once) ..."
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+# A name on the PATH may be a shim of a Python that is not there, or too old: each is tried. Where Python comes
+# without ensurepip (Debian without python3-venv), a pip outside the new environment can still put one into it.
+$(PY):
+	@for python in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		rm -rf $(VENV); \
+		"$$python" -m venv $(VENV) >/dev/null 2>&1 && exit 0; \
+		rm -rf $(VENV); \
+		"$$python" -m venv --without-pip $(VENV) >/dev/null 2>&1 \
+			&& PIP_USER=0 "$$python" -m pip --python $(PY) install --quiet pip >/dev/null 2>&1 && exit 0; \
+		rm -rf $(VENV); \
+		echo "$$python cannot make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; \
+		broken=yes; \
+	done; \
+	test -n "$$broken" || echo "FrostAgent needs Python 3.11 or newer; none was found. Name one with: make PYTHON=/path/to/python run" >&2; \
+	exit 1

@@ -1,0 +1,271 @@
+"""The handshake: every way in, and everything that is kept out, with a reason that can be acted on."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onebot.handshake import Admission, Admitted, Handshake, Refused, judge
+
+TOKEN = "t0k-5ecret"
+LOOPBACK = "127.0.0.1"
+REMOTE = "192.0.2.7"
+
+
+def verdict(
+    headers: Mapping[str, str] | None = None,
+    *,
+    query: str = "",
+    path: str = "/ws/frostagent",
+    peer: str = REMOTE,
+    token: str = TOKEN,
+    origins: tuple[str, ...] = (),
+    subprotocols: tuple[str, ...] = (),
+) -> Admitted | Refused:
+    handshake = Handshake(path, query, {"host": "bot.example:1234", **(headers or {})}, peer, subprotocols)
+    return judge(handshake, Admission(token, origins, ("localhost", "127.0.0.1", "[::1]", ".lan.example")))
+
+
+def with_token(**headers: str) -> Admitted | Refused:
+    return verdict({"authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): value for name, value in headers.items()}})
+
+
+# --- Tokens ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "tOkEn", "Bearer "])
+def test_a_token_is_accepted_under_either_scheme_in_any_case(scheme):
+    assert isinstance(verdict({"authorization": f"{scheme} {TOKEN}"}), Admitted)
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer "])
+def test_a_token_is_accepted_from_the_query(authorization):
+    headers = {} if authorization is None else {"authorization": authorization}
+    assert isinstance(verdict(headers, query=f"a=b&access_token={TOKEN}"), Admitted)
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer ", "Token", TOKEN, f"Basic {TOKEN}", f"Bearer{TOKEN}"])
+def test_what_is_no_token_is_refused_as_missing(authorization):
+    assert verdict({"authorization": authorization}) == Refused("the client presented no access token")
+
+
+@pytest.mark.parametrize("given", ["x", TOKEN.upper(), f"{TOKEN}x", TOKEN[:-1], f"{TOKEN} x", "ÿ", f'"{TOKEN}"'])
+def test_another_token_is_refused_as_wrong(given):
+    assert verdict({"authorization": f"Bearer {given}"}) == Refused("the client presented a wrong access token")
+
+
+@pytest.mark.parametrize("query", ["", "access_token=", "token=" + TOKEN, "ACCESS_TOKEN=" + TOKEN, "access_token"])
+def test_a_query_without_the_token_is_refused_as_missing(query):
+    assert verdict(query=query) == Refused("the client presented no access token")
+
+
+@pytest.mark.parametrize("token", ["密钥", "a b", "a&b=c", "100%", "a/b="])
+def test_a_token_of_any_signs_is_accepted_from_header_and_encoded_query(token):
+    from_header = verdict({"authorization": f"Bearer {token.encode().decode('latin1')}"}, token=token)
+    encoded = "".join(f"%{byte:02X}" for byte in token.encode())
+    assert isinstance(from_header, Admitted)
+    assert isinstance(verdict(query=f"access_token={encoded}", token=token), Admitted)
+
+
+def test_a_plus_in_the_query_is_a_plus():
+    """Clients send the address as it was typed; forms alone mean a space by it."""
+    assert isinstance(verdict(query="access_token=a+b/c=", token="a+b/c="), Admitted)
+
+
+@pytest.mark.parametrize("peer", [LOOPBACK, REMOTE])
+def test_a_configured_token_is_wanted_from_everywhere(peer):
+    assert isinstance(verdict(peer=peer), Refused)
+
+
+def test_a_client_with_the_token_may_come_through_a_proxy():
+    assert isinstance(with_token(x_forwarded_for="203.0.113.9", via="1.1 proxy"), Admitted)
+
+
+# --- Without a token ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("peer", [LOOPBACK, "127.8.8.8", "::1", "::1%lo", "::ffff:127.0.0.1", ""])
+@pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer x", "Basic x"])
+def test_without_a_configured_token_anything_on_this_machine_may_connect(peer, authorization):
+    headers = {} if authorization is None else {"authorization": authorization}
+    assert isinstance(verdict(headers, peer=peer, token=""), Admitted)
+
+
+@pytest.mark.parametrize("peer", [REMOTE, "10.0.0.5", "169.254.1.1", "2001:db8::1", "::ffff:10.0.0.5", "0.0.0.0", "::", "x"])
+def test_without_a_configured_token_nothing_else_may_connect(peer):
+    refused = verdict({"authorization": "Bearer x"}, peer=peer, token="")
+    assert isinstance(refused, Refused)
+    assert "ONEBOT_ACCESS_TOKEN" in refused.reason
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "via"])
+def test_without_a_configured_token_a_proxy_on_this_machine_is_not_trusted(header):
+    assert isinstance(verdict({header: ""}, peer=LOOPBACK, token=""), Refused)
+
+
+# --- Origins --------------------------------------------------------------------
+
+LISTED = ("https://panel.example", "trusted.example:8443", "Plain.Example", "http://slash.example/")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://bot.example:1234",
+        "https://bot.example:1234",
+        "https://BOT.example:1234",
+        "https://panel.example",
+        "HTTPS://Panel.Example",
+        "https://trusted.example:8443",
+        "http://trusted.example:8443",
+        "http://plain.example",
+        "http://slash.example",
+    ],
+)
+def test_the_same_host_and_listed_origins_may_connect(origin):
+    headers = {"authorization": f"Bearer {TOKEN}", "origin": origin}
+    assert isinstance(verdict(headers, origins=LISTED), Admitted)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "file://",
+        "bot.example:1234",
+        "http://bot.example",
+        "http://bot.example:4321",
+        "http://bot.example:1234.evil.example",
+        "http://panel.example",
+        "https://panel.example:444",
+        "https://panel.example.evil.example",
+        "https://trusted.example",
+        "http://[::1",
+        "http://bot.example:1234@evil.example",
+    ],
+)
+def test_other_origins_are_refused_with_the_setting_to_mend(origin):
+    refused = verdict({"authorization": f"Bearer {TOKEN}", "origin": origin}, origins=LISTED)
+    assert isinstance(refused, Refused)
+    assert "WS_ALLOWED_ORIGINS" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("host", "admitted"),
+    [("localhost:1234", True), ("[::1]:1234", True), ("pc.lan.example:1234", True), ("evil.example:1234", False)],
+)
+def test_without_a_token_a_page_must_come_from_a_name_of_this_installation(host, admitted):
+    """A name of the attacker's may point at 127.0.0.1; the page then has the same host, and must not get in."""
+    headers = {"host": host, "origin": f"http://{host}"}
+    assert isinstance(verdict(headers, peer=LOOPBACK, token=""), Admitted) == admitted
+
+
+def test_an_origin_does_not_stand_in_for_the_token():
+    refused = verdict({"origin": "http://bot.example:1234"})
+    assert refused == Refused("the client presented no access token")
+
+
+# --- Account and role -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("self_id", ["10001", "1", "4294967296", "9" * 32])
+def test_the_account_is_taken_from_the_header(self_id):
+    admitted = with_token(x_self_id=self_id)
+    assert isinstance(admitted, Admitted)
+    assert admitted.self_id == self_id
+
+
+def test_an_account_that_is_not_named_may_come_in_and_is_learnt_later():
+    admitted = with_token()
+    assert isinstance(admitted, Admitted)
+    assert admitted.self_id == ""
+
+
+@pytest.mark.parametrize("self_id", ["abc", "", "-5", "+5", "1.0", "1e5", "1 2", "9" * 400, "²", "\xb2"])
+def test_an_account_that_is_no_number_is_refused(self_id):
+    assert with_token(x_self_id=self_id) == Refused("X-Self-ID is not a number")
+
+
+@pytest.mark.parametrize(
+    ("named", "role"),
+    [
+        ("Universal", "universal"),
+        ("universal", "universal"),
+        ("API", "api"),
+        ("Api", "api"),
+        ("api", "api"),
+        ("EVENT", "event"),
+        ("Event", "event"),
+        (" Event ", "event"),
+    ],
+)
+def test_a_role_is_understood_in_any_case(named, role):
+    admitted = with_token(x_client_role=named)
+    assert isinstance(admitted, Admitted)
+    assert admitted.role == role
+
+
+@pytest.mark.parametrize("named", ["banana", "Universal,API", "客户端"])
+def test_an_unknown_role_is_refused(named):
+    refused = with_token(x_client_role=named)
+    assert isinstance(refused, Refused)
+    assert "X-Client-Role" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "role"),
+    [
+        ("/ws/frostagent", None, "universal"),
+        ("/ws/frostagent/", None, "universal"),
+        ("/ws/frostagent/api", None, "api"),
+        ("/ws/frostagent/event/", None, "event"),
+        ("/ws/frostagent/api", "Universal", "universal"),
+        ("/ws/frostagent/event", "Event", "event"),
+    ],
+)
+def test_the_path_tells_the_role_where_the_header_does_not(path, named, role):
+    headers = {"authorization": f"Bearer {TOKEN}", **({"x-client-role": named} if named else {})}
+    admitted = verdict(headers, path=path)
+    assert isinstance(admitted, Admitted)
+    assert admitted.role == role
+
+
+@pytest.mark.parametrize("subprotocols", [("12.frost",), ("json", "12.qq")])
+def test_a_onebot_12_client_is_told_what_it_is(subprotocols):
+    refused = verdict({"authorization": f"Bearer {TOKEN}"}, subprotocols=subprotocols)
+    assert isinstance(refused, Refused)
+    assert "OneBot 12" in refused.reason
+
+
+# --- From the wire --------------------------------------------------------------
+
+
+def test_a_handshake_is_read_from_an_asgi_scope():
+    scope = {
+        "path": "/ws/frostagent",
+        "query_string": b"access_token=t",
+        "headers": [(b"X-Self-ID", b"10001"), (b"user-agent", b"OneBot/11")],
+        "client": ["192.0.2.7", 5],
+        "subprotocols": ["json"],
+    }
+    wanted = {"x-self-id": "10001", "user-agent": "OneBot/11"}
+    assert Handshake.from_scope(scope) == Handshake("/ws/frostagent", "access_token=t", wanted, REMOTE, ("json",))
+
+
+def test_a_scope_without_a_peer_is_a_local_socket():
+    handshake = Handshake.from_scope({"path": "/", "query_string": b"", "headers": [], "client": None})
+    assert handshake.peer == ""
+
+
+NAMES = st.sampled_from(["authorization", "origin", "host", "x-self-id", "x-client-role", "user-agent", "via"])
+VALUES = st.text(st.characters(max_codepoint=255)) | st.sampled_from([f"Bearer {TOKEN}", "Bearer", "http://[", "10001"])
+
+
+@given(st.dictionaries(NAMES, VALUES), VALUES, st.booleans())
+def test_no_handshake_raises_or_has_the_token_told(headers, query, configured):
+    found = verdict(headers, query=query, peer=LOOPBACK, token=TOKEN if configured else "")
+    if isinstance(found, Refused):
+        assert found.reason.isprintable()
+        assert TOKEN not in found.reason or TOKEN in headers.get("origin", "")
