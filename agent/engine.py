@@ -21,6 +21,7 @@ from agent.prompt import ChatMessage
 from agent.store.runs import CallOutcome, NewCall, NewStep, RecordedStep
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
+from tools.text import storable
 
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
 INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
@@ -210,7 +211,7 @@ def _recorded_response(step: RecordedStep) -> LLMResponse:
 
 def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     try:
-        arguments: Any = json.loads(call.arguments) if call.arguments else {}
+        arguments: Any = storable(json.loads(call.arguments)) if call.arguments else {}
     except (ValueError, RecursionError):
         arguments = call.arguments
     return NewCall(call.call_id, call.name, arguments, requested_by)
@@ -223,7 +224,7 @@ def _outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, 
         provider_name=str(result.metadata.get("provider_name", "")),
         mocked=bool(result.metadata.get("mock")),
         result=text,
-        structured_content=result.structured_content,
+        structured_content=storable(result.structured_content),
         error=result.error_message,
         duration_ms=duration_ms,
         next_pk=next_pk,

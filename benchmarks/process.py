@@ -1,5 +1,6 @@
 """The server under test as a child process, and other children of the rig."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -74,15 +75,17 @@ class Installation:
         profiler = ["-m", "benchmarks.profiling", str(self.profile)] if self.profile else []
         return [sys.executable, *profiler, *server]
 
-    def seed(self, *words: str, seconds: float) -> None:
-        """Fill the database in a child process; see :mod:`benchmarks.seeding`."""
+    async def seed(self, *words: str, seconds: float) -> None:
+        """Fill the database in a child process, see :mod:`benchmarks.seeding`; after cancellation it has ended."""
         with self.log.open("ab") as log:
             command = [sys.executable, "-c", _SETUP, *words]
-            child = subprocess.Popen(command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log)
-            try:
-                status = child.wait(seconds)
-            finally:
+            child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log)
+        try:
+            status = await asyncio.wait_for(child.wait(), seconds)
+        finally:
+            if child.returncode is None:
                 child.kill()
+                await child.wait()
         if status:
             raise ServerError(f"seeding ended with status {status}:\n{tail(self.log)}")
 

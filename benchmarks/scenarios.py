@@ -132,8 +132,8 @@ async def history(rig: Rig) -> Outcome:
     scaled, count, rounds = rig.options.scaled, 200, 10
     played = {"short": chats(scaled(count), 0), "long": chats(scaled(count), count)}
     rig.installation.settings["MAX_CONTEXT_MESSAGES"] = "12"
-    await asyncio.to_thread(rig.installation.seed, "history", "0", str(scaled(count)), "10", seconds=120)
-    await asyncio.to_thread(rig.installation.seed, "history", str(count), str(scaled(count)), "1000", seconds=300)
+    await rig.installation.seed("history", "0", str(scaled(count)), "10", seconds=120)
+    await rig.installation.seed("history", str(count), str(scaled(count)), "1000", seconds=300)
     costs: dict[str, list[float]] = {"short": [], "long": []}
     async with rig.serving() as (server, load):
         tallies = [await load.run(Plan(chosen, scaled(1000), in_flight=min(64, len(chosen)))) for chosen in played.values()]
@@ -180,7 +180,7 @@ async def admin(rig: Rig) -> Outcome:
         pass  # makes the database and the account
     sizes = str(rig.options.scaled(2000)), str(rig.options.scaled(1_000_000))
     seeding = time.monotonic()
-    await asyncio.to_thread(rig.installation.seed, "record", *sizes, seconds=900)
+    await rig.installation.seed("record", *sizes, seconds=900)
     seeded = time.monotonic() - seeding
     with rig.installation.serving() as server:
         browser = admin_pages.Admin(server.port)

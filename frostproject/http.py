@@ -18,6 +18,7 @@ from django.http.request import split_domain_port, validate_host
 from agent.errors import AgentError
 from onebot.gateway import Gateway
 from onebot.handshake import Handshake, is_local, origin_refusal
+from tools.text import storable
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -117,7 +118,7 @@ class AgentQuery:
 def parse_query(body: bytes) -> list[dict[str, Any]]:
     """The messages that a request body asks to have answered. Raises :class:`Refusal` (400)."""
     try:
-        query = json.loads(body)
+        query = storable(json.loads(body))
     except (ValueError, RecursionError) as error:
         raise Refusal(400, "the body is not JSON") from error
     if not isinstance(query, dict):

@@ -12,7 +12,8 @@ from typing import Any
 
 from agent.types import Kind
 from onebot.segments import Segment
-from onebot.values import exact_id, storable, usable_message_id, value_text
+from onebot.values import exact_id, usable_message_id, value_text
+from tools.text import storable
 
 STATUS_WORDS = ("ok", "async", "failed")
 NO_RETCODE = -1

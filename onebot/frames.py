@@ -13,7 +13,8 @@ from typing import Any
 from onebot.actions import ActionResponse, parse_response
 from onebot.cq import MAX_SEGMENTS
 from onebot.events import Event, MessageEvent, parse_event
-from onebot.values import plain_number, storable, to_plain_json
+from onebot.values import plain_number, to_plain_json
+from tools.text import storable
 
 __all__ = ["MAX_DEPTH", "MAX_SEGMENTS", "Malformed", "decode_frame", "to_plain_json"]
 

@@ -5,7 +5,6 @@ Everything here takes ``Decimal`` as well as the ordinary JSON types.
 """
 
 import json
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +12,6 @@ LONGEST_ID = 64
 LONGEST_MESSAGE_ID = 128
 # Covers every double; beyond it a number written out is an attack and not a number.
 MOST_DIGITS = 400
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def exact_id(value: object, longest: int = LONGEST_ID) -> str:
@@ -77,22 +75,3 @@ def to_plain_json(value: Any) -> Any:
     if isinstance(value, float | Decimal):
         return plain_number(value)
     return value
-
-
-def storable(value: Any) -> Any:
-    """A copy of ``value`` without NUL and lone surrogates, which no database and no UTF-8 text can hold.
-
-    Two halves of a pair that stand side by side become the character they mean.
-    """
-    if isinstance(value, str):
-        is_plain = value.isascii() and "\0" not in value
-        return value if is_plain or not _UNSTORABLE.search(value) else _storable_text(value)
-    if isinstance(value, dict):
-        return {storable(key): storable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [storable(item) for item in value]
-    return value
-
-
-def _storable_text(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")

@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
+from tools.text import storable
 
 #: Tries after the first one, on 408, 409, 429, 5xx and lost connections. The library
 #: waits between them, as long as Retry-After says or with exponential back-off.
@@ -51,7 +52,7 @@ class OpenAIClient:
         except OpenAIError as error:
             raise LLMError(_in_words(error)) from error
         try:
-            body = json.loads(response.content)
+            body = storable(json.loads(response.content))
         except (ValueError, RecursionError) as error:
             raise LLMError(f"the answer is not JSON: {_excerpt(response.text)}") from error
         return parse_completion(body)

@@ -183,7 +183,7 @@ def test_an_account_that_is_not_named_may_come_in_and_is_learnt_later():
     assert admitted.self_id == ""
 
 
-@pytest.mark.parametrize("self_id", ["abc", "", "-5", "+5", "1.0", "1e5", "1 2", "9" * 400, "²", "\xb2"])
+@pytest.mark.parametrize("self_id", ["abc", "", "-5", "+5", "1.0", "1e5", "1 2", "9" * 400, "²"])
 def test_an_account_that_is_no_number_is_refused(self_id):
     assert with_token(x_self_id=self_id) == Refused("X-Self-ID is not a number")
 
@@ -243,7 +243,7 @@ def test_a_onebot_12_client_is_told_what_it_is(subprotocols):
 
 
 def test_a_handshake_is_read_from_an_asgi_scope():
-    scope = {
+    scope: dict[str, object] = {
         "path": "/ws/frostagent",
         "query_string": b"access_token=t",
         "headers": [(b"X-Self-ID", b"10001"), (b"user-agent", b"OneBot/11")],

@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from onebot.values import exact_id, json_text, storable, to_plain_json, usable_message_id, value_text
+from onebot.values import exact_id, json_text, to_plain_json, usable_message_id, value_text
+from tools.text import storable
 
 
 @pytest.mark.parametrize(

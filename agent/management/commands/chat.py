@@ -1,0 +1,109 @@
+"""``chat``: talk to the agent in a terminal, tools included, without a OneBot client."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.translation import gettext as _
+
+from agent import wiring
+from agent.llm.base import ToolCallRequest
+from agent.models import Message
+from agent.terminal import Talk
+from tools.catalogue import ensure_rows
+from tools.contract import ToolExecutionResult
+
+#: Characters of a tool's arguments and of its result that are shown.
+SHOWN = 500
+#: Exit status after Ctrl-C, as shells have it.
+INTERRUPTED = 130
+
+
+class Command(BaseCommand):
+    """What the agent says goes to standard output; everything else, tool calls included, to standard error."""
+
+    help = "Talk to the agent in this terminal, tools included. Ctrl-D or Ctrl-C ends."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--once", metavar="TEXT", help="Say TEXT, print the answer and end; exit status 1 if it failed.")
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
+        for ending in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
+        try:
+            prepare()
+            with asyncio.Runner() as runner:
+                self._talk(runner, options["once"])
+        except DatabaseError as error:
+            raise CommandError(_("The database cannot be used: %s") % error) from error
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+    def _talk(self, runner: asyncio.Runner, once: str | None) -> None:
+        talk = Talk(self._say, self._show)
+        try:
+            if once is not None:
+                self._answer_once(runner, talk, once)
+            else:
+                self._answer_lines(runner, talk)
+        finally:
+            runner.run(talk.close())
+
+    def _answer_once(self, runner: asyncio.Runner, talk: Talk, text: str) -> None:
+        pk = runner.run(talk.say(text))
+        state = Message.objects.filter(pk=pk).values_list("state", flat=True).get()
+        if state == Message.State.FAILED:
+            sys.exit(1)
+
+    def _answer_lines(self, runner: asyncio.Runner, talk: Talk) -> None:
+        runner.run(talk.give_up_leftovers())
+        for line in self._lines(talk):
+            if line.strip():
+                runner.run(talk.say(line))
+
+    def _lines(self, talk: Talk) -> Iterator[str]:
+        """What is typed or piped, line by line, until its end."""
+        prompt = ""
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            import readline  # noqa: F401 - gives input() its line editing
+
+            prompt = "> "
+            self._remark(_("Model: %s. Ctrl-D or Ctrl-C ends.") % talk.model_name)
+        with contextlib.suppress(EOFError):
+            while True:
+                yield input(prompt)
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    def _show(self, call: ToolCallRequest, result: ToolExecutionResult) -> None:
+        self._remark(f"[{call.name} {_short(call.arguments)}] {_short(result.get_history_content())}")
+
+    def _remark(self, text: str) -> None:
+        self.stderr.write(text, self.style.HTTP_INFO)
+
+
+def prepare() -> None:
+    """Bring the embedded database up to date, as the server does at its start."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        if connection.vendor != "sqlite":
+            raise CommandError(_("The database has pending migrations: run manage.py migrate first."))
+        call_command("migrate", verbosity=0, interactive=False)
+    ensure_rows(wiring.declared_tools())
+    settings.MEDIA_DIR.mkdir(exist_ok=True)
+    connection.close()
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."

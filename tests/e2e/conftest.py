@@ -1,0 +1,70 @@
+"""Servers that the end-to-end tests share, beside ``live`` with its default settings."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import TOKEN
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel
+
+_IMPATIENT = """
+import sys, django
+django.setup()
+from agent import speaker
+from onebot import calls, delivery
+calls.GRACE_SECONDS = delivery.SEND_TIMEOUT = speaker.TOOL_PATIENCE = {seconds}
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", *sys.argv[1:]])
+"""
+
+
+class ImpatientServer(LiveServer):
+    """The real server, but it waits half a second for clients where it would wait a minute."""
+
+    SECONDS = 0.5
+
+    def _command(self) -> list[str]:
+        code = _IMPATIENT.format(seconds=self.SECONDS)
+        return [sys.executable, "-c", code, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+
+
+@pytest.fixture(scope="session")
+def impatient(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    """A server on which outcomes become unknown while a test waits."""
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "MODEL_NAME": "scripted",
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "RUN_TIMEOUT": "2",
+    }
+    with ImpatientServer(env) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    """A server under daphne's own command whose settings are the opposite of the defaults.
+
+    It has no tokens, listed origins, wake words, quotes instead of mentions, narrow
+    limits, and speaks English.
+    """
+    env = {
+        "UPSTREAM_ENDPOINT": f"{model_server.url}/chat/completions",
+        "MODEL_NAME": "scripted",
+        "CODER_MODEL_NAME": "scripted-coder",
+        "WS_ALLOWED_ORIGINS": "https://panel.example, trusted.example:8443",
+        "BOT_NAME": "Frosty",
+        "BOT_ALIASES": "小霜, f.r.",
+        "ENABLE_AT_IN_GROUP_MSG": "false",
+        "ENABLE_REPLY_IN_GROUP_MSG": "true",
+        "LANGUAGE_CODE": "en",
+        "SYSTEM_PROMPT": "You are Frosty.",
+        "LLM_TIMEOUT": "2",
+        "MAX_ITERATIONS": "2",
+        "MAX_CONTEXT_MESSAGES": "6",
+        "MAX_CONTEXT_CHARS": "1000",
+    }
+    with LiveServer(env, "daphne") as server:
+        yield server
