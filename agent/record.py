@@ -64,8 +64,8 @@ class Record:
     async def finish(self, ending: replies.Ending) -> None:
         await self._commit.submit(replies.finish, ending)
 
-    async def appear(self, *, alone: bool) -> None:
-        await self._commit.submit(recovery.appear, recovery.Sighting(self.process_id, alone))
+    def appear(self, *, alone: bool) -> "asyncio.Future[None]":
+        return self._commit.submit(recovery.appear, recovery.Sighting(self.process_id, alone))
 
     def claim(self, account: str) -> "asyncio.Future[list[recovery.Left]]":
         return self._commit.submit(recovery.claim, recovery.Claim(account, self.process_id))

@@ -53,7 +53,8 @@ class Runtime:
             return
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
-        self._presence = asyncio.get_running_loop().create_task(self._stay_present(alone=alone), name="presence")
+        first = self.record.appear(alone=alone)  # before anything can be claimed from the dead
+        self._presence = asyncio.get_running_loop().create_task(self._stay_present(first, alone=alone), name="presence")
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
@@ -88,14 +89,14 @@ class Runtime:
         if self._lock is not None:
             self._lock.close()
 
-    async def _stay_present(self, *, alone: bool) -> None:
+    async def _stay_present(self, sighting: "asyncio.Future[None]", *, alone: bool) -> None:
         while True:
             with survive(logger, "The sign of life of this process could not be written"):
-                await self.record.appear(alone=alone)
-            if not alone:
-                for account in self._accounts:
-                    self._inbox.resume(account)
+                await sighting
             await asyncio.sleep(HEARTBEAT_SECONDS)
+            sighting = self.record.appear(alone=alone)
+            for account in self._accounts:
+                self._inbox.resume(account)
 
     def _is_alone(self) -> bool:
         """Whether this process has the embedded database to itself.

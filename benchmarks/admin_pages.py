@@ -5,6 +5,7 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import combinations
 from urllib.parse import parse_qsl
 
 import requests
@@ -73,14 +74,25 @@ def list_queries(text: str) -> list[str]:
     return chosen[:MOST_LINKS] + ([f"?p={deep}", f"?p={deep // 2}"] if deep > 1 else [])
 
 
+def pairs(queries: list[str]) -> list[str]:
+    """Two narrowings at once, one of each pair of parameters: what no single index may serve."""
+    by_name: dict[str, list[str]] = {}
+    for query in queries:
+        name, _, value = query[1:].partition("=")
+        if value and "&" not in value and name != "p":
+            by_name.setdefault(name, []).append(query[1:])
+    return [f"?{some[-1]}&{others[0]}" for some, others in combinations(by_name.values(), 2)]
+
+
 def paths(admin: Admin, *pages: str) -> Iterator[str]:
-    """Each page, what it links to of itself, searches where it has a search, and the page of its first row."""
+    """Each page, what it links to of itself alone and in pairs, searches where it has a search, and its first row's page."""
     for page in pages:
         yield page
         _, text = admin.page(page)
-        yield from (page + query for query in list_queries(text))
+        queries = list_queries(text)
         if 'name="q"' in text:
-            yield from (f"{page}?q={word}" for word in SEARCHES)
+            queries += [f"?q={word}" for word in SEARCHES]
+        yield from (page + query for query in queries + pairs(queries))
         if row := _ROW.search(text):
             yield row[1]
 

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks import admin_pages, fake_model
 from benchmarks.chats import chats
 from benchmarks.fake_model import FakeModel
+from benchmarks.machine import Usage
 from benchmarks.onebot_load import Load, Plan, connected
 from benchmarks.outcome import Outcome, of_tallies
 from benchmarks.process import TOKEN, Installation, Server, ServerError, fresh_folder
@@ -107,20 +108,25 @@ async def inflight2000(rig: Rig) -> Outcome:
 
 async def growth(rig: Rig) -> Outcome:
     """A long run over 1,000 chats: the server's memory, and whether it still grows in the second half."""
-    scaled, memory = rig.options.scaled, list[tuple[float, float]]()
+    scaled, samples = rig.options.scaled, list[tuple[float, Usage]]()
     every = scaled(250)
 
     def sample(server: Server, answered: int) -> None:
         if answered % every == 0:
-            memory.append((answered / 1000, server.usage().rss_mib))
+            samples.append((answered / 1000, server.usage()))
 
     async with rig.serving(sample) as (server, load):
         tally, cpu = await measured(server, load, Plan(chats(scaled(1000)), scaled(20_000), max_seconds=600))
         used = server.usage()
+    figures = {
+        "rss_mib": used.rss_mib,
+        "growth_mib_per_1000": slope([(count, usage.rss_mib) for count, usage in samples]),
+        "anonymous_growth_mib_per_1000": slope([(count, usage.anonymous_mib) for count, usage in samples]),
+        "cpu_ms_per_message": cpu,
+    }
+    track = [[usage.rss_mib, usage.anonymous_mib] for _, usage in samples[::8]]
     target = {"rss_mib": 200, "growth_mib_per_1000": 0.3}
-    figures = {"rss_mib": used.rss_mib, "growth_mib_per_1000": slope(memory), "cpu_ms_per_message": cpu}
-    details = {"load": tally.report(), "server": asdict(used), "rss_mib_track": [rss for _, rss in memory[::4]]}
-    return of_tallies(target, figures, [tally], **details)
+    return of_tallies(target, figures, [tally], load=tally.report(), server=asdict(used), rss_and_anonymous_mib=track)
 
 
 async def history(rig: Rig) -> Outcome:

@@ -79,14 +79,13 @@ def keep_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
     return [None] * len(events)
 
 
-def forget_connections(channels: Sequence[str]) -> list[None]:
+def forget_connections(requests: Sequence[None]) -> list[None]:
     """At the start of a process that is alone: nobody is connected yet, whatever the rows say."""
-    del channels
     Bot.objects.filter(online=True).update(online=False, roles="", disconnected_at=timezone.now())
-    return [None]
+    return [None] * len(requests)
 
 
-def online_accounts(accounts: Sequence[str]) -> list[dict[str, str]]:
+def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
     """The channel of the process that holds each connected account, once per request."""
     found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
-    return [found] * len(accounts)
+    return [found] * len(requests)

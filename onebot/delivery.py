@@ -1,5 +1,6 @@
 """Delivering messages to chats, and telling what became of them."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ State = Message.State
 SEND_TIMEOUT = 60.0
 #: The largest frame that is sent: NapCat closes the connection on more than 50 MiB.
 MAX_FRAME_BYTES = 48 * 2**20
+#: How often to look whether an account has come back to another process.
+LOOK_AGAIN_SECONDS = 5.0
 #: Characters of a client's words that are kept.
 ERROR_LIMIT = 1_000
 
@@ -38,7 +41,14 @@ class Delivery11:
         return self._connections.action_socket(chat.account) is not None or self._relay.knows(chat.account)
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
-        return await self._connections.wait(chat.account, seconds)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while not self.is_connected(chat):
+            left = deadline - loop.time()
+            if left <= 0:
+                return False
+            await self._connections.wait(chat.account, min(left, LOOK_AGAIN_SECONDS))
+        return True
 
     async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
         action, params = send_action(chat.kind, chat.peer_id, segments, temp_group_id)

@@ -44,14 +44,13 @@ class Gateway:
         self.runtime = Runtime(Delivery11(self.connections, self._calls, self._relay))
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._is_closing = False
 
     def ensure_started(self) -> None:
         """Start what runs in the background, once, on the running loop."""
         if self._start is None:
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
-                self._keep(self.runtime.record.submit(bots.forget_connections, ""))
+                self._keep(self.runtime.record.submit(bots.forget_connections, None))
             self._start = asyncio.get_running_loop().create_task(self._relay.open(self._carry), name="relay-open")
 
     async def attach(self, self_id: str, socket: Socket) -> None:
@@ -73,8 +72,10 @@ class Gateway:
         self._calls.socket_ended(socket)
         if self.connections.detach(self_id, socket):
             self.runtime.account_disconnected(self_id)
-            self._keep(self.runtime.record.submit(bots.change, bots.disconnected(self_id, self._relay.channel)))
+            self._change(bots.disconnected(self_id, self._relay.channel))
             logger.info("Account %s disconnected", self_id)
+        elif account := self.connections.accounts.get(self_id):
+            self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
 
     async def on_event(self, self_id: str, event: Event) -> None:
         """Take in one event. Waits only while the record is far behind."""
@@ -83,7 +84,7 @@ class Gateway:
                 await self.runtime.room()
                 self.runtime.accept(to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id)))
             case HeartbeatEvent():
-                self._keep(self.runtime.record.submit(bots.change, bots.heartbeat(self_id, account_online=event.online)))
+                self._change(bots.heartbeat(self_id, account_online=event.online))
             case OtherEvent() if event.sub_type not in NOISE and event.detail_type not in NOISE:
                 await self.runtime.room()
                 self._keep(self.runtime.record.submit(bots.keep_events, (event, timezone.now())))
@@ -98,7 +99,6 @@ class Gateway:
 
     async def drain(self, seconds: float) -> None:
         """Let runs finish while the sockets are still open, then close everything in order."""
-        self._is_closing = True
         if self._start is None:
             return
         await self.runtime.drain(seconds)
@@ -113,8 +113,7 @@ class Gateway:
 
     def _report(self, self_id: str, socket: Socket) -> None:
         roles = ", ".join(self.connections.accounts[self_id].sockets)
-        row = bots.connected(self_id, roles, socket.user_agent, self._relay.channel)
-        self._keep(self.runtime.record.submit(bots.change, row))
+        self._change(bots.connected(self_id, roles, socket.user_agent, self._relay.channel))
 
     def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
         user_id = event.user_id
@@ -122,8 +121,7 @@ class Gateway:
 
     def _follow_account(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("bot_offline", "bot_online"):
-            values = {"account_online": event.detail_type == "bot_online"}
-            self._keep(self.runtime.record.submit(bots.change, bots.BotChange(self_id, values)))
+            self._change(bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"}))
 
     async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
         socket = self.connections.action_socket(account)
@@ -132,7 +130,10 @@ class Gateway:
         return await self._calls.call(account, socket, text, echo, timeout_seconds)
 
     async def _online_accounts(self) -> dict[str, str]:
-        return await self.runtime.record.submit(bots.online_accounts, "")
+        return await self.runtime.record.submit(bots.online_accounts, None)
+
+    def _change(self, change: bots.BotChange) -> None:
+        self._keep(self.runtime.record.submit(bots.change, change))
 
     def _keep(self, work: "asyncio.Future[Any]") -> None:
         """Hold on to work that nobody waits for, and log how it failed."""

@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 Role = Literal["universal", "api", "event"]
 ROLES: tuple[Role, ...] = ("universal", "api", "event")
@@ -100,7 +100,9 @@ def presented_tokens(handshake: Handshake) -> list[bytes]:
     """What the client offers as token: ``Bearer T``, ``Token T`` (in any case), ``?access_token=T``."""
     scheme, _, value = handshake.headers.get("authorization", "").partition(" ")
     tokens = [value.strip().encode("latin1")] if scheme.lower() in ("bearer", "token") else []
-    tokens += [token.encode() for token in parse_qs(handshake.query).get("access_token", [])]
+    pairs = (pair.partition("=") for pair in handshake.query.split("&"))
+    # Some clients put the token into the address as it is: a plus in it is a plus.
+    tokens += [decode(value).encode() for name, _, value in pairs if name == "access_token" for decode in (unquote, unquote_plus)]
     return [token for token in tokens if token]
 
 

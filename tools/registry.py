@@ -13,6 +13,7 @@ from typing import Any
 
 from tools import outcomes
 from tools.arguments import check_arguments, parse_arguments
+from tools.boundary import survive
 from tools.catalogue import own_settings
 from tools.configs import ToolSettings
 from tools.contract import (
@@ -96,10 +97,8 @@ class ToolRegistry:
         """Close every provider once; one that fails does not keep the others open."""
         for name in list(self._providers):
             provider = self._providers.pop(name)
-            try:
+            with survive(logger, "tool provider %s could not be closed", name):
                 await provider.close()
-            except Exception:
-                logger.exception("tool provider %s could not be closed", name)
 
     async def _offers(self, settings: Settings, context: ToolAvailabilityContext | None) -> list[tuple[ToolProvider, ToolSpec]]:
         """Enabled tools of all providers, duplicates included."""

@@ -12,7 +12,7 @@ from agent.admin.turns import turns
 from agent.models import Message, Run, Step, ToolCall
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import Rows, recorded_since
-from tools.readable import arguments_text
+from tools.readable import arguments_text, printable
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
@@ -76,6 +76,7 @@ class RunAdmin(RecordAdmin):
         shown = {m.pk for step in steps for *_call, sent in step["calls"] for m in sent}
         return {
             "seconds": run_seconds(obj),
+            "notes": [printable(str(note)) for note in obj.notes],
             "asked": _asked(obj) if sees("agent.view_message") else None,
             "steps": steps,
             "messages_sent": [m for m in messages if m.pk not in shown],
@@ -110,7 +111,7 @@ def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message]) -> d
     inside = [call for call in calls if call.step_id == step.pk]
     return {
         "step": step,
-        "offered": ", ".join(map(str, step.tools)),
+        "offered": printable(", ".join(map(str, step.tools))),
         "request": turns(step.request),
         "answer": turns(step.response) if step.response is not None else [],
         "calls": [(call, arguments_text(call.arguments), _sent_by(call, messages)) for call in inside],

@@ -18,7 +18,7 @@ from tests.live_server import LiveServer
 async def status(server: LiveServer, **headers: str | None) -> int:
     """The answer to a handshake with these headers and no other token; underscores stand for hyphens."""
     return await handshake_status(
-        server.ws_url, fresh_id(), headers={name.replace("_", "-"): value for name, value in headers.items()}
+        server.ws_url, self_id=fresh_id(), headers={name.replace("_", "-"): value for name, value in headers.items()}
     )
 
 
@@ -38,8 +38,8 @@ async def test_everything_else_is_refused_with_a_403(live, authorization):
 async def test_the_token_in_the_address_opens_the_door_and_is_not_logged(live):
     user = fresh_id()
     url = f"{live.ws_url}?access_token={TOKEN}"
-    assert await handshake_status(url, user) == 101
-    assert await handshake_status(f"{live.ws_url}?access_token=wr0ng-guess", user) == 403
+    assert await handshake_status(url, self_id=user) == 101
+    assert await handshake_status(f"{live.ws_url}?access_token=wr0ng-guess", self_id=user) == 403
     log = await live.logged("presented a wrong access token")
     assert f"access_token={TOKEN}" not in log
     assert "wr0ng-guess" not in log
@@ -68,12 +68,12 @@ async def test_an_account_without_a_name_is_learnt_from_its_first_event(live, mo
 
 @pytest.mark.parametrize("suffix", ["", "/", "/api", "/api/", "/event", "/event/"])
 async def test_every_documented_path_leads_in(live, suffix):
-    assert await handshake_status(live.ws_url + suffix, fresh_id(), token=TOKEN, role=None) == 101
+    assert await handshake_status(live.ws_url + suffix, self_id=fresh_id(), token=TOKEN, role=None) == 101
 
 
 @pytest.mark.parametrize("path", ["/", "/ws", "/ws/frostagentx", "/ws/frostagent/other", "/ws/astrbot", "/admin/"])
 async def test_other_paths_lead_nowhere(live, path):
-    assert await handshake_status(f"ws://127.0.0.1:{live.port}{path}", fresh_id(), token=TOKEN) == 403
+    assert await handshake_status(f"ws://127.0.0.1:{live.port}{path}", self_id=fresh_id(), token=TOKEN) == 403
 
 
 async def test_the_log_tells_why_a_client_was_refused(live):
@@ -147,7 +147,7 @@ async def test_without_a_configured_token_nobody_gets_in_through_a_proxy(contrar
     ],
 )
 async def test_browsers_get_in_from_this_host_and_from_listed_origins(contrary, origin, wanted):
-    assert await handshake_status(contrary.ws_url, fresh_id(), origin=origin.format(port=contrary.port)) == wanted
+    assert await handshake_status(contrary.ws_url, self_id=fresh_id(), origin=origin.format(port=contrary.port)) == wanted
 
 
 async def test_a_page_whose_name_was_pointed_at_this_machine_does_not_get_in(contrary):

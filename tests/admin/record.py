@@ -1,0 +1,63 @@
+"""A record to look at: the rows that a server would have written."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from agent.models import ChatSession, Message, Run, Step, ToolCall
+
+ENGLISH = {"accept-language": "en"}
+CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
+
+
+def chat(peer_id: str = "700", *, kind: str = "group", account: str = "10001", title: str = "") -> ChatSession:
+    return ChatSession.objects.create(kind=kind, peer_id=peer_id, account=account, title=title, last_message_at=timezone.now())
+
+
+def said(session: ChatSession, text: str = "hello", *, days_ago: float = 0, **fields: Any) -> Message:
+    """An incoming message."""
+    usual: dict[str, Any] = {"state": "recorded", "reason": "not_addressed", "sender_id": "20001", "sender_name": "Ann"}
+    at = timezone.now() - timedelta(days=days_ago)
+    return Message.objects.create(session=session, direction="in", text=text, created_at=at, **usual | fields)
+
+
+def answered(message: Message, text: str = "hi", **fields: Any) -> Message:
+    """The bot's answer to ``message``, with the run behind it."""
+    run = run_for(message, final_text=text)
+    usual: dict[str, Any] = {"state": "delivered", "run": run}
+    return Message.objects.create(
+        session=message.session, direction="out", text=text, created_at=timezone.now(), **usual | fields
+    )
+
+
+def run_for(message: Message | None = None, **fields: Any) -> Run:
+    usual: dict[str, Any] = {"state": "finished", "model": "m1", "session": message and message.session, "message": message}
+    return Run.objects.create(started_at=timezone.now(), **usual | fields)
+
+
+def step_of(run: Run, number: int = 1, **fields: Any) -> Step:
+    return Step.objects.create(run=run, number=number, created_at=timezone.now(), **fields)
+
+
+def call_of(step: Step, tool_name: str = "get_weather", **fields: Any) -> ToolCall:
+    usual: dict[str, Any] = {"call_id": "c1", "state": "succeeded"}
+    return ToolCall.objects.create(run=step.run, step=step, tool_name=tool_name, created_at=timezone.now(), **usual | fields)
+
+
+def logged_in(group: str = "", **user: Any) -> Client:
+    """A browser of somebody in ``group``, or of a superuser."""
+    account = User.objects.create_user(f"user-{group}", is_staff=True, is_superuser=not group, **user)
+    if group:
+        account.groups.add(Group.objects.get(name=group))
+    client = Client(headers=ENGLISH)
+    client.force_login(account)
+    return client
+
+
+def page(client: Client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200, response
+    return response.content.decode()

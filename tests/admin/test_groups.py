@@ -1,0 +1,92 @@
+"""The groups that come with the program: operators edit tools, viewers read, others see nothing."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test import Client
+
+from tests.admin.record import chat, logged_in, page, said
+from tests.environment import PROJECT
+from tools.models import ToolConfig
+
+groups = import_module("agent.migrations.0002_groups")
+EDITOR = SimpleNamespace(connection=connection)
+LISTS = ("agent/chatsession", "agent/message", "agent/run", "agent/step", "agent/toolcall", "onebot/bot", "onebot/clientevent")
+
+
+@pytest.fixture(autouse=True)
+def _groups(db: None) -> None:
+    """The groups, also after a test that emptied the database."""
+    groups.make_groups(apps, EDITOR)
+
+
+@pytest.mark.parametrize("group", ["operator", "viewer"])
+def test_both_groups_read_every_record(group: str):
+    client = logged_in(group)
+    for name in (*LISTS, "tools/toolconfig"):
+        page(client, f"/admin/{name}/")
+    page(client, f"/admin/agent/chatsession/{said(chat()).session_id}/change/")
+
+
+def save_tool(client: Client) -> int:
+    tool, _ = ToolConfig.objects.get_or_create(name="t")
+    form = {"enabled": "on", "mock_value": "", "timeout_seconds": 9, "description": ""}
+    return client.post(f"/admin/tools/toolconfig/{tool.pk}/change/", form).status_code
+
+
+def test_an_operator_edits_tools_and_no_record():
+    client, message = logged_in("operator"), said(chat())
+    assert save_tool(client) == 302
+    assert ToolConfig.objects.get().timeout_seconds == 9
+    assert client.post(f"/admin/agent/message/{message.pk}/change/", {"text": "forged"}).status_code == 403
+    assert client.get("/admin/auth/user/").status_code == 403
+
+
+def test_a_viewer_edits_nothing():
+    client = logged_in("viewer")
+    assert save_tool(client) == 403
+    assert ToolConfig.objects.get().timeout_seconds == 60
+    assert "_save" not in page(client, "/admin/tools/toolconfig/")
+
+
+def test_without_a_group_there_is_nothing_to_see():
+    client = logged_in("viewer")
+    Group.objects.get(name="viewer").permissions.clear()
+    for name in (*LISTS, "tools/toolconfig"):
+        assert client.get(f"/admin/{name}/").status_code == 403
+    assert "Waiting for an answer" not in page(client, "/admin/")
+
+
+def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
+    before = {group.name: group.permissions.count() for group in Group.objects.all()}
+    groups.make_groups(apps, EDITOR)
+    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 9, "viewer": 8}
+    groups.remove_groups(apps, EDITOR)
+    assert not Group.objects.exists()
+
+
+def test_a_fresh_database_has_the_groups(tmp_path: Path):
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    fresh = {"FROST_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "frostproject.settings"}
+    subprocess.run(command, cwd=PROJECT, env=os.environ | fresh, check=True, timeout=120)
+    with closing(sqlite3.connect(tmp_path / "frostagent.sqlite3")) as database:
+        rows = database.execute(
+            "SELECT g.name, p.codename, p.name FROM auth_group g JOIN auth_group_permissions l ON l.group_id = g.id"
+            " JOIN auth_permission p ON p.id = l.permission_id"
+        ).fetchall()
+        doubled = database.execute(
+            "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
+        ).fetchall()
+    assert ("operator", "change_toolconfig", "Can change tool config") in rows
+    assert len(rows) == 17
+    assert doubled == []

@@ -1,0 +1,97 @@
+"""A run on one page: why, what the model was sent and said, what the tools did, what went out."""
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from agent.models import Run
+from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
+
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "上海"}'}}]
+
+
+def address(run: Run | None) -> str:
+    assert run is not None
+    return f"/admin/agent/run/{run.pk}/change/"
+
+
+def test_a_run_shows_what_it_answers_and_why(browser: Client):
+    message = said(chat(), "天气？", state="answered", reason="wake_word")
+    text = page(browser, address(run_for(message, notes=["pictures were left out"])))
+    for expected in ("天气？", "a wake word was said", "pictures were left out", f"#m{message.pk}"):
+        assert expected in text
+
+
+def test_a_step_shows_request_answer_tokens_and_latency(browser: Client):
+    run = run_for()
+    step_of(run, request=[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "一行\n二行"}],
+            response={"role": "assistant", "content": "好"}, input_tokens=37, output_tokens=5, latency_ms=1234, tools=["send_message"])  # fmt: skip
+    text = page(browser, address(run))
+    for expected in (
+        "Be kind.",
+        "一行\n二行",
+        "好",
+        "37 tokens in, 5 out",
+        "1234 ms",
+        "2 messages",
+        "1 tool offered",
+        "send_message",
+    ):
+        assert expected in text
+
+
+def test_a_tool_call_stands_in_its_step_with_all_that_came_of_it(browser: Client):
+    step = step_of(run_for(), response={"role": "assistant", "content": None, "tool_calls": CALLS})
+    call_of(step, arguments={"city": "上海"}, result="晴朗", duration_ms=42, mocked=True, requested_by="20001")
+    text = page(browser, address(step.run))
+    for expected in ("get_weather", "&quot;city&quot;: &quot;上海&quot;", "晴朗", "42 ms", "asked for by 20001", "badge-mock"):
+        assert expected in text
+    assert text.count("&quot;city&quot;") == 1
+
+
+def test_calls_that_were_never_recorded_are_shown_as_the_model_asked_for_them(browser: Client):
+    step = step_of(run_for(), response={"role": "assistant", "content": None, "tool_calls": CALLS})
+    text = page(browser, address(step.run))
+    assert "calls get_weather" in text
+    assert "&quot;city&quot;: &quot;上海&quot;" in text
+
+
+def test_messages_are_shown_with_their_outcome_at_the_call_that_sent_them(browser: Client):
+    answer = answered(said(chat()), "done", state="unknown", detail="no word from the client")
+    assert answer.run is not None
+    call = call_of(step_of(answer.run), "send_message", call_id="c2")
+    answered(said(chat("701")), "half way", run=answer.run, tool_call=call)
+    text = page(browser, address(answer.run))
+    sent_by_call, sent_at_the_end = text.split("<h2>Messages sent</h2>")
+    assert "half way" in sent_by_call
+    assert "half way" not in sent_at_the_end
+    assert "no word from the client" in sent_at_the_end
+
+
+def test_a_run_without_a_chat_shows_its_final_answer(browser: Client):
+    text = page(browser, address(run_for(origin="http", final_text="forty-two")))
+    assert "forty-two" in text
+    assert "No model call is on record." in text
+
+
+ODD_VALUES: tuple[object, ...] = (7, "text", [], {}, [None], [{"role": 3, "content": {"a": 1}}], {"content": [{"text": 1}, "x", None]},
+              [{"tool_calls": ["x", {}, {"function": {"name": 1, "arguments": "{"}}]}], {"content": "\ud800"})  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ODD_VALUES, ids=str)
+def test_no_recorded_value_breaks_the_page(browser: Client, value: object):
+    run = run_for(notes=["\ud800", value], error="bad")
+    step = step_of(run, request=value, response=value, tools=[value])
+    call_of(step, arguments=value, result="r", error="e")
+    assert "Step 1" in page(browser, address(run))
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_page_takes_the_same_queries_whatever_it_holds(
+    browser: Client, django_assert_num_queries: DjangoAssertNumQueries, count: int
+):
+    run = run_for(said(chat()))
+    for number in range(count):
+        call_of(step_of(run, number))
+    with django_assert_num_queries(7):  # the login's two, the run, its message, its calls, its steps, what it sent
+        page(browser, address(run))

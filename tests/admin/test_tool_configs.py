@@ -1,0 +1,92 @@
+"""The operator's settings for tools, edited in the list and on the page."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.admin.record import page
+from tools.configs import SettingsCache
+from tools.models import ConfigVersion, ToolConfig
+
+TOOLS = "/admin/tools/toolconfig/"
+
+
+@pytest.fixture
+def weather(db: None) -> ToolConfig:
+    return ToolConfig.objects.create(name="get_weather", mock_enabled=True, mock_value="{city}", parameter_names=["city"])
+
+
+def list_form(*rows: ToolConfig, **changes: Any) -> dict[str, Any]:
+    form: dict[str, Any] = {"form-TOTAL_FORMS": len(rows), "form-INITIAL_FORMS": len(rows), "_save": "Save"}
+    for place, row in enumerate(rows):
+        values = {"id": row.pk, "enabled": "on", "mock_enabled": "on", "timeout_seconds": row.timeout_seconds} | changes
+        form |= {f"form-{place}-{name}": value for name, value in values.items() if value is not None}
+    return form
+
+
+def page_form(**changes: Any) -> dict[str, Any]:
+    return {"enabled": "on", "mock_enabled": "on", "mock_value": "{city}", "timeout_seconds": 60, "description": ""} | changes
+
+
+def test_settings_are_edited_in_the_list_and_live_at_once(browser: Client, weather: ToolConfig):
+    cache = SettingsCache()
+    assert cache.refresh()["get_weather"].enabled
+    browser.post(TOOLS, list_form(weather, enabled=None, mock_enabled=None, timeout_seconds=7))
+    settings = cache.refresh()["get_weather"]
+    assert (settings.enabled, settings.mock_enabled, settings.timeout_seconds) == (False, False, 7)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "3601", "soon", ""])
+def test_a_wrong_time_limit_is_refused_in_the_list(browser: Client, weather: ToolConfig, seconds: str):
+    before = ConfigVersion.current()
+    text = browser.post(TOOLS, list_form(weather, timeout_seconds=seconds)).content.decode()
+    assert "errorlist" in text
+    weather.refresh_from_db()
+    assert (weather.timeout_seconds, ConfigVersion.current()) == (60, before)
+
+
+def test_mock_value_and_description_are_edited_on_the_page(browser: Client, weather: ToolConfig):
+    value = "{city}: {{晴}}\n25°C"
+    response = browser.post(f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value, description="天气"))
+    assert response.status_code == 302
+    weather.refresh_from_db()
+    assert (weather.mock_value.replace("\r\n", "\n"), weather.description) == (value, "天气")
+
+
+@pytest.mark.parametrize(("value", "fault"), [("{town}", "{town}"), ("{", "stands alone"), ("{city.__class__}", "Known: city")])
+def test_a_mock_value_that_cannot_be_filled_in_is_refused_with_the_reason(
+    browser: Client, weather: ToolConfig, value: str, fault: str
+):
+    text = browser.post(f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value)).content.decode()
+    assert fault in text
+    assert "errornote" in text
+    weather.refresh_from_db()
+    assert weather.mock_value == "{city}"
+
+
+def test_any_name_may_stand_in_the_mock_value_of_a_tool_whose_arguments_are_unknown(browser: Client):
+    tool = ToolConfig.objects.create(name="far_away")
+    assert browser.post(f"{TOOLS}{tool.pk}/change/", page_form(mock_value="{anything}")).status_code == 302
+    assert "stands alone" in browser.post(f"{TOOLS}{tool.pk}/change/", page_form(mock_value="}")).content.decode()
+
+
+def test_the_page_names_the_arguments_that_may_be_used(browser: Client, weather: ToolConfig):
+    assert '<div class="readonly">{city}</div>' in page(browser, f"{TOOLS}{weather.pk}/change/")
+
+
+def test_the_name_of_a_tool_is_not_editable(browser: Client, weather: ToolConfig):
+    browser.post(f"{TOOLS}{weather.pk}/change/", page_form(name="other", provider_name="other"))
+    weather.refresh_from_db()
+    assert weather.name == "get_weather"
+
+
+def test_rows_are_neither_added_nor_deleted_here(browser: Client, weather: ToolConfig):
+    assert browser.get(f"{TOOLS}add/").status_code == 403
+    assert browser.post(f"{TOOLS}{weather.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert 'name="action"' not in page(browser, TOOLS)
+
+
+def test_what_was_changed_is_in_the_history(browser: Client, weather: ToolConfig):
+    browser.post(f"{TOOLS}{weather.pk}/change/", page_form(description="new"))
+    assert "Changed Description." in page(browser, f"{TOOLS}{weather.pk}/history/")
