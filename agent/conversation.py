@@ -19,7 +19,7 @@ from agent.replies import final_parts
 from agent.speaker import Speaker
 from agent.store.recovery import Left
 from agent.store.replies import Ending, Outcome
-from agent.store.runs import Beginning, Begun
+from agent.store.runs import Beginning, Begun, Plan
 from agent.types import IncomingMessage, Outbox
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 
@@ -47,10 +47,21 @@ class Conversations:
     origin: Run.Origin = Run.Origin.CHAT
     watch: Watch | None = field(default=None)
 
-    async def answer(self, left: Left, *, resumed: bool = False) -> None:
-        """Bring the message to a recorded end. When cancelled, it can be taken up where it was."""
+    def plan(self, message: IncomingMessage) -> Plan:
+        """The run that would answer ``message``."""
+        history_messages = settings.MAX_CONTEXT_MESSAGES - 2  # the system message and the current one come on top
+        return Plan(self.origin, self.engine.model.name, history_messages, message.chat.key)
+
+    async def answer(self, left: Left, begun: Begun | None = None, *, resumed: bool = False) -> None:
+        """Bring the message to a recorded end. When cancelled, it can be taken up where it was.
+
+        ``begun`` is its run where that is on record already; ``resumed`` says that an
+        earlier process may have left one.
+        """
         message = left.message
-        begun = await self.record.begin(self._wish(left, resumed=resumed))
+        if begun is None:
+            wish = Beginning(self.plan(message), left.pk, left.session_pk, resumed)
+            begun = await self.record.begin(wish)
         speaker = Speaker(
             self.record,
             self.outbox,
@@ -72,17 +83,6 @@ class Conversations:
             await self._fail(left, begun, speaker, f"{type(error).__name__}: {error}")
         else:
             await self._conclude(left, begun, speaker, result)
-
-    def _wish(self, left: Left, *, resumed: bool) -> Beginning:
-        return Beginning(
-            message_pk=left.pk,
-            session_pk=left.session_pk,
-            chat_key=left.message.chat.key,
-            origin=self.origin,
-            model=self.engine.model.name,
-            history_messages=settings.MAX_CONTEXT_MESSAGES - 2,
-            resumed=resumed,
-        )
 
     async def _run(self, message: IncomingMessage, begun: Begun, speaker: Speaker) -> Result:
         task = Task(

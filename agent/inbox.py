@@ -6,10 +6,10 @@ found again in the record.
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Coroutine
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from agent.conversation import Conversations
 from agent.record import Record
 from agent.store.arrivals import Accepted, Arrival
 from agent.store.recovery import Left
+from agent.store.runs import Begun
 from agent.triggers import Rules
 from agent.types import ChatAddress, IncomingMessage
 from tools.boundary import survive
@@ -32,6 +33,14 @@ TOTAL_LIMIT = 20_000
 TURN_PAUSE = 1.0
 
 
+class Job(NamedTuple):
+    """A message to be answered. ``begun``: its run, if that began with the message's own commit."""
+
+    left: Left
+    begun: Begun | None = None
+    resumed: bool = False
+
+
 class Inbox:
     """Takes messages in, and keeps one worker task for every chat with something to do."""
 
@@ -41,15 +50,20 @@ class Inbox:
         """Whether other processes may work on the same chats."""
         self._conversations = conversations
         self._rules = rules
-        self._queues: dict[ChatAddress, deque[tuple[Left, bool]]] = {}
+        self._queues: dict[ChatAddress, deque[Job]] = {}
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._arriving: Counter[ChatAddress] = Counter()
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._waiting_count = 0
         self._is_open = True
 
     def accept(self, message: IncomingMessage, received_at: datetime | None = None) -> None:
         """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at once."""
-        committed = self.record.accept(Arrival(message, received_at or timezone.now(), self._rules))
+        chat = message.chat
+        is_idle = chat not in self._workers and chat not in self._arriving
+        plan = self._conversations.plan(message) if is_idle and not self.shares_database else None
+        self._arriving[chat] += 1
+        committed = self.record.accept(Arrival(message, received_at or timezone.now(), self._rules, plan))
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
@@ -67,6 +81,9 @@ class Inbox:
         await asyncio.gather(*workers, *self._side_tasks, return_exceptions=True)
 
     def _on_accepted(self, message: IncomingMessage, future: "asyncio.Future[Accepted]") -> None:
+        self._arriving[message.chat] -= 1
+        if not self._arriving[message.chat]:
+            del self._arriving[message.chat]
         if future.cancelled():
             return
         if error := future.exception():
@@ -77,7 +94,7 @@ class Inbox:
             logger.debug("Message %s in %s was seen before", message.message_id, message.chat.address)
         elif accepted.decision.is_to_be_answered:
             faults.reached("message_committed")
-            self._enqueue(Left(accepted.pk, accepted.session_pk, message), resumed=False)
+            self._enqueue(Job(Left(accepted.pk, accepted.session_pk, message), accepted.begun))
 
     def _on_claimed(self, future: "asyncio.Future[list[Left]]") -> None:
         if future.cancelled():
@@ -86,41 +103,42 @@ class Inbox:
             logger.error("What waits could not be read from the record: %s", error)
             return
         for left in future.result():
-            self._enqueue(left, resumed=True)
+            self._enqueue(Job(left, resumed=True))
 
-    def _enqueue(self, left: Left, *, resumed: bool) -> None:
+    def _enqueue(self, job: Job) -> None:
         if not self._is_open:
-            return  # it stays on record as waiting
-        queue = self._queues.setdefault(left.message.chat, deque())
-        if not resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
-            logger.warning("Message %s in %s is refused: too many are waiting", left.pk, left.message.chat.address)
-            self._keep(self.record.refuse(left.pk))
+            return  # it stays on record, to be taken up
+        chat = job.left.message.chat
+        queue = self._queues.setdefault(chat, deque())
+        if not job.resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
+            logger.warning("Message %s in %s is refused: too many are waiting", job.left.pk, chat.address)
+            self._keep(self.record.refuse(job.left.pk))
             return
-        queue.append((left, resumed))
+        queue.append(job)
         self._waiting_count += 1
-        if left.message.chat not in self._workers:
-            worker = asyncio.get_running_loop().create_task(self._work(left.message.chat), name=left.message.chat.address)
-            self._workers[left.message.chat] = worker
+        if chat not in self._workers:
+            self._workers[chat] = asyncio.get_running_loop().create_task(self._work(chat), name=chat.address)
 
     async def _work(self, chat: ChatAddress) -> None:
         """Answer what waits in ``chat``, then end."""
         queue = self._queues[chat]
         try:
             while queue and self._is_open:
-                left, resumed = queue.popleft()
+                job = queue.popleft()
                 self._waiting_count -= 1
-                await self._answer(left, resumed=resumed)
+                await self._answer(job)
         finally:
             del self._workers[chat]
             del self._queues[chat]
             self._waiting_count -= len(queue)
 
-    async def _answer(self, left: Left, *, resumed: bool) -> None:
+    async def _answer(self, job: Job) -> None:
+        left = job.left
         try:
             with survive(logger, "Message %s found no end; it is taken up at the next start", left.pk):
                 while not await self._is_next(left):  # noqa: ASYNC110 - the other is another process
                     await asyncio.sleep(TURN_PAUSE)
-                await self._conversations.answer(left, resumed=resumed)
+                await self._conversations.answer(left, job.begun, resumed=job.resumed)
         except asyncio.CancelledError:
             await self.record.release(left.pk)
             raise

@@ -10,7 +10,7 @@ from agent.models import Run
 from agent.prompt import ChatMessage, system_message
 from agent.record import Record
 from agent.store.replies import Ending
-from agent.store.runs import Beginning
+from agent.store.runs import Beginning, Plan
 from tools.contract import ToolExecutionContext
 
 
@@ -28,8 +28,7 @@ class Queries:
         """
         if messages[0]["role"] != "system":
             messages = [system_message(settings.SYSTEM_PROMPT), *messages]
-        model = self._engine.model.name
-        begun = await self._record.begin(Beginning(None, None, "", Run.Origin.HTTP, model, history_messages=0))
+        begun = await self._record.begin(Beginning(Plan(Run.Origin.HTTP, self._engine.model.name)))
         task = Task(begun.run_pk, messages, ToolExecutionContext(), settings.MAX_ITERATIONS)
         try:
             async with asyncio.timeout(settings.RUN_TIMEOUT):

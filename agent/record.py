@@ -18,8 +18,8 @@ class Record:
     def __init__(self, process_id: str, settings: SettingsCache) -> None:
         self.process_id = process_id
         self._commit = GroupCommit()
-        self._arrivals = arrivals.Arrivals(process_id)
         self._beginnings = runs.Beginnings(process_id, settings)
+        self._arrivals = arrivals.Arrivals(process_id, self._beginnings)
         self._replies = replies.Replies(process_id)
 
     def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":

@@ -98,7 +98,8 @@ class Talk:
     async def give_up_leftovers(self) -> None:
         """Bring what nobody works on any more to its recorded end, without asking the model."""
         for left in await self._record.claim(ACCOUNT):
-            begun = await self._record.begin(self._taken_up(left))
+            plan = self._conversations.plan(left.message)
+            begun = await self._record.begin(Beginning(plan, left.pk, left.session_pk, resumed=True))
             for call in (call for step in begun.steps for call in step.calls if call.state == ToolCall.State.WAITING):
                 await self._record.finish_call(_never_run(call.pk))
             await self._record.finish(_broken_off(left, begun))
@@ -124,10 +125,6 @@ class Talk:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             await self._record.appear(alone=False)
 
-    def _taken_up(self, left: Left) -> Beginning:
-        model = self._runtime.engine.model.name
-        return Beginning(left.pk, left.session_pk, CHAT.key, Run.Origin.TERMINAL, model, history_messages=0, resumed=True)
-
 
 def _incoming(text: str) -> IncomingMessage:
     # What no database and no UTF-8 text can hold may still be typed or piped.
@@ -137,7 +134,7 @@ def _incoming(text: str) -> IncomingMessage:
         sender_id=CHAT.peer_id,
         sender_name="",
         text=text,
-        segments=[{"type": "plain", "data": {"text": text}}],
+        segments=[{"type": "text", "data": {"text": text}}],
         spoken_text=text,
         happened_at=timezone.now(),
     )

@@ -48,7 +48,7 @@ class CappedPaginator(_Paginator):
 
     @cached_property
     def _found(self) -> int:
-        return int(self.object_list.order_by()[: COUNT_LIMIT + 1].count())
+        return int(self.object_list.order_by().values("pk")[: COUNT_LIMIT + 1].count())
 
     @cached_property
     def count(self) -> int:

@@ -98,7 +98,7 @@ def _steps(run: Run) -> Iterable[Step]:
 
 
 def _calls(run: Run) -> Iterable[ToolCall]:
-    return ToolCall.objects.filter(run=run).order_by("step", "position")[:CALL_LIMIT]
+    return ToolCall.objects.filter(run=run).order_by("step_id", "position")[:CALL_LIMIT]
 
 
 def _messages(run: Run) -> Iterable[Message]:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from agent.models import ChatSession, Message
 from agent.store.prepared import Insert
+from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.triggers import Decision, Rules, decide
 from agent.types import ChatAddress, IncomingMessage
 
@@ -28,11 +29,16 @@ State = Message.State
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A message as it was received, not yet on record."""
+    """A message as it was received, not yet on record.
+
+    ``plan`` is given where nothing of the chat is under way: if the message is to be
+    answered, its run begins in the same commit.
+    """
 
     message: IncomingMessage
     received_at: datetime
     rules: Rules
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Accepted:
     pk: int
     session_pk: int
     decision: Decision | None
+    begun: Begun | None = None
 
 
 class Sessions:
@@ -85,14 +92,15 @@ class Sessions:
 class Arrivals:
     """Accepts messages for one server process."""
 
-    def __init__(self, process_id: str) -> None:
+    def __init__(self, process_id: str, beginnings: Beginnings) -> None:
         self._process_id = process_id
+        self._beginnings = beginnings
         self._sessions = Sessions()
 
     def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
         try:
-            return self._accept(arrivals)
+            return self._begin(arrivals, self._accept(arrivals))
         except Exception:
             self._sessions.forget()  # the transaction is rolled back, and so are sessions made in it
             raise
@@ -123,6 +131,16 @@ class Arrivals:
         pks = iter(insert_messages(rows))
         ChatSession.objects.filter(pk__in=set(places)).update(last_message_at=now)
         return [Accepted(next(pks) if decision else 0, session_pk, decision) for session_pk, decision in results]
+
+    def _begin(self, arrivals: Sequence[Arrival], accepted: Sequence[Accepted]) -> list[Accepted]:
+        """Begin the runs that were planned for messages which are to be answered."""
+        wishes = {
+            place: Beginning(arrival.plan, one.pk, one.session_pk)
+            for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
+            if arrival.plan and one.decision and one.decision.is_to_be_answered
+        }
+        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values())), strict=True)) if wishes else {}
+        return [replace(one, begun=begun.get(place)) for place, one in enumerate(accepted)]
 
     def _row(self, arrival: Arrival, session_pk: int, key: str | None, decision: Decision) -> dict[str, Any]:
         message = arrival.message

@@ -30,15 +30,22 @@ def history_query(limit: int) -> Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """The wish to work on a message: ``message_pk`` and ``session_pk`` are None for a run without a chat."""
+class Plan:
+    """What a run will be, whatever message it answers."""
 
-    message_pk: int | None
-    session_pk: int | None
-    chat_key: str
     origin: Run.Origin
     model: str
-    history_messages: int
+    history_messages: int = 0
+    chat_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The wish to work on a message; both keys are None for a run without a chat."""
+
+    plan: Plan
+    message_pk: int | None = None
+    session_pk: int | None = None
     resumed: bool = False
 
 
@@ -151,8 +158,8 @@ class Beginnings:
         return {
             "session_id": wish.session_pk,
             "message_id": wish.message_pk,
-            "origin": wish.origin,
-            "model": wish.model,
+            "origin": wish.plan.origin,
+            "model": wish.plan.model,
             "claimed_by": self._process_id,
             "started_at": now,
         }
@@ -190,11 +197,11 @@ def _has_spoken(run: Run) -> bool:
 
 def _history(wish: Beginning) -> list[ChatMessage]:
     """The newest exchanges of the session, oldest first, at most ``history_messages`` of them."""
-    if wish.session_pk is None or wish.history_messages <= 0:
+    if wish.session_pk is None or wish.plan.history_messages <= 0:
         return []
-    rows = history_query(wish.history_messages)(wish.session_pk)
+    rows = history_query(wish.plan.history_messages)(wish.session_pk)
     return [
-        user_message(Speech(text, sender_id, sender_name, wish.chat_key, message_id, happened_at))
+        user_message(Speech(text, sender_id, sender_name, wish.plan.chat_key, message_id, happened_at))
         if direction == Direction.IN
         else assistant_message(text)
         for direction, text, sender_id, sender_name, message_id, happened_at in reversed(rows)

@@ -124,9 +124,7 @@ def test_a_long_list_is_not_counted_to_its_end_and_goes_on_by_id(browser: Client
 
 def test_no_list_counts_or_orders_without_a_bound(browser: Client):
     said(chat())
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         page(browser, f"{MESSAGES}?state__exact=recorded&o=4")
     counts = [q["sql"] for q in queries if "COUNT(" in q["sql"]]
     assert counts
@@ -157,9 +155,7 @@ def test_a_list_takes_as_many_queries_for_many_rows_as_for_one(
 
 def test_a_list_does_not_load_whole_texts_and_events(browser: Client):
     said(chat(), "a" * 5_000, raw={"big": "b" * 5_000})
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         assert "a" * 200 not in page(browser, MESSAGES)
     assert not [q for q in queries if '"agent_message"."raw"' in q["sql"]]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import signal
 import sys
 from argparse import ArgumentParser
@@ -71,6 +72,8 @@ class Command(BaseCommand):
 
     def _lines(self, talk: Talk) -> Iterator[str]:
         """What is typed or piped, line by line, until its end."""
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
         prompt = ""
         if sys.stdin.isatty() and sys.stdout.isatty():
             import readline  # noqa: F401 - gives input() its line editing
