@@ -90,6 +90,7 @@ class Conversations:
             messages=first_request(message, begun.history),
             context=tool_context(message, speaker),
             model_calls=settings.MAX_ITERATIONS,
+            can_see=settings.VISION_MODE != "describe",
             steps=begun.steps,
             watch=self.watch,
         )

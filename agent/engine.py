@@ -19,13 +19,13 @@ from agent.llm.completion import parse_completion
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
 from agent.store.runs import CallOutcome, NewCall, NewStep, RecordedStep
+from agent.tool_results import following_messages, once, result_text
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
 from tools.text import storable
 
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
 INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
-NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
 
 
 class Journal(Protocol):
@@ -52,6 +52,8 @@ class Task:
     messages: list[ChatMessage]
     context: ToolExecutionContext
     model_calls: int
+    can_see: bool = False
+    """Whether the model takes pictures."""
     steps: list[RecordedStep] = field(default_factory=list)
     """What an earlier process recorded of this run; its requests replace ``messages``."""
     watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
@@ -79,6 +81,7 @@ class _Progress:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    following_ids: set[str] = field(default_factory=set)
 
     def add(self, message: ChatMessage) -> None:
         self.messages.append(message)
@@ -149,16 +152,20 @@ class Engine:
         calls: list[tuple[int, ToolCallRequest]],
     ) -> None:
         """Execute ``calls`` one after the other, in the order the model wrote them."""
+        following: list[ChatMessage] = []
         for place, (pk, call) in enumerate(calls):
             started = time.monotonic()
             result = await self._invoke(task, call, pk, reasoning)
             faults.reached("tool_run")
-            text = result.get_history_content() or NO_TEXT[result.success]
-            following = calls[place + 1][0] if place + 1 < len(calls) else None
-            await journal.finish_call(_outcome(pk, result, text, _elapsed_ms(started), following))
+            text = result_text(call.call_id, result, can_see=task.can_see)
+            next_pk = calls[place + 1][0] if place + 1 < len(calls) else None
+            await journal.finish_call(_outcome(pk, result, text, _elapsed_ms(started), next_pk))
             progress.add({"role": "tool", "tool_call_id": call.call_id, "content": text})
+            following += following_messages(call.call_id, result, can_see=task.can_see)
             if task.watch is not None:
                 task.watch(call, result)
+        for message in once(following, progress.following_ids):
+            progress.add(message)
 
     async def _invoke(self, task: Task, call: ToolCallRequest, pk: int, reasoning: str) -> ToolExecutionResult:
         context = task.context

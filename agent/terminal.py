@@ -123,7 +123,8 @@ class Talk:
         """Renew the lease, so that no server takes this message for one whose process has died."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            await self._record.appear(alone=False)
+            with survive(logger, "The sign of life of this terminal could not be written"):
+                await self._record.appear(alone=False)
 
 
 def _incoming(text: str) -> IncomingMessage:

@@ -5,6 +5,7 @@ is done in others. Threads whose names differ in numbers alone are added up, int
 ``OUT.NAME.prof``. Times are CPU seconds of the thread: waiting is not counted.
 """
 
+import atexit
 import contextlib
 import cProfile
 import pstats
@@ -38,20 +39,23 @@ def _run_profiled(thread: threading.Thread) -> None:
         _run_thread(thread)
 
 
+def _dump(out: str) -> None:
+    for name, profiles in _profiles.items():
+        pstats.Stats(*profiles).dump_stats(f"{out}.{name}.prof")
+
+
 def main() -> None:
     out, *sys.argv = sys.argv[1:]
     threading.Thread.run = _run_profiled
-    try:
-        with _profiled("main"):
-            if sys.argv[0] == "-m":
-                del sys.argv[0]
-                runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-            else:
-                sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
-                runpy.run_path(sys.argv[0], run_name="__main__")
-    finally:
-        for name, profiles in _profiles.items():
-            pstats.Stats(*profiles).dump_stats(f"{out}.{name}.prof")
+    # At exit, that is after the threads of pools have ended: what a thread is still doing cannot be timed from another.
+    atexit.register(_dump, out)
+    with _profiled("main"):
+        if sys.argv[0] == "-m":
+            del sys.argv[0]
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
+            runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def report(out: Path, lines: int = 25) -> None:

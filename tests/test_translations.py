@@ -27,11 +27,11 @@ def test_every_text_is_translated():
     assert {text: TEXTS[text] for text in wanting} == {}
 
 
-def test_a_translation_keeps_the_placeholders_of_its_text():
+def test_a_chinesekeeps_the_placeholders_of_its_text():
     for message in catalogue():
         text = message.id if isinstance(message.id, str) else message.id[1]
-        if text:
-            assert all(sorted(PLACEHOLDER.findall(text)) == sorted(PLACEHOLDER.findall(t)) for t in translated(message)), text
+        for chinese in filter(None, translated(message) if text else ()):
+            assert sorted(PLACEHOLDER.findall(text)) == sorted(PLACEHOLDER.findall(chinese))
 
 
 def test_the_catalogue_holds_nothing_that_is_not_used():

@@ -34,7 +34,7 @@ class ToolFilter(admin.SimpleListFilter):
 
 @admin.register(ToolCall)
 class ToolCallAdmin(RecordAdmin):
-    list_display = ("recorded", "tool", "outcome", "given", "answer", "duration_ms", "run_link")
+    list_display = ("recorded", "run_link", "tool", "took", "given", "answer")
     list_filter = (recorded_since("created_at"), "state", ToolFilter)
     list_excerpts = ("result", "error")
     list_defer = ("structured_content",)
@@ -76,6 +76,11 @@ class ToolCallAdmin(RecordAdmin):
     @admin.display(description=_("state"))
     def outcome(self, call: ToolCall) -> str:
         return badge(call.state, call.get_state_display())
+
+    @admin.display(description=_("state"))
+    def took(self, call: ToolCall) -> str:
+        duration = "" if call.duration_ms is None else f"{call.duration_ms:,} ms"
+        return format_html('{} <div class="quiet">{}</div>', self.outcome(call), duration)
 
     @admin.display(description=_("run"))
     def run_link(self, call: ToolCall) -> str:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.turns import turns
@@ -20,7 +21,7 @@ STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
 
 @admin.register(Run)
 class RunAdmin(RecordAdmin):
-    list_display = ("number", "started", "outcome", "chat", "answer", "tokens", "duration")
+    list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
     list_filter = (recorded_since("started_at"), "state", "origin")
     list_select_related = ("session",)
     list_excerpts = ("final_text", "error")
@@ -46,7 +47,7 @@ class RunAdmin(RecordAdmin):
 
     @admin.display(description=_("started"))
     def started(self, run: Run) -> str:
-        return moment(run.started_at)
+        return format_html('{} <div class="quiet">{}</div>', moment(run.started_at), run_seconds(run))
 
     @admin.display(description=_("state"))
     def outcome(self, run: Run) -> str:
@@ -63,10 +64,6 @@ class RunAdmin(RecordAdmin):
     @admin.display(description=_("tokens"))
     def tokens(self, run: Run) -> str:
         return f"{run.input_tokens:,} + {run.output_tokens:,}"
-
-    @admin.display(description=_("duration"))
-    def duration(self, run: Run) -> str:
-        return run_seconds(run)
 
     def page_context(self, request: HttpRequest, obj: Run) -> dict[str, Any]:
         sees = request.user.has_perm

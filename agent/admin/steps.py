@@ -15,7 +15,7 @@ from tools.readable import json_block, text_block
 
 @admin.register(Step)
 class StepAdmin(RecordAdmin):
-    list_display = ("recorded", "run_link", "number", "finish_reason", "input_tokens", "output_tokens", "latency_ms", "failure")
+    list_display = ("recorded", "run_link", "number", "finish_reason", "tokens", "latency_ms", "failure")
     list_filter = (recorded_since("created_at"),)
     list_excerpts = ("error",)
     list_defer = ("request", "tools", "response")
@@ -44,6 +44,10 @@ class StepAdmin(RecordAdmin):
     @admin.display(description=_("run"))
     def run_link(self, step: Step) -> str:
         return record_link("agent_run", step.run_id, f"#{step.run_id}")
+
+    @admin.display(description=_("tokens"))
+    def tokens(self, step: Step) -> str:
+        return f"{step.input_tokens:,} + {step.output_tokens:,}"
 
     @admin.display(description=_("error"))
     def failure(self, step: Step) -> str:

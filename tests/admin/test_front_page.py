@@ -68,6 +68,11 @@ def test_a_chinese_list_shows_no_english_heading(browser: Client, name: str):
     assert not [title for title in titles if f">{title.replace('_', ' ')}<" in response.content.decode().lower()]
 
 
+def test_every_page_bears_the_programs_name(browser: Client):
+    assert page(browser, "/admin/").count("FrostAgent") == 2
+    assert "FrostAgent" in Client().get("/admin/login/").content.decode()
+
+
 def test_pages_ask_no_other_host_for_anything(browser: Client):
     text = page(browser, "/admin/")
     assert "https://" not in text

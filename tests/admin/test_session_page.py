@@ -95,10 +95,11 @@ def test_a_run_that_failed_is_shown_at_its_question(browser: Client):
 
 
 def test_what_users_say_is_text_and_never_markup(browser: Client):
-    message = said(chat(title="<b>"), "<script>alert(1)</script>", sender_name="<i>")
+    message = said(chat(title="<b>"), "<script>alert(1)</script>", sender_name="<i>", detail="<script>100%</script>")
     text = page(browser, address(message.session))
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
+    assert "&lt;script&gt;100%&lt;/script&gt;" in text
 
 
 def test_a_very_long_message_is_cut_with_a_link_to_all_of_it(browser: Client):

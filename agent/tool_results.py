@@ -1,0 +1,61 @@
+"""What the model is shown of a tool's result: text in the result itself, pictures after it. Pure."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agent.prompt import ChatMessage
+from tools.contract import ToolContentItem, ToolExecutionResult
+
+#: What stands for a result that has nothing to say.
+NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
+ROLES = ("user", "assistant", "system")
+
+
+def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
+    """The content of the ``tool`` message: the result in words, then a line for each item they leave out."""
+    text = result.get_history_content() or NO_TEXT[result.success]
+    if not result.content.strip():
+        return text  # the items are the text already
+    lines = [
+        f"[{media_index(call_id, place)}]" if can_see and is_picture(item) else item.history_text()
+        for place, item in enumerate(result.content_items, 1)
+    ]
+    return "\n".join([text, *(line for line in lines if line.strip())])
+
+
+def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> Iterator[ChatMessage]:
+    """Messages that go after the results of a step: pictures for a model that sees, and what the tool adds itself."""
+    if can_see:
+        for place, item in enumerate(result.content_items, 1):
+            if is_picture(item):
+                yield _picture(call_id, place, item)
+    for message in result.post_history_messages:
+        if message.get("role") in ROLES and message.get("content"):
+            yield {key: value for key, value in message.items() if key in ("role", "content", "message_id")}
+
+
+def is_picture(item: ToolContentItem) -> bool:
+    return item.content_type == "image" and bool(item.data) and item.mime_type.startswith("image/")
+
+
+def media_index(call_id: str, place: int) -> str:
+    """How a later call can name a picture of an earlier result."""
+    return f"tool_result:{call_id}:{place}"
+
+
+def once(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
+    """``messages`` without those whose ``message_id`` was there before; the id itself is not sent."""
+    for message in messages:
+        message_id = str(message.get("message_id") or "")
+        if message_id and message_id in known:
+            continue
+        known.add(message_id)
+        yield {key: value for key, value in message.items() if key != "message_id"}
+
+
+def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "text": f"[{media_index(call_id, place)}] {item.name or item.description}".strip()},
+        {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
+    ]
+    return {"role": "user", "content": parts}

@@ -1,0 +1,206 @@
+"""What ``doctor`` finds out on this machine alone: settings, data folder, database, secrets, addresses.
+
+Each check yields :class:`Finding` objects and raises nothing for what is wrong with the
+installation. No finding ever holds a secret.
+"""
+
+import ipaddress
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import redis
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core import checks
+from django.db import DatabaseError, connection
+from django.utils.translation import gettext as _
+
+from frostproject.bootstrap import has_pending_migrations
+from frostproject.machine import own_hosts
+
+LEAST_FREE_BYTES = 500 * 2**20
+SHORTEST_TOKEN = 8
+#: Words that stand in other programs' example files, and are guessed first.
+PLACEHOLDERS = frozenset({"changeme", "change-me", "password", "12345678", "123456789", "access_token", "your-token"})
+REDIS_SECONDS = 3.0
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
+MAKE_ONE = 'python3 -c "import secrets; print(secrets.token_urlsafe(24))"'
+
+
+class Level(StrEnum):
+    OK = "OK"
+    NOTE = "NOTE"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: how it is, and what to do about it."""
+
+    level: Level
+    text: str
+    advice: str = ""
+
+
+def ok(text: str) -> Finding:
+    return Finding(Level.OK, text)
+
+
+def note(text: str, advice: str = "") -> Finding:
+    return Finding(Level.NOTE, text, advice)
+
+
+def warn(text: str, advice: str) -> Finding:
+    return Finding(Level.WARN, text, advice)
+
+
+def fail(text: str, advice: str) -> Finding:
+    return Finding(Level.FAIL, text, advice)
+
+
+def installation() -> Iterator[Finding]:
+    """Everything on this machine, in the order in which it is needed."""
+    yield from system_checks()
+    yield from data_folder(settings.DATA_DIR)
+    yield from database()
+    yield from tokens()
+    yield from reach(*settings.WS_LISTEN_ADDR)
+    yield from channel_layer(settings.REDIS_URL)
+
+
+def system_checks() -> Iterator[Finding]:
+    found = checks.run_checks()
+    for message in found:
+        make = fail if message.level >= checks.ERROR else warn
+        yield make(str(message.msg), str(message.hint or ""))
+    if not found:
+        yield ok(_("The settings can be read and fit together."))
+
+
+def data_folder(folder: Path) -> Iterator[Finding]:
+    """Writable, with room in it, and the secret key readable by its owner alone."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        text = _("The data folder %(folder)s cannot be written: %(reason)s")
+        yield fail(
+            text % {"folder": folder, "reason": error.strerror},
+            _("Give it to the user that runs the server, or name another one in FROST_DATA_DIR."),
+        )
+        return
+    if free < LEAST_FREE_BYTES:
+        text = _("Only %(free)d MiB are free for the data folder %(folder)s.")
+        yield warn(text % {"free": free >> 20, "folder": folder}, _("Make room: without it, messages cannot be recorded."))
+    else:
+        yield ok(_("The data folder %s can be written.") % folder)
+    key = folder / "secret_key"
+    if key.exists() and key.stat().st_mode & 0o077:
+        yield warn(_("Other users of this machine can read the secret key."), f"chmod 600 {key}")
+
+
+def database() -> Iterator[Finding]:
+    """Reachable, up to date, and with somebody in it who may log in."""
+    is_file = connection.vendor == "sqlite"
+    if is_file and not Path(connection.settings_dict["NAME"]).exists():
+        yield note(_("There is no database yet: the first start of the server makes it."))
+        return
+    try:
+        if has_pending_migrations():
+            yield _pending(is_file=is_file)
+            return
+        yield ok(_("The database can be reached and is up to date."))
+        yield from _accounts(list(User.objects.filter(is_superuser=True, is_active=True)[:10]))
+    except DatabaseError as error:
+        is_right = _("Is it running, and is DATABASE_URL right?")
+        restore = _("Is the disk full, or the file damaged? Restore it from a backup.")
+        yield fail(_("The database cannot be used: %s") % " ".join(str(error).split()), restore if is_file else is_right)
+
+
+def _pending(*, is_file: bool) -> Finding:
+    text = _("The database is older than the program.")
+    if is_file:
+        return warn(text, _("Restart the server: it brings this database up to date by itself."))
+    return fail(text, _("Run: python manage.py migrate"))
+
+
+def _accounts(accounts: list[User]) -> Iterator[Finding]:
+    if not accounts:
+        yield warn(_("Nobody can log in to the admin yet."), _("Start the server once, or run: python manage.py createsuperuser"))
+        return
+    yield ok(_("Admin account: %s") % ", ".join(account.username for account in accounts))
+    for account in accounts:
+        if account.check_password(account.username):
+            advice = _("Run: python manage.py changepassword %s") % account.username
+            yield fail(_("The password of the admin account %s is its name.") % account.username, advice)
+
+
+def tokens() -> Iterator[Finding]:
+    """Tokens that can be guessed. They are judged and never shown."""
+    for name in ("ONEBOT_ACCESS_TOKEN", "HTTP_API_TOKEN"):
+        token = getattr(settings, name)
+        if token and (len(token) < SHORTEST_TOKEN or token.lower() in PLACEHOLDERS):
+            yield fail(_("%s can be guessed.") % name, _("Make a new one: %s") % MAKE_ONE)
+
+
+def reach(host: str, port: int) -> Iterator[Finding]:
+    """Who can reach the port, and whether that fits the tokens."""
+    if is_loopback(host):
+        yield ok(_("Only this machine can reach the server (%s).") % f"{host}:{port}")
+        return
+    if settings.ONEBOT_ACCESS_TOKEN:
+        yield ok(_("Other machines can reach the server, and OneBot clients have to show a token."))
+    else:
+        yield warn(
+            _("Other machines can reach the server, but without ONEBOT_ACCESS_TOKEN their OneBot clients are refused."),
+            _("Set one, here and in the client; make it with: %s") % MAKE_ONE,
+        )
+    if settings.DEBUG:
+        yield warn(_("DEBUG is on: whoever causes an error is shown the program's insides."), _("Remove DEBUG from .env."))
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def channel_layer(url: str) -> Iterator[Finding]:
+    if not url:
+        if connection.vendor == "postgresql":
+            yield note(_("REDIS_URL is not set: one server process is fine, several cannot reach each other's clients."))
+        return
+    if connection.vendor == "sqlite":
+        advice = _("Set DATABASE_URL to a PostgreSQL database, or remove REDIS_URL.")
+        yield warn(_("REDIS_URL is for several processes, and those cannot share the embedded database."), advice)
+    client = redis.Redis.from_url(url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        yield fail(_("Redis does not answer: %s") % error, _("Is it running, and is REDIS_URL right?"))
+    else:
+        yield ok(_("Redis answers."))
+    finally:
+        client.close()
+
+
+def client_settings(url: str) -> Iterator[str]:
+    """What to enter in the OneBot client, line by line; ``url`` is the server's only address, "" for all it has."""
+    host, port = settings.WS_LISTEN_ADDR
+    if url:
+        addresses = [url]
+    elif host in ANY_ADDRESS:
+        addresses = [f"http://{name}:{port}" for name in own_hosts() if host == "::" or name != "[::1]"]
+    else:
+        addresses = [f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"]
+    for address in addresses:
+        yield f"URL: {address.replace('http', 'ws', 1)}/ws/frostagent"
+    token = settings.ONEBOT_ACCESS_TOKEN
+    yield _("Token: the value of ONEBOT_ACCESS_TOKEN") if token else _("Token: none, so the client has to run on this machine")
+    yield _("Type: WebSocket client (reverse WebSocket, universal). Message format: array")

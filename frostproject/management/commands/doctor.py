@@ -1,0 +1,61 @@
+"""``doctor``: checks an installation, running or stopped, and says what to mend."""
+
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError
+from django.utils.translation import gettext as _
+
+from frostproject import diagnosis, probes
+from frostproject.diagnosis import Finding, Level
+
+
+class Command(BaseCommand):
+    help = "Checks the installation and a running server, and says what to mend. Exit status 1 if anything is wrong."
+    requires_system_checks = ()  # they are among the findings
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--url", help="Address of the running server; default: this machine, at the port of WS_LISTEN_ADDR.")
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
+        given = base_url(options["url"]) if options["url"] else ""
+        found = Counter(finding.level for finding in self._shown(given or own_url()))
+        self.stdout.write("\n" + _("What to enter in the OneBot client:"))
+        for line in diagnosis.client_settings(given):
+            self.stdout.write(f"  {line}")
+        if found[Level.FAIL]:
+            self.stdout.write("\n" + _("Something is wrong: see the lines that begin with FAIL."), self.style.ERROR)
+            sys.exit(1)
+        self.stdout.write("\n" + _("Nothing is wrong."), self.style.SUCCESS)
+
+    def _shown(self, url: str) -> Iterator[Finding]:
+        styles = {Level.OK: self.style.SUCCESS, Level.WARN: self.style.WARNING, Level.FAIL: self.style.ERROR}
+        token = settings.ONEBOT_ACCESS_TOKEN
+        for finding in chain(diagnosis.installation(), probes.models(), probes.server(url, token)):
+            style = styles.get(finding.level, str)
+            self.stdout.write(f"{style(f'{finding.level:4}')} {finding.text}")
+            if finding.advice:
+                self.stdout.write(f"     -> {finding.advice}")
+            self.stdout.flush()
+            yield finding
+
+
+def own_url() -> str:
+    """Where the server of these settings would be, from this machine."""
+    host, port = settings.WS_LISTEN_ADDR
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - recognised, not bound
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def base_url(text: str) -> str:
+    """``text`` without a path; raises CommandError for what is no http(s) address."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise CommandError(_("--url wants an address like http://127.0.0.1:1234"))
+    return f"{parts.scheme}://{parts.netloc}"

@@ -1,0 +1,45 @@
+"""What the end-to-end tests say and look at again and again."""
+
+from typing import Any
+
+from tests.cast import fresh_id, sender
+from tests.conftest import TOKEN
+from tests.fake_onebot import FakeOneBot, Frame
+from tests.live_server import LiveServer
+from tests.scripted_model import Request
+
+
+def client(server: LiveServer, account: int | None = None, **options: Any) -> FakeOneBot:
+    """A client of ``account``, or of one that no other test uses."""
+    return FakeOneBot(server.ws_url, account or fresh_id(), token=TOKEN, **options)
+
+
+async def tell(bot: FakeOneBot, message: Any, *, user: int | str, group: int | None = None, **fields: Any) -> Frame:
+    """Tell a message of any shape, as it is: to a ``group``, or in private."""
+    kind: Frame = {"message_type": "private"} if group is None else {"message_type": "group", "group_id": group}
+    usual = {"user_id": user, "message_id": fresh_id(), "sender": sender(user), "message": message}
+    return await bot.tell(fields.pop("post_type", "message"), **(kind | usual | fields))
+
+
+def words(request: Request) -> str:
+    """What the user said, by the request: everything after the frame of one line."""
+    return request.last_text.partition("\n")[2]
+
+
+async def verdict(server: LiveServer, peer: int | str) -> tuple[str, str]:
+    """State and reason of the newest incoming message in the chats with ``peer``, once it is settled."""
+    row = await server.row(
+        "SELECT state, reason FROM agent_message WHERE state NOT IN ('waiting', 'running') AND id = (SELECT max(m.id) "
+        "FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id = ? AND m.direction = 'in')",
+        str(peer),
+    )
+    return row["state"], row["reason"]
+
+
+async def outgoing(server: LiveServer, peer: int | str, condition: str = "m.settled_at IS NOT NULL") -> Frame:
+    """The newest outgoing message to ``peer`` that fulfils ``condition``."""
+    return await server.row(
+        "SELECT m.* FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+        f"WHERE s.peer_id = ? AND m.direction = 'out' AND {condition} ORDER BY m.id DESC",
+        str(peer),
+    )

@@ -1,0 +1,239 @@
+"""``manage.py doctor``: what it says of endpoints and servers as they are, good and bad."""
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from frostproject import diagnosis, probes
+from frostproject.diagnosis import Finding, Level
+from frostproject.probes import Endpoint
+from tests.conftest import TOKEN
+from tests.environment import PROJECT, clean_environment
+from tests.live_server import LiveServer, free_port
+from tests.scripted_model import ScriptedModel, drops, fails, hangs, returns
+
+KEY = "sk-a-key-that-nobody-may-see"
+
+
+def doctor(data_dir: Path, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    fixed = {"FROST_DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "LANGUAGE_CODE": "en"}
+    command = [sys.executable, "manage.py", "doctor", *arguments]
+    return subprocess.run(
+        command, cwd=PROJECT, env=clean_environment(**(fixed | env)), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def levels(findings: Any) -> list[tuple[Level, str]]:
+    return [(finding.level, finding.text) for finding in findings]
+
+
+@pytest.fixture(autouse=True)
+def _in_english(settings: Any) -> None:
+    settings.LANGUAGE_CODE = "en"
+
+
+# --- The command ----------------------------------------------------------------
+
+
+def test_a_new_installation_that_was_never_started_is_not_wrong(tmp_path):
+    said = doctor(tmp_path / "data", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}")
+    assert said.returncode == 0, said.stdout
+    assert "NOTE There is no database yet" in said.stdout
+    assert "NOTE No server answers at" in said.stdout
+    assert not (tmp_path / "data" / "frostagent.sqlite3").exists()
+
+
+def test_a_running_server_passes_every_check_and_no_secret_is_shown(start_server, model):
+    model.script(["OK", "OK"])
+    token = "a-token-nobody-may-see"
+    secrets = {"ONEBOT_ACCESS_TOKEN": token, "HTTP_API_TOKEN": token[::-1], "UPSTREAM_API_KEY": KEY}
+    server = start_server(**secrets)
+    said = doctor(server.data_dir, "--url", server.url, **(server.env | {"WS_LISTEN_ADDR": "127.0.0.1:1234"}))
+    assert (said.returncode, said.stderr) == (0, ""), said.stdout
+    assert {line[:5] for line in said.stdout.partition("\n\n")[0].splitlines()} == {"OK   "}
+    for text in ("The model scripted @", "token is let in", "Large frames (pictures) pass", "A wrong token is refused"):
+        assert text in said.stdout
+    assert f"URL: {server.ws_url}" in said.stdout
+    assert not [secret for secret in secrets.values() if secret in said.stdout]
+
+
+def test_something_wrong_gives_status_1_and_is_said_last(tmp_path):
+    said = doctor(tmp_path / "data", ONEBOT_ACCESS_TOKEN="short", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}")
+    assert said.returncode == 1
+    assert "FAIL ONEBOT_ACCESS_TOKEN can be guessed." in said.stdout
+    assert said.stdout.endswith("begin with FAIL.\n")
+
+
+def test_an_address_that_is_none_is_refused(tmp_path):
+    said = doctor(tmp_path / "data", "--url", "localhost:1234")
+    assert said.returncode == 1
+    assert "--url wants an address" in said.stderr
+
+
+# --- The model's endpoint -------------------------------------------------------
+
+
+def endpoint(url: str, seconds: float = 20) -> Finding:
+    return probes.model(Endpoint("UPSTREAM", url, KEY, "scripted", seconds))
+
+
+def test_a_model_that_answers_is_asked_with_a_tool_and_the_key(model):
+    model.script(["OK"])
+    assert endpoint(model.url).level is Level.OK
+    (request,) = model.requests
+    assert (request.tool_names, request.headers["authorization"]) == (["get_weather"], f"Bearer {KEY}")
+
+
+@pytest.mark.parametrize(
+    ("answers", "text", "advice"),
+    [
+        ([fails(401, message=f"bad key {KEY}")], "401", "UPSTREAM_API_KEY"),
+        ([fails(404), fails(404)], "404", "MODEL_NAME"),
+        ([fails(400), fails(400)], "400", "MODEL_NAME"),
+        ([fails(400), "OK"], "not when tools are offered", "function calling"),
+        ([fails(429)], "429", "over its limit"),
+        ([fails(503)], "503", "try again later"),
+        ([returns(b"<html>")], "not a chat completion: <html>", "/v1"),
+        ([returns({"error": "no"})], "not a chat completion", "/v1"),
+        ([drops()], "cannot be reached", "UPSTREAM_ENDPOINT"),
+        ([hangs()], "did not answer within 0.2 s", "still being loaded"),
+    ],
+)
+def test_each_way_an_endpoint_fails_is_explained(model: ScriptedModel, answers: list[Any], text: str, advice: str):
+    model.script(answers)
+    found = endpoint(model.url, seconds=0.2 if "0.2" in text else 20)
+    assert found.level is Level.FAIL
+    assert text in found.text
+    assert advice in found.advice
+    assert KEY not in found.text + found.advice
+
+
+def test_an_endpoint_where_nothing_listens_is_named_without_its_secrets():
+    found = endpoint(f"http://user:{KEY}@127.0.0.1:{free_port()}/v1?key={KEY}")
+    assert "cannot be reached" in found.text
+    assert KEY not in found.text
+
+
+def test_a_coder_that_fails_is_a_warning(model, settings):
+    settings.UPSTREAM_ENDPOINT = settings.CODER_ENDPOINT = model.url
+    settings.MODEL_NAME, settings.CODER_MODEL_NAME = "good", "bad"
+    model.script(["OK"], model="good")
+    model.script([fails(404), fails(404)], model="bad")
+    assert [found.level for found in probes.models()] == [Level.OK, Level.WARN]
+
+
+# --- The server -----------------------------------------------------------------
+
+
+def test_a_server_with_another_token_is_recognised(live):
+    found = list(probes.server(live.url, "another token"))
+    assert found[-1].level is Level.FAIL
+    assert "another ONEBOT_ACCESS_TOKEN" in found[-1].advice
+
+
+def test_a_server_without_the_token_of_the_settings_is_recognised(start_server):
+    server = start_server(ONEBOT_ACCESS_TOKEN="")
+    found = list(probes.server(server.url, TOKEN))
+    assert found[-1].level is Level.FAIL
+    assert "any token" in found[-1].text
+
+
+def test_a_probe_leaves_nothing_on_record(live: LiveServer):
+    before = live.rows("SELECT count(*) AS bots FROM onebot_bot"), live.rows("SELECT count(*) AS events FROM onebot_clientevent")
+    assert {found.level for found in probes.server(live.url, TOKEN)} == {Level.OK}
+    after = live.rows("SELECT count(*) AS bots FROM onebot_bot"), live.rows("SELECT count(*) AS events FROM onebot_clientevent")
+    assert after == before
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_arguments: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def stranger() -> Iterator[str]:
+    """The address of a web server that is not ours."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_another_program_on_the_port_is_recognised(stranger):
+    (found,) = probes.server(stranger, TOKEN)
+    assert found.level is Level.FAIL
+    assert "Something else answers" in found.text
+
+
+# --- This machine ---------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_an_admin_whose_password_is_the_name_is_a_failure():
+    User.objects.create_superuser("admin", "", "admin")
+    User.objects.create_superuser("boss", "", "a much longer one")
+    assert levels(diagnosis.database())[1:] == [
+        (Level.OK, "Admin account: admin, boss"),
+        (Level.FAIL, "The password of the admin account admin is its name."),
+    ]
+
+
+@pytest.mark.django_db
+def test_an_installation_without_an_admin_is_warned():
+    assert [found.level for found in diagnosis.database()] == [Level.OK, Level.WARN]
+
+
+def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):
+    (found,) = diagnosis.data_folder(tmp_path / "missing")
+    assert found.level is Level.FAIL
+    assert "missing" in found.text
+
+
+def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path):
+    key = tmp_path / "secret_key"
+    key.write_text("x")
+    key.chmod(0o644)
+    assert [found.advice for found in diagnosis.data_folder(tmp_path) if found.level is Level.WARN] == [f"chmod 600 {key}"]
+
+
+@pytest.mark.parametrize("token", ["short", "ChangeMe"])
+def test_a_token_that_can_be_guessed_is_a_failure(settings, token):
+    settings.ONEBOT_ACCESS_TOKEN = token
+    (found,) = diagnosis.tokens()
+    assert found.level is Level.FAIL
+    assert token not in found.text + found.advice
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "level"),
+    [("127.0.0.1", "", Level.OK), ("0.0.0.0", "", Level.WARN), ("0.0.0.0", "long enough", Level.OK), ("::1", "", Level.OK)],
+)
+def test_an_open_address_wants_a_token(settings, host, token, level):
+    settings.ONEBOT_ACCESS_TOKEN = token
+    assert [found.level for found in diagnosis.reach(host, 1234)] == [level]
+
+
+def test_a_redis_that_does_not_answer_is_a_failure(redis_url):
+    assert levels(diagnosis.channel_layer(redis_url))[-1][0] is Level.OK
+    assert levels(diagnosis.channel_layer(f"redis://127.0.0.1:{free_port()}/0"))[-1][0] is Level.FAIL
+
+
+def test_a_warning_of_the_system_checks_is_passed_on(settings):
+    settings.UPSTREAM_ENDPOINT, settings.MODEL_NAME = "http://127.0.0.1:1/v1", ""
+    assert (Level.WARN, "UPSTREAM_ENDPOINT is set and MODEL_NAME is empty.") in levels(diagnosis.system_checks())
+
+
+def test_the_client_is_told_every_address_of_a_server_open_to_others(settings):
+    settings.WS_LISTEN_ADDR = ("0.0.0.0", 4321)
+    lines = list(diagnosis.client_settings(""))
+    assert "URL: ws://127.0.0.1:4321/ws/frostagent" in lines
+    assert not any("[::1]" in line for line in lines)
+    assert next(diagnosis.client_settings("https://bot.example.org")) == "URL: wss://bot.example.org/ws/frostagent"
