@@ -6,6 +6,7 @@ as ``failed`` and its run as ``interrupted``.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -21,7 +22,9 @@ from agent.store.replies import Ending
 from agent.store.runs import Beginning, Begun, CallOutcome
 from agent.triggers import Rules
 from agent.types import ChatAddress, Delivery, IncomingMessage, Part
+from tools.boundary import survive
 
+logger = logging.getLogger(__name__)
 State = Message.State
 
 ACCOUNT = "terminal"

@@ -169,7 +169,8 @@ def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int,
     keys = {key for a in arrivals if a.message.message_id for key in (a.message.message_id, _later_key(a))}
     if not keys:
         return {}
-    known = Message.objects.filter(session_id__in=set(places), event_key__in=keys)
+    # Without an order: the default one leads SQLite to read the whole chat.
+    known = Message.objects.filter(session_id__in=set(places), event_key__in=keys).order_by()
     seen = {(session, key): at for session, key, at in known.values_list("session_id", "event_key", "created_at") if key}
     for arrival, session_pk in zip(arrivals, places, strict=True):
         if arrival.message.from_own_account and _repeats_own(arrival, session_pk):
@@ -211,7 +212,7 @@ def _own_messages(arrivals: Sequence[Arrival], places: Sequence[int]) -> set[tup
     own = Message.objects.filter(session_id__in=set(places), message_id__in=quoted).filter(
         Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
     )
-    return set(own.values_list("session_id", "message_id"))
+    return set(own.order_by().values_list("session_id", "message_id"))
 
 
 def refuse(pks: Sequence[int]) -> list[None]:

@@ -1,0 +1,40 @@
+"""The operator at the admin's pages, as a browser has it: over HTTP, with a session and a form."""
+
+import re
+from typing import Any
+
+import requests
+
+from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
+
+FIELDS = ("enabled", "timeout_seconds", "description", "mock_enabled", "mock_value")
+
+
+class Cockpit:
+    """A logged-in administrator of ``server``. Every method blocks."""
+
+    def __init__(self, server: LiveServer) -> None:
+        self._server = server
+        self._browser = requests.Session()
+        self._browser.trust_env = False  # no proxy of the developer's
+        self._post("/admin/login/", {"username": ADMIN, "password": ADMIN_PASSWORD, "next": "/admin/"})
+
+    def configure(self, tool: str, **changes: Any) -> dict[str, Any]:
+        """Save the form of one tool with ``changes``; returns what the changed fields held before."""
+        (row,) = self._server.rows(f"SELECT id, {', '.join(FIELDS)} FROM tools_toolconfig WHERE name = ?", tool)
+        fields = {name: row[name] for name in FIELDS} | changes
+        # A browser leaves out the boxes that are not ticked.
+        form = {name: value for name, value in fields.items() if name not in ("enabled", "mock_enabled") or value}
+        self._post(f"/admin/tools/toolconfig/{row['id']}/change/", form)
+        return {name: row[name] for name in changes}
+
+    def close(self) -> None:
+        self._browser.close()
+
+    def _post(self, path: str, form: dict[str, Any]) -> None:
+        url = self._server.url + path
+        page = self._browser.get(url, timeout=10)
+        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        assert found, f"no form at {path}: {page.status_code}"
+        answer = self._browser.post(url, {**form, "csrfmiddlewaretoken": found[1]}, allow_redirects=False, timeout=10)
+        assert answer.status_code == 302, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"

@@ -1,0 +1,179 @@
+"""SIGTERM and Ctrl-C: what runs is finished or handed on, clients are told, and the process ends with status 0."""
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import TOKEN
+from tests.fake_onebot import FakeOneBot, spoken
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel, held
+
+GOING_AWAY = 1001
+#: What the process may take to end, in seconds: runs have ten.
+PATIENCE = 15.0
+
+_HURRIED = """
+import sys, django
+django.setup()
+from frostproject import server
+server.DRAIN_SECONDS = 0.5
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", *sys.argv[1:]])
+"""
+
+
+class HurriedServer(LiveServer):
+    """The real server, but it gives runs half a second to finish, and not ten."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-c", _HURRIED, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+
+
+def installation(kind: type[LiveServer], model_server: ScriptedModel, *program: Any) -> Iterator[LiveServer]:
+    env = {"UPSTREAM_ENDPOINT": model_server.url, "ONEBOT_ACCESS_TOKEN": TOKEN, "HTTP_API_TOKEN": TOKEN}
+    server = kind(env, *program)
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module", params=["runserver", "daphne"])
+def either(model_server, request):
+    """An installation under each of the two commands, started by each test itself."""
+    yield from installation(LiveServer, model_server, request.param)
+
+
+@pytest.fixture(scope="module")
+def hurried(model_server):
+    yield from installation(HurriedServer, model_server)
+
+
+async def begin(server: LiveServer) -> None:
+    await asyncio.to_thread(server.restart)
+
+
+async def until_it_listens_no_more(server: LiveServer) -> None:
+    while await asyncio.to_thread(server.is_healthy):
+        pass
+
+
+async def end_of(server: LiveServer) -> int | None:
+    return await asyncio.to_thread(server.exit_code, PATIENCE)
+
+
+# --- Both commands ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("age", [0, 0.5, 3])
+async def test_clients_are_told_and_the_status_is_zero_however_old_a_connection_is(either, age):
+    await begin(either)
+    async with FakeOneBot(either.ws_url, fresh_id(), token=TOKEN) as bot:
+        await asyncio.sleep(age)  # what went wrong under daphne's own server depended on just this
+        os.kill(either.pid, signal.SIGTERM)
+        assert await bot.close_code() == GOING_AWAY
+        assert await end_of(either) == 0
+
+
+async def test_a_connection_that_has_asked_for_nothing_does_not_hold_the_end_up(either):
+    await begin(either)
+    with socket.create_connection(("127.0.0.1", either.port)):
+        os.kill(either.pid, signal.SIGTERM)
+        assert await end_of(either) == 0
+
+
+async def test_what_runs_is_answered_and_what_came_meanwhile_is_answered_after_the_restart(either, model):
+    model.script([held("first"), "second"])
+    await begin(either)
+    account, user = fresh_id(), fresh_id()
+    async with FakeOneBot(either.ws_url, account, token=TOKEN) as bot:
+        await bot.say_private(user, "one")
+        await model.wait_for_requests(1)
+        os.kill(either.pid, signal.SIGTERM)
+        await until_it_listens_no_more(either)
+        await bot.say_private(user, "two")
+        await either.row("SELECT 1 FROM agent_message WHERE text = 'two' AND sender_id = ?", str(user))
+        model.release()
+        assert spoken(await bot.next_action()) == "first"
+        assert await bot.close_code() == GOING_AWAY
+        assert await end_of(either) == 0
+    await begin(either)
+    async with FakeOneBot(either.ws_url, account, token=TOKEN) as bot:
+        assert spoken(await bot.next_action()) == "second"
+        await bot.no_action(user=user)
+
+
+async def test_a_question_over_http_is_answered_before_the_end(either, model):
+    model.script([held("here you are")])
+    await begin(either)
+    asked = asyncio.create_task(asyncio.to_thread(ask, either, "what?"))
+    await model.wait_for_requests(1)
+    os.kill(either.pid, signal.SIGTERM)
+    await until_it_listens_no_more(either)
+    model.release()
+    status, body = await asked
+    assert (status, body["result"]) == (200, "here you are")
+    assert await end_of(either) == 0
+
+
+def ask(server: LiveServer, question: str) -> tuple[int, dict[str, Any]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection.request("POST", "/agent/query", json.dumps({"input": question}), {"Authorization": f"Bearer {TOKEN}"})
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+async def test_control_c_ends_it_in_order_too(either):
+    await begin(either)
+    async with FakeOneBot(either.ws_url, fresh_id(), token=TOKEN) as bot:
+        os.kill(either.pid, signal.SIGINT)
+        assert await bot.close_code() == GOING_AWAY
+        assert await end_of(either) == 0
+    assert "Traceback" not in either.log
+
+
+# --- What does not finish in time -------------------------------------------------
+
+
+async def test_a_run_that_does_not_finish_is_taken_up_after_the_restart_and_answered_once(hurried, model):
+    model.script([held("too late"), "in time"])
+    await begin(hurried)
+    account, user = fresh_id(), fresh_id()
+    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
+        await bot.say_private(user, "hi")
+        await model.wait_for_requests(1)
+        assert await asyncio.to_thread(hurried.terminate) == 0
+        assert await bot.close_code() == GOING_AWAY
+    model.release()
+    await begin(hurried)
+    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
+        assert spoken(await bot.next_action()) == "in time"
+        await bot.no_action(user=user)
+    assert hurried.rows("SELECT state FROM agent_run WHERE final_text = 'in time'") == [{"state": "finished"}]
+    assert len(hurried.rows("SELECT 1 FROM agent_run run JOIN agent_message m ON m.id = message_id WHERE m.text = 'hi'")) == 1
+
+
+async def test_an_answer_that_no_client_confirmed_is_unknown_and_not_sent_again(hurried, model):
+    model.script(["heard, perhaps"])
+    await begin(hurried)
+    account, user = fresh_id(), fresh_id()
+    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
+        bot.stay_silent()
+        await bot.say_private(user, "hi")
+        action = await bot.next_action()
+        assert await asyncio.to_thread(hurried.terminate) == 0
+    assert hurried.rows("SELECT state FROM agent_message WHERE text = 'heard, perhaps'") == [{"state": "unknown"}]
+    await begin(hurried)
+    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
+        await hurried.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
+        await bot.no_action(user=user)
+        await bot.answer(action)
+        await hurried.row("SELECT 1 FROM agent_message WHERE text = 'heard, perhaps' AND state = 'delivered'")
