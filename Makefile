@@ -11,10 +11,11 @@ PINS := requirements.txt constraints.txt
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat doctor test lint format bench messages clean
+.PHONY: help install run chat doctor test lint format bench messages clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
+	@echo "make install   install only"
 	@echo "make chat      talk to the agent in this terminal"
 	@echo "make doctor    check the installation and say what to mend"
 	@echo "make test      run the test suite"
@@ -23,6 +24,8 @@ help:
 	@echo "make bench     run the load benchmark"
 	@echo "make messages  collect the texts to translate, and compile the translations"
 	@echo "make clean     remove .venv and caches; data stays"
+
+install: $(VENV)/.installed
 
 run: $(VENV)/.installed
 	@$(PY) manage.py runserver $(ARGS)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from onebot.models import Bot, ClientEvent
 from tools.admin_base import RecordAdmin, moment, row_number
-from tools.admin_filters import recorded_since
+from tools.admin_filters import RecordedSince
 from tools.readable import json_block
 
 
@@ -57,7 +57,7 @@ class BotAdmin(RecordAdmin):
 @admin.register(ClientEvent)
 class ClientEventAdmin(RecordAdmin):
     list_display = ("recorded", "self_id", "post_type", "detail_type", "sub_type")
-    list_filter = (recorded_since("created_at"),)
+    list_filter = (RecordedSince,)
     list_defer = ("raw",)
     text_fields = ("self_id", "post_type", "detail_type", "sub_type")
     fields = ("self_id", "post_type", "detail_type", "sub_type", "created_at", "event_json")

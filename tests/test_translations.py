@@ -8,7 +8,7 @@ from django.utils import translation
 from tests.catalogue import MO_FILE, catalogue, compiled, texts_in_use
 
 TEXTS = texts_in_use()
-PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}")
+PLACEHOLDER = re.compile(r"%(?:\(\w+\))?[.\d]*[sdgf]|\{\w*\}")
 
 
 def translated(message: Message) -> list[str]:

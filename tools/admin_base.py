@@ -23,7 +23,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin_filters import Rows, newest, newest_listed
+from tools.admin_filters import RecordedSince, Rows, listed_floor, window_floor
 
 #: Rows of a list that are counted and paged through; a longer one is shown as "10,000+".
 COUNT_LIMIT = 10_000
@@ -75,13 +75,18 @@ class RecordChangeList(ChangeList):
         rows: Rows = super().get_queryset(request, exclude_parameters)
         conditions = self.get_filters_params().keys() - self.model_admin.free_lookups
         self.is_windowed = not self.model_admin.has_index(conditions)
-        if self.is_windowed:
-            rows = rows.filter(newest(self.root_queryset))
+        floor = self._floor()
         if term := self.query.strip().replace("\0", ""):
-            rows = rows.filter(pk__in=self.model_admin.hits(term, rows, is_filtered=bool(conditions)))
+            rows = rows.filter(pk__in=self.model_admin.hits(term, rows, floor, is_filtered=bool(conditions)))
+        rows = rows.filter(pk__gte=floor) if floor else rows
         excerpts = {f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts}
         shown: Rows = rows.annotate(**excerpts).defer(*self.model_admin.list_excerpts, *self.model_admin.list_defer)
         return shown
+
+    def _floor(self) -> int:
+        """The lowest id that is looked at."""
+        periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
+        return max(window_floor(self.root_queryset) if self.is_windowed else 0, *(spec.floor(self.model) for spec in periods), 0)
 
     def get_ordering(self, request: HttpRequest, queryset: Rows) -> list[Any]:
         """The list's own order, whatever the address asks for: no other one has an index."""
@@ -161,16 +166,19 @@ class RecordAdmin(ModelAdmin):
         """Nothing: the list searches for itself, once its bounds are known."""
         return queryset, False
 
-    def hits(self, term: str, rows: Rows, *, is_filtered: bool) -> set[int]:
-        """Ids of the ``rows`` that ``term`` means. An index that filters them is left to do so, within bounds."""
+    def hits(self, term: str, rows: Rows, floor: int, *, is_filtered: bool) -> set[int]:
+        """Ids from ``floor`` on of the ``rows`` that ``term`` means, looked for within bounds.
+
+        An index that filters ``rows`` is left to do so; otherwise each way to match has its own.
+        """
         rows = rows.order_by("-pk")
+        recent = rows.filter(pk__gte=floor)
         exact, words = list(self.exact_matches(term)), list(self._word_matches(term))
         if is_filtered:
-            found = [rows.filter(newest_listed(rows), reduce(or_, exact + words))]
+            found = [rows.filter(reduce(or_, exact + words), pk__gte=max(floor, listed_floor(recent)))]
         else:
-            found = [rows.filter(condition) for condition in exact] + [
-                rows.filter(newest(rows), condition) for condition in words
-            ]
+            found = [recent.filter(condition) for condition in exact]
+            found += [rows.filter(condition, pk__gte=max(floor, window_floor(rows))) for condition in words]
         return {pk for matches in found for pk in matches.values_list("pk", flat=True)[:HIT_LIMIT]}
 
     def exact_matches(self, term: str) -> Iterable[Q]:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -20,16 +20,16 @@ else:
     Rows = QuerySet
 
 
-def newest(rows: Rows) -> Q:
-    """The condition that keeps what is among the :data:`WINDOW` highest ids from the highest of ``rows`` down."""
+def window_floor(rows: Rows) -> int:
+    """The id at which the newest :data:`WINDOW` ids begin, counted down from the highest of ``rows``."""
     last = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
-    return Q(pk__gt=last - WINDOW)
+    return int(max(0, last - WINDOW + 1))
 
 
-def newest_listed(rows: Rows) -> Q:
-    """The condition that keeps the first :data:`LISTED_WINDOW` of ``rows``, which an index lists by falling id."""
+def listed_floor(rows: Rows) -> int:
+    """The id at which the newest :data:`LISTED_WINDOW` of ``rows`` begin, which an index lists by falling id."""
     beyond = rows.order_by("-pk").values_list("pk", flat=True)[LISTED_WINDOW : LISTED_WINDOW + 1]
-    return Q(pk__gt=next(iter(beyond), 0))
+    return int(next(iter(beyond), -1)) + 1
 
 
 def first_id_since(model: type[Model], field: str, moment: datetime) -> int:
@@ -62,26 +62,26 @@ class PeriodFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("today", _("Today")), ("7d", _("Past 7 days")), ("30d", _("Past 30 days"))]
 
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+    @property
+    def moment(self) -> datetime | None:
+        """When the chosen period began; None for all times."""
         days = self.days.get(self.value() or "")
         if days is None:
-            return queryset
-        midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-        return self.since(queryset, midnight - timedelta(days=days))
-
-    def since(self, queryset: Rows, moment: datetime) -> Rows:
-        """``queryset`` without what happened before ``moment``."""
-        raise NotImplementedError
+            return None
+        return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days)
 
 
-def recorded_since(field: str) -> type[PeriodFilter]:
-    """A filter on ``field``, a time that grows with the id and needs no index.
+class RecordedSince(PeriodFilter):
+    """By a time that grows with the id and needs no index: the period is turned into an id.
 
-    The moment is turned into an id, which narrows whatever index the list walks.
+    The list applies :meth:`floor` itself. Of two lower bounds in one query SQLite walks
+    to either, so that a list must have one alone.
     """
 
-    class RecordedSince(PeriodFilter):
-        def since(self, queryset: Rows, moment: datetime) -> Rows:
-            return queryset.filter(pk__gte=first_id_since(queryset.model, field, moment))
+    field = "created_at"
 
-    return RecordedSince
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        return queryset
+
+    def floor(self, model: type[Model]) -> int:
+        return first_id_since(model, self.field, self.moment) if self.moment else 0

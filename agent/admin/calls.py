@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models import ToolCall
 from tools.admin_base import EXCERPT, RecordAdmin, badge, clamped, moment, record_link, row_number
-from tools.admin_filters import Rows, recorded_since
+from tools.admin_filters import RecordedSince, Rows
 from tools.models import ToolConfig
 from tools.readable import arguments_text, json_block, text_block
 
@@ -35,7 +35,7 @@ class ToolFilter(admin.SimpleListFilter):
 @admin.register(ToolCall)
 class ToolCallAdmin(RecordAdmin):
     list_display = ("recorded", "run_link", "tool", "took", "given", "answer")
-    list_filter = (recorded_since("created_at"), "state", ToolFilter)
+    list_filter = (RecordedSince, "state", ToolFilter)
     list_excerpts = ("result", "error")
     list_defer = ("structured_content",)
     text_fields = ("result", "error", "requested_by")

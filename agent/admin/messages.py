@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models import ChatSession, Message
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
-from tools.admin_filters import recorded_since
+from tools.admin_filters import RecordedSince
 from tools.readable import json_block, text_block
 
 #: Chats in which an id is looked for: one for each account that shares it.
@@ -21,7 +21,7 @@ CHAT_LIMIT = 50
 @admin.register(Message)
 class MessageAdmin(RecordAdmin):
     list_display = ("recorded", "chat", "excerpt", "decision", "run_link")
-    list_filter = (recorded_since("created_at"), "state", "direction", "reason")
+    list_filter = (RecordedSince, "state", "direction", "reason")
     list_select_related = ("session",)
     list_excerpts = ("text",)
     list_defer = ("detail", "segments", "raw")

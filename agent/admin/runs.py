@@ -12,17 +12,21 @@ from django.utils.translation import gettext_lazy as _
 from agent.admin.turns import turns
 from agent.models import Message, Run, Step, ToolCall
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
-from tools.admin_filters import Rows, recorded_since
+from tools.admin_filters import RecordedSince, Rows
 from tools.readable import arguments_text, printable
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
 
 
+class StartedSince(RecordedSince):
+    field = "started_at"
+
+
 @admin.register(Run)
 class RunAdmin(RecordAdmin):
     list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
-    list_filter = (recorded_since("started_at"), "state", "origin")
+    list_filter = (StartedSince, "state", "origin")
     list_select_related = ("session",)
     list_excerpts = ("final_text", "error")
     list_defer = ("notes",)

@@ -1,7 +1,6 @@
 """Chat sessions: the list of chats, and the page that reads like one."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -19,8 +18,8 @@ ACCOUNT_LIMIT = 20
 
 
 class RecentlyActive(PeriodFilter):
-    def since(self, queryset: Rows, moment: datetime) -> Rows:
-        return queryset.filter(last_message_at__gte=moment)
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        return queryset.filter(last_message_at__gte=self.moment) if self.moment else queryset
 
 
 class AccountFilter(admin.SimpleListFilter):

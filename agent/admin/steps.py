@@ -9,14 +9,14 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models import Step
 from tools.admin_base import RecordAdmin, clamped, moment, record_link, row_number
-from tools.admin_filters import recorded_since
+from tools.admin_filters import RecordedSince
 from tools.readable import json_block, text_block
 
 
 @admin.register(Step)
 class StepAdmin(RecordAdmin):
     list_display = ("recorded", "run_link", "number", "finish_reason", "tokens", "latency_ms", "failure")
-    list_filter = (recorded_since("created_at"),)
+    list_filter = (RecordedSince,)
     list_excerpts = ("error",)
     list_defer = ("request", "tools", "response")
     search_help_text: ClassVar = _("The number of a run.")

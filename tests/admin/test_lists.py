@@ -132,6 +132,15 @@ def test_no_list_counts_or_orders_without_a_bound(browser: Client):
     assert all('ORDER BY "agent_message"."id" DESC' in q["sql"] for q in queries if "text_excerpt" in q["sql"])
 
 
+@pytest.mark.parametrize("query", ["q=rain", "q=rain&state__exact=recorded", "direction__exact=in&state__exact=recorded"])
+def test_bounds_meet_in_one_condition_because_sqlite_walks_to_either_of_two(browser: Client, query: str):
+    said(chat(), "rain")
+    with CaptureQueriesContext(connection) as queries:
+        assert len(shown(browser, f"{MESSAGES}?since=7d&{query}")) == 1
+    bounds = [q["sql"].count('"agent_message"."id" >=') for q in queries]
+    assert max(bounds) == 1
+
+
 def test_a_lookup_that_no_page_offers_is_refused(browser: Client):
     assert browser.get(f"{MESSAGES}?text__icontains=a").status_code == 400
     assert browser.get(f"{MESSAGES}?run__final_text__contains=a").status_code == 400

@@ -45,6 +45,14 @@ async def test_the_token_in_the_address_opens_the_door_and_is_not_logged(live):
     assert "wr0ng-guess" not in log
 
 
+async def test_a_token_in_the_address_is_not_in_the_access_log(contrary):
+    """daphne's own command writes one."""
+    account = fresh_id()
+    assert await handshake_status(f"{contrary.ws_url}?access_token=gu3ss-{account}", self_id=account) == 101
+    await contrary.logged(f"Account {account} disconnected")
+    assert f"gu3ss-{account}" not in contrary.log
+
+
 @pytest.mark.parametrize("self_id", ["abc", "", "-5", "1" * 400])
 async def test_an_account_that_is_no_number_is_refused(live, self_id):
     assert await status(live, Authorization=f"Bearer {TOKEN}", X_Self_ID=self_id) == 403

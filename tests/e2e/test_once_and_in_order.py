@@ -138,6 +138,21 @@ async def test_a_chat_whose_client_is_silent_holds_no_other_up(live, model):
         assert spoken(await bot.next_action()) == "two"
 
 
+async def test_a_chat_that_floods_is_answered_as_far_as_there_is_room_and_the_rest_is_on_record(live, model):
+    model.answer_with(words)
+    model.script([held("message 0")])
+    user = fresh_id()
+    async with client(live) as bot:
+        for number in range(110):
+            await bot.say_private(user, f"message {number}")
+        refused = "SELECT id FROM agent_message WHERE sender_id = ? AND state = 'failed' AND reason = 'queue_full'"
+        await live.row("SELECT id FROM agent_message WHERE sender_id = ? AND text = 'message 109'", str(user))
+        await live.row(f"SELECT 1 WHERE (SELECT count(*) FROM ({refused})) = 9", str(user))
+        model.release()
+        assert [spoken(await bot.next_action()) for _ in range(101)] == [f"message {number}" for number in range(101)]
+        await bot.no_action(user=user)
+
+
 async def test_a_message_is_judged_at_receipt_and_answered_however_long_it_waited(start_server, model):
     model.script([held("cut off"), held("busy"), "patience pays"])
     server, account, user = start_server(), fresh_id(), fresh_id()

@@ -336,5 +336,7 @@ async def test_a_tool_that_takes_too_long_is_stopped_and_the_run_goes_on(live, m
         bot.answer_with(lambda action: None if spoken(action) == "slow" else ok())
         await bot.say_private(user, "hi")
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["slow", "the end"]
-        assert (await outgoing(live, user, "m.text = 'slow'"))["state"] == "unknown"
+        assert (await outgoing(live, user, "m.text = 'slow' AND m.settled_at IS NOT NULL"))["state"] == "unknown"
+        await bot.answer(bot.actions[0], ok({"message_id": 7}))
+        assert (await outgoing(live, user, "m.text = 'slow' AND m.state = 'delivered'"))["message_id"] == "7"
     assert results(model.requests[1]) == ["工具执行失败: 超过 1 秒"]

@@ -1,6 +1,8 @@
 """Who is answered; and that every other message is on record with the reason."""
 
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -113,6 +115,22 @@ async def test_a_quote_of_what_the_account_said_by_another_hand_is_answered(live
         await tell(bot, "by hand", user=account, group=group, message_id=message_id)
         assert await verdict(live, group) == ("recorded", "own_message")
         await tell(bot, [quote(message_id), text("really?")], user=fresh_id(), group=group)
+        assert spoken(await bot.next_action()) == " yes, I said so"
+
+
+async def test_a_quote_that_is_stored_together_with_what_it_quotes_is_answered(live, model):
+    """While the database is busy messages gather, and the next commit takes them all."""
+    model.answer_with(lambda _request: "yes, I said so")
+    account, group, message_id = fresh_id(), fresh_id(), fresh_id()
+    async with client(live, account) as bot:
+        with closing(sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await tell(bot, "something to wait behind", user=fresh_id(), group=fresh_id())
+            await tell(bot, "by hand", user=account, group=group, message_id=message_id)
+            await tell(bot, [quote(message_id), text("really?")], user=fresh_id(), group=group)
+            await bot.heartbeat()
+            other.execute("ROLLBACK")
+        assert await verdict(live, group) == ("answered", "quote")
         assert spoken(await bot.next_action()) == " yes, I said so"
 
 
