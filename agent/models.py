@@ -121,8 +121,6 @@ class Message(models.Model):
         _("message id"), max_length=128, blank=True, default="", help_text=_("The id the client gave it.")
     )
     text = models.TextField(_("text"), blank=True, default="")
-    segments = models.JSONField(_("segments"), default=list, blank=True)
-    raw = models.JSONField(_("event"), null=True, blank=True, help_text=_("The event as the client sent it."))
     temp_group_id = models.CharField(
         _("through group"),
         max_length=64,
@@ -145,6 +143,9 @@ class Message(models.Model):
     happened_at = models.DateTimeField(_("sent at"), null=True, blank=True, help_text=_("The client's time."))
     created_at = models.DateTimeField(_("recorded at"))
     settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
+    # Large values last: SQLite walks over them to reach any column behind.
+    segments = models.JSONField(_("segments"), default=list, blank=True)
+    raw = models.JSONField(_("event"), null=True, blank=True, help_text=_("The event as the client sent it."))
 
     class Meta:
         verbose_name = _("message")
@@ -161,7 +162,6 @@ class Message(models.Model):
             models.Index(fields=["reason", "-id"], name="message_reason"),
             models.Index(fields=["sender_id", "-id"], name="message_sender"),
             models.Index(fields=["message_id"], name="message_client_id"),
-            models.Index(fields=["created_at"], name="message_created"),
         ]
 
     def __str__(self) -> str:
@@ -203,7 +203,7 @@ class Run(models.Model):
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     started_at = models.DateTimeField(_("started"))
-    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("run")
@@ -213,7 +213,6 @@ class Run(models.Model):
             models.Index(fields=["session", "-id"], name="run_session"),
             models.Index(fields=["state", "-id"], name="run_state"),
             models.Index(fields=["origin", "-id"], name="run_origin"),
-            models.Index(fields=["started_at"], name="run_started"),
         ]
 
     def __str__(self) -> str:
@@ -229,15 +228,16 @@ class Step(models.Model):
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="steps", verbose_name=_("run"), db_index=False)
     number = models.PositiveIntegerField(_("number"))
-    request = models.JSONField(_("sent to the model"), default=list)
-    tools = models.JSONField(_("tools offered"), default=list, blank=True)
-    response = models.JSONField(_("the model's answer"), null=True, blank=True)
     finish_reason = models.CharField(_("finish reason"), max_length=64, blank=True, default="")
     error = models.TextField(_("error"), blank=True, default="")
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     latency_ms = models.PositiveIntegerField(_("latency (ms)"), default=0)
     created_at = models.DateTimeField(_("recorded at"))
+    # Large values last: SQLite walks over them to reach any column behind.
+    request = models.JSONField(_("sent to the model"), default=list)
+    tools = models.JSONField(_("tools offered"), default=list, blank=True)
+    response = models.JSONField(_("the model's answer"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("step")
@@ -285,7 +285,6 @@ class ToolCall(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["tool_name", "-id"], name="call_tool"),
             models.Index(fields=["state", "-id"], name="call_state"),
-            models.Index(fields=["created_at"], name="call_created"),
         ]
 
     def __str__(self) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 from agent.models import Message
 from agent.record import Record
 from agent.store.replies import Outcome, Outgoing
@@ -19,8 +21,8 @@ ANSWER_PATIENCE = 300.0
 #: How long a message sent by a tool waits for it: within the tool's own time limit.
 TOOL_PATIENCE = 20.0
 
-NOT_CONNECTED = Delivery(State.FAILED, error="the account is not connected")
-CUT_OFF = Delivery(State.UNKNOWN, error="the run ended before the client answered")
+NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
+CUT_OFF = Delivery(State.UNKNOWN, error=gettext_noop("the run ended before the client answered"))
 
 
 def echo_source() -> Callable[[], str]:

@@ -51,8 +51,8 @@ class ClientEvent(models.Model):
     post_type = models.CharField(_("post type"), max_length=64, blank=True, default="")
     detail_type = models.CharField(_("type"), max_length=64, blank=True, default="")
     sub_type = models.CharField(_("sub type"), max_length=64, blank=True, default="")
+    created_at = models.DateTimeField(_("recorded at"))
     raw = models.JSONField(_("event"))
-    created_at = models.DateTimeField(_("recorded at"), db_index=True)
 
     class Meta:
         verbose_name = _("client event")

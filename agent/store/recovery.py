@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.types import ChatAddress, IncomingMessage
@@ -62,7 +63,7 @@ def _settle_orphans(living: set[str]) -> None:
     now = timezone.now()
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
     Message.objects.filter(orphaned, direction=Message.Direction.OUT, state=State.SENT).update(
-        state=State.UNKNOWN, detail="the server stopped before the client answered", in_history=True, settled_at=now
+        state=State.UNKNOWN, detail=gettext_noop("the server stopped before the client answered"), in_history=True, settled_at=now
     )
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     if pks := list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]):

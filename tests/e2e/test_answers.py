@@ -114,7 +114,8 @@ async def test_an_empty_answer_sends_nothing_and_is_on_record(live, model, answe
 
 
 @pytest.mark.parametrize(
-    "content", ["hello", [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}], [{"type": "output_text", "text": "hello"}]]
+    "content",
+    ["hello", [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}], [{"type": "output_text", "text": "hello"}]],
 )
 async def test_content_may_be_text_or_parts(live, model, content):
     assert spoken(await answer_to(live, model, [says(content)])) == "hello"
@@ -187,7 +188,9 @@ async def test_a_failure_is_on_record_with_what_the_upstream_said(live, model):
         await bot.say_private(user, "hi")
         await bot.next_action()
         assert await verdict(live, user) == ("failed", "private")
-    (row,) = live.rows("SELECT r.error FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ?", str(user))
+    (row,) = live.rows(
+        "SELECT r.error FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ?", str(user)
+    )
     assert SECRET in row["error"]
     assert (await outgoing(live, user))["state"] == "delivered"
 

@@ -204,7 +204,10 @@ def test_without_a_configured_token_nobody_may_ask_through_a_proxy(contrary, mod
 
 def test_without_a_configured_token_no_web_page_may_ask(contrary, model):
     assert query(contrary, {"input": "hi"}, token=None, Origin="https://evil.example").status_code == 401
-    assert query(contrary, {"input": "hi"}, token=None, Host="evil.example", Origin="http://evil.example").status_code in (400, 401)
+    assert query(contrary, {"input": "hi"}, token=None, Host="evil.example", Origin="http://evil.example").status_code in (
+        400,
+        401,
+    )
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])

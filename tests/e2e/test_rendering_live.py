@@ -65,7 +65,13 @@ async def test_an_unknown_segment_is_shown_as_json_without_floats(live, model, s
 async def test_a_string_and_an_array_of_the_same_message_read_the_same(live, model):
     model.answer_with(lambda _request: "ok")
     user = fresh_id()
-    array = [text("a[1&2]"), at(5), {"type": "face", "data": {"id": "14"}}, {"type": "reply", "data": {"id": "-5"}}, text("b,c=d")]
+    array = [
+        text("a[1&2]"),
+        at(5),
+        {"type": "face", "data": {"id": "14"}},
+        {"type": "reply", "data": {"id": "-5"}},
+        text("b,c=d"),
+    ]
     async with client(live) as bot:
         for message in (array, "a&#91;1&amp;2&#93;[CQ:at,qq=5][CQ:face,id=14][CQ:reply,id=-5]b,c=d"):
             await tell(bot, message, user=user)

@@ -132,12 +132,13 @@ def ask(server: LiveServer, question: str) -> tuple[int, dict[str, Any]]:
 
 
 async def test_control_c_ends_it_in_order_too(either):
+    earlier = either.log
     await begin(either)
     async with FakeOneBot(either.ws_url, fresh_id(), token=TOKEN) as bot:
         os.kill(either.pid, signal.SIGINT)
         assert await bot.close_code() == GOING_AWAY
         assert await end_of(either) == 0
-    assert "Traceback" not in either.log
+    assert "Traceback" not in either.log.removeprefix(earlier)
 
 
 # --- What does not finish in time -------------------------------------------------
@@ -158,7 +159,7 @@ async def test_a_run_that_does_not_finish_is_taken_up_after_the_restart_and_answ
         assert spoken(await bot.next_action()) == "in time"
         await bot.no_action(user=user)
     assert hurried.rows("SELECT state FROM agent_run WHERE final_text = 'in time'") == [{"state": "finished"}]
-    assert len(hurried.rows("SELECT 1 FROM agent_run run JOIN agent_message m ON m.id = message_id WHERE m.text = 'hi'")) == 1
+    assert len(hurried.rows("SELECT 1 FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text = 'hi'")) == 1
 
 
 async def test_an_answer_that_no_client_confirmed_is_unknown_and_not_sent_again(hurried, model):
