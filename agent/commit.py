@@ -81,7 +81,7 @@ class GroupCommit:
         while self._writer is not None:
             await asyncio.wait([self._writer])
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, connection.close)
+        await loop.run_in_executor(self._thread, _disconnect)
         self._thread.shutdown(wait=False)
 
     async def _write(self) -> None:
@@ -95,6 +95,10 @@ class GroupCommit:
                     request.settle(outcome)
         finally:
             self._writer = None
+
+
+def _disconnect() -> None:
+    connection.close()  # looked up here: each thread has its own
 
 
 def _commit(batch: Sequence[_Request[Any, Any]]) -> list[Any]:

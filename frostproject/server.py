@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 DRAIN_SECONDS = 10.0
 #: What applications may still do after that, in seconds.
 LAST_SECONDS = 2.0
+#: Close code of a server that goes away.
+GOING_AWAY = 1001
 #: daphne's own limits, given by its command line when nobody chose others.
 DAPHNE_LIMIT = 1024 * 1024
 DAPHNE_LIFETIME = 86_400
@@ -67,12 +69,22 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
         return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
 
     async def _drain(self) -> None:
-        for phase in (self._stop_listening, self._drain_gateway, self._end_applications):
+        for phase in (self._stop_listening, self._drain_runs, self._say_goodbye, self._end_applications, self._close):
             with survive(logger, "The server could not be drained in order"):
                 await phase()
 
-    async def _drain_gateway(self) -> None:
+    async def _drain_runs(self) -> None:
         await self.gateway.drain(DRAIN_SECONDS)
+
+    async def _say_goodbye(self) -> None:
+        """Close every WebSocket with a code that applications may not use, which ASGI therefore cannot send."""
+        for protocol in list(self.connections):
+            if getattr(protocol, "application_queue", None) is not None and hasattr(protocol, "sendCloseFrame"):
+                protocol.application_queue.put_nowait({"type": "websocket.disconnect", "code": GOING_AWAY})
+                protocol.sendCloseFrame(code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False)
+
+    async def _close(self) -> None:
+        await self.gateway.close(LAST_SECONDS)
 
     async def _stop_listening(self) -> None:
         for listener in self.listeners:

@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 #: A notice that says nothing, sent all the time while somebody types.
 NOISE = frozenset({"input_status"})
-#: Close code of a server that goes away.
-GOING_AWAY = 1001
 
 
 class Gateway:
@@ -98,15 +96,15 @@ class Gateway:
         self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
 
     async def drain(self, seconds: float) -> None:
-        """Let runs finish while the sockets are still open, then close everything in order."""
+        """Begin nothing more, and let runs finish within ``seconds``, while the sockets are still open."""
+        if self._start is not None:
+            await self.runtime.drain(seconds)
+
+    async def close(self, seconds: float) -> None:
+        """End everything, once the sockets are closed; what is still to be written gets ``seconds``."""
         if self._start is None:
             return
-        await self.runtime.drain(seconds)
         await self._relay.close()
-        for self_id, account in list(self.connections.accounts.items()):
-            for socket in list(account.sockets.values()):
-                await socket.close(GOING_AWAY)
-                self.detach(self_id, socket)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         await self.runtime.close()

@@ -15,7 +15,6 @@ from tests.live_server import LiveServer
 from tests.scripted_model import held
 
 REPLACED = 4009
-GOING_AWAY = 1001
 
 
 def client(server: LiveServer, account: int, **options) -> FakeOneBot:
@@ -25,13 +24,6 @@ def client(server: LiveServer, account: int, **options) -> FakeOneBot:
 async def bot_row(server: LiveServer, account: int, condition: str = "1") -> dict:
     """The account's row, awaited until it fulfils ``condition``."""
     return await server.row(f"SELECT * FROM onebot_bot WHERE self_id = ? AND {condition}", str(account))
-
-
-async def refuses_new_clients(server: LiveServer) -> None:
-    """Wait until nobody gets in any more, as a server that stops has it."""
-    async with asyncio.timeout(5):
-        while await asyncio.to_thread(server.is_healthy):
-            await asyncio.sleep(0.02)
 
 
 # --- Signs of life --------------------------------------------------------------
@@ -253,38 +245,7 @@ async def test_an_answer_of_another_account_is_not_taken(live, model):
         await live.row("SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(user))
 
 
-# --- The server's own end -------------------------------------------------------
-
-
-@pytest.mark.parametrize("program", ["runserver", "daphne"])
-async def test_a_server_that_stops_finishes_its_answers_and_says_goodbye(start_server, model, program):
-    model.script([held("just in time")])
-    server = start_server(program)
-    async with client(server, fresh_id()) as bot:
-        await bot.say_private(fresh_id(), "hi")
-        await model.wait_for_requests(1)
-        ended = asyncio.create_task(asyncio.to_thread(server.terminate))
-        await refuses_new_clients(server)
-        model.release()
-        assert await bot.close_code(timeout=20) == GOING_AWAY
-        assert await ended == 0
-        assert [spoken(action) for action in bot.actions] == ["just in time"]
-
-
-async def test_what_a_killed_server_left_unanswered_is_answered_by_the_next(start_server, model):
-    model.script([held("never heard"), "first, again", "second"])
-    server, account, user = start_server(), fresh_id(), fresh_id()
-    async with client(server, account) as bot:
-        await bot.say_private(user, "first")
-        await bot.say_private(user, "second")
-        await server.row("SELECT id FROM agent_message WHERE text = 'second'")
-        await model.wait_for_requests(1)
-        server.kill()
-    await asyncio.to_thread(server.start)
-    async with client(server, account) as bot:
-        assert spoken(await bot.next_action()) == "first, again"
-        assert spoken(await bot.next_action()) == "second"
-        await bot.no_action(user=user)
+# --- Restarts and idle clients -------------------------------------------------------
 
 
 async def test_an_echo_of_an_earlier_life_repairs_the_record_and_is_no_answer_to_a_new_call(start_server, model):

@@ -285,3 +285,20 @@ def check_the_end(witness: Witness, words: list[str]) -> None:
     assert set(heard) <= set(states)
     assert max(heard.values()) == 1
     assert all(heard[said] for said, state in states.items() if state == "delivered")
+
+
+# --- The other command ------------------------------------------------------------
+
+
+async def test_work_is_taken_up_at_once_under_daphnes_own_command_too(start_server, model):
+    model.script([held("too late"), "in time"])
+    server, account, user = await asyncio.to_thread(start_server, "daphne"), fresh_id(), fresh_id()
+    async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
+        await bot.say_private(user, "hi")
+        await model.wait_for_requests(1)
+        await asyncio.to_thread(server.kill)
+    await asyncio.to_thread(server.start)
+    async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
+        assert spoken(await bot.next_action()) == "in time"
+        await bot.no_action(user=user)
+    assert "Another server process" not in server.log

@@ -15,7 +15,8 @@ DEFAULT_PROMPT = "你是一个乐于助人的助手。"
 
 def frame(request: Request) -> dict:
     """The header of the current user message."""
-    return json.loads(request.last_text.partition("\n")[0])
+    header: dict = json.loads(request.last_text.partition("\n")[0])
+    return header
 
 
 def dialogue(request: Request) -> list[tuple[str, str]]:

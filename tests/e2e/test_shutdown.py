@@ -1,6 +1,7 @@
 """SIGTERM and Ctrl-C: what runs is finished or handed on, clients are told, and the process ends with status 0."""
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -125,10 +126,10 @@ async def test_a_question_over_http_is_answered_before_the_end(either, model):
 
 
 def ask(server: LiveServer, question: str) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-    connection.request("POST", "/agent/query", json.dumps({"input": question}), {"Authorization": f"Bearer {TOKEN}"})
-    response = connection.getresponse()
-    return response.status, json.loads(response.read())
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
+        connection.request("POST", "/agent/query", json.dumps({"input": question}), {"Authorization": f"Bearer {TOKEN}"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
 
 
 async def test_control_c_ends_it_in_order_too(either):

@@ -10,11 +10,13 @@ from django.utils.translation import gettext as _
 
 from frostproject import bootstrap
 from frostproject.machine import own_hosts
+from frostproject.server import DrainingServer
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
 
 
 class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
+    server_cls = DrainingServer
     help = "Starts the server: WebSocket, admin and HTTP API on one port."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,23 +30,12 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         options["use_reloader"] = options["reload"] and options["use_reloader"]
         super().handle(*arguments, **options)
 
-    def get_application(self, options: dict[str, Any]) -> Any:
-        application = super().get_application(options)
-        from frostproject.server import DrainingServer
-
-        self.server_cls = DrainingServer
-        return application
-
     def inner_run(self, *arguments: Any, **options: Any) -> None:
         if bootstrap.is_database_in_use():
             raise CommandError(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
         bootstrap.prepare()
         self._greet()
         super().inner_run(*arguments, **options)
-
-    def check_migrations(self) -> None:
-        """Pending migrations of a database that is not ours to change are named; ours are applied already."""
-        super().check_migrations()
 
     def _greet(self) -> None:
         hosts = own_hosts() if self.addr in ANY_ADDRESS else [f"[{self.addr}]" if self._raw_ipv6 else self.addr]

@@ -1,0 +1,206 @@
+"""The first start makes what is missing, once; a wrong setting stops it; nothing secret is ever printed."""
+
+import asyncio
+import contextlib
+import json
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.cast import fresh_id
+from tests.environment import PROJECT, clean_environment
+from tests.fake_onebot import FakeOneBot, handshake_status, spoken
+from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer, free_port
+from tests.scripted_model import fails
+
+BOTH = pytest.mark.parametrize("program", ["runserver", "daphne"])
+SHOWN = re.compile(r"^Password \(shown only now\): (\S+)$", re.MULTILINE)
+
+
+def logs_in(server: LiveServer, name: str, password: str) -> bool:
+    """Whether the admin's login page lets this account in."""
+    with requests.Session() as browser:
+        browser.trust_env = False
+        url = f"{server.url}/admin/login/"
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(url, timeout=10).text)
+        assert token
+        form = {"username": name, "password": password, "csrfmiddlewaretoken": token[1], "next": "/admin/"}
+        return browser.post(url, form, allow_redirects=False, timeout=10).status_code == 302
+
+
+# --- The administrator --------------------------------------------------------------
+
+
+@BOTH
+def test_a_password_is_made_up_and_shown_on_the_first_start_only(start_server, program):
+    server = start_server(program, DJANGO_SUPERUSER_USERNAME="", DJANGO_SUPERUSER_PASSWORD="", LANGUAGE_CODE="en")
+    (password,) = SHOWN.findall(server.log)
+    assert len(password) >= 12
+    assert logs_in(server, "admin", password)
+    assert not logs_in(server, "admin", "admin")
+    server.restart()
+    assert len(SHOWN.findall(server.log)) == 1
+    assert server.log.count(password) == 1
+
+
+def test_installations_have_different_passwords(start_server):
+    fresh = {"DJANGO_SUPERUSER_PASSWORD": "", "LANGUAGE_CODE": "en"}
+    shown = [SHOWN.findall(start_server(**fresh).log) for _ in range(2)]
+    assert shown[0] != shown[1]
+
+
+@BOTH
+def test_an_account_that_is_named_in_the_environment_is_made_and_never_printed(start_server, program):
+    server = start_server(
+        program,
+        DJANGO_SUPERUSER_USERNAME="olga",
+        DJANGO_SUPERUSER_PASSWORD="correct horse battery",
+        DJANGO_SUPERUSER_EMAIL="olga@example.org",
+        LANGUAGE_CODE="en",
+    )
+    account = server.rows("SELECT username, email, is_superuser FROM auth_user")
+    assert account == [{"username": "olga", "email": "olga@example.org", "is_superuser": 1}]
+    assert logs_in(server, "olga", "correct horse battery")
+    assert "correct horse battery" not in server.log
+    assert not SHOWN.search(server.log)
+
+
+def test_an_account_that_was_made_is_not_changed_by_another_name_in_the_environment(start_server):
+    server = start_server()
+    server.restart(DJANGO_SUPERUSER_USERNAME="somebody", DJANGO_SUPERUSER_PASSWORD="other words")
+    assert server.rows("SELECT username FROM auth_user") == [{"username": ADMIN}]
+    assert logs_in(server, ADMIN, ADMIN_PASSWORD)
+
+
+# --- The data folder ----------------------------------------------------------------
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_the_owner_can_read_what_the_first_start_leaves(start_server):
+    server = start_server()
+    assert mode(server.data_dir) == 0o700
+    assert mode(server.data_dir / "secret_key") == 0o600
+    key = (server.data_dir / "secret_key").read_text()
+    server.restart()
+    assert (server.data_dir / "secret_key").read_text() == key
+    assert key not in server.log
+
+
+@BOTH
+def test_a_second_server_on_the_same_data_folder_refuses_to_start(start_server, program):
+    server = start_server(LANGUAGE_CODE="en")
+    status, errors = start(program, FROST_DATA_DIR=str(server.data_dir), LANGUAGE_CODE="en")
+    assert status != 0
+    assert f"Another server already works on this data folder: {server.data_dir}" in errors
+    assert server.is_healthy()
+
+
+# --- Wrong settings -----------------------------------------------------------------
+
+
+def start(program: str, **env: str) -> tuple[int, str]:
+    """Try to start a server that will not; its exit status and what it said on stderr."""
+    port = str(free_port())
+    commands = {
+        "runserver": ["manage.py", "runserver", f"127.0.0.1:{port}", "--noreload"],
+        "daphne": ["-m", "daphne", "-b", "127.0.0.1", "-p", port, "frostproject.asgi:application"],
+    }
+    environment = clean_environment(**{"DJANGO_SETTINGS_MODULE": "frostproject.settings", **env})
+    command = [sys.executable, *commands[program]]
+    try:
+        ended = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.fail("it started")
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ENABLE_AT_IN_GROUP_MSG", "perhaps"),
+        ("MAX_ITERATIONS", "lots"),
+        ("MAX_CONTEXT_MESSAGES", "1"),
+        ("LLM_TIMEOUT", "soon"),
+        ("RUN_TIMEOUT", "-1"),
+        ("VISION_MODE", "blind"),
+        ("WS_LISTEN_ADDR", "0.0.0.0:99999"),
+        ("UPSTREAM_ENDPOINT", "api.example.com/v1"),
+        ("DATABASE_URL", "mysql://root:s3cret@127.0.0.1/frost"),
+        ("REDIS_URL", "http://:s3cret@127.0.0.1:1"),
+        ("FROST_DATA_DIR", "/dev/null/data"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_its_name(tmp_path, name, value):
+    status, errors = start("runserver", **{"FROST_DATA_DIR": str(tmp_path), name: value})
+    assert status not in (0, None)
+    assert f"{name}: " in errors.strip().splitlines()[-1]
+    assert "s3cret" not in errors
+
+
+def test_a_wrong_setting_stops_the_daphne_command_too(tmp_path):
+    status, errors = start("daphne", FROST_DATA_DIR=str(tmp_path), MAX_ITERATIONS="lots")
+    assert status != 0
+    assert "MAX_ITERATIONS: " in errors.strip().splitlines()[-1]
+
+
+# --- Secrets ------------------------------------------------------------------------
+
+SECRETS = {
+    "ONEBOT_ACCESS_TOKEN": "onebot-token-7f3a",
+    "HTTP_API_TOKEN": "http-token-91bc",
+    "UPSTREAM_API_KEY": "sk-upstream-4d2e",
+    "CODER_API_KEY": "sk-coder-88aa",
+}
+GUESS = "a-wrong-guess-5c5c"
+
+
+async def ask_all_doors(server: LiveServer) -> None:
+    """Handshakes and questions with the right token and with a wrong one, in every place a token may stand."""
+    token = SECRETS["ONEBOT_ACCESS_TOKEN"]
+    for given in (token, GUESS):
+        await handshake_status(f"{server.ws_url}?access_token={given}", self_id=fresh_id())
+        await handshake_status(server.ws_url, self_id=fresh_id(), token=given)
+        await handshake_status(server.ws_url, self_id=fresh_id(), headers={"Authorization": given})
+    for given in (SECRETS["HTTP_API_TOKEN"], GUESS):
+        await asyncio.to_thread(post, f"{server.url}/agent/query?access_token={given}", given)
+    await asyncio.to_thread(requests.get, f"{server.url}/ws/frostagent?access_token={token}", timeout=10)
+    assert not await asyncio.to_thread(logs_in, server, ADMIN, GUESS)
+
+
+def post(url: str, token: str) -> None:
+    with contextlib.closing(requests.post(url, "no json", headers={"Authorization": f"Bearer {token}"}, timeout=10)) as answer:
+        assert answer.status_code in (400, 401)
+
+
+@BOTH
+async def test_no_token_key_or_password_is_ever_logged(start_server, model, program):
+    model.answer_with(lambda request: fails(401, message=f"Incorrect API key provided: {SECRETS['UPSTREAM_API_KEY']}"))
+    server, user = await asyncio.to_thread(start_server, program, **SECRETS), fresh_id()
+    await ask_all_doors(server)
+    async with FakeOneBot(server.ws_url, fresh_id(), token=SECRETS["ONEBOT_ACCESS_TOKEN"]) as bot:
+        await bot.say_private(user, "hi")
+        apology = spoken(await bot.next_action())
+    log = await server.logged("was not answered")
+    secrets = [*SECRETS.values(), GUESS, ADMIN_PASSWORD, (server.data_dir / "secret_key").read_text()]
+    assert [secret for secret in secrets if secret in log] == []
+    assert SECRETS["UPSTREAM_API_KEY"] not in apology
+
+
+async def test_a_key_that_the_endpoint_repeats_is_not_kept_in_the_record(start_server, model):
+    model.answer_with(lambda request: fails(401, message=f"Incorrect API key provided: {SECRETS['UPSTREAM_API_KEY']}"))
+    server, user = await asyncio.to_thread(start_server, **SECRETS), fresh_id()
+    async with FakeOneBot(server.ws_url, fresh_id(), token=SECRETS["ONEBOT_ACCESS_TOKEN"]) as bot:
+        await bot.say_private(user, "hi")
+        await bot.next_action()
+    (run,) = [await server.row("SELECT error FROM agent_run WHERE state = 'failed'")]
+    kept = [run, *server.rows("SELECT error FROM agent_step"), *server.rows("SELECT detail FROM agent_message")]
+    assert "401" in run["error"]
+    assert SECRETS["UPSTREAM_API_KEY"] not in json.dumps(kept)

@@ -1,0 +1,221 @@
+"""What a newcomer meets first: the Makefile, the pinned packages, the example settings, the documents."""
+
+import importlib.metadata
+import os
+import re
+import runpy
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from frostproject.env import parse_dotenv
+from tests.environment import PROJECT, SETTINGS, variables_of_settings
+from tools.contract import ToolExecutionContext
+
+GUIDES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+#: Names in capitals that documents mention and settings do not read.
+FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "SAMPLE_TOOLS"}
+
+
+def text(name: str) -> str:
+    return (PROJECT / name).read_text(encoding="utf-8")
+
+
+# --- The Makefile ---------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A copy of the project's outside in which everything was installed a moment ago."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    for name in ("Makefile", "requirements.txt", "requirements-dev.txt", "constraints.txt"):
+        shutil.copy(PROJECT / name, tmp_path)
+        os.utime(tmp_path / name, (1, 1))
+    for place, name in enumerate(("bin/python", ".installed", ".installed-dev")):
+        file = tmp_path / ".venv" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (place + 2, place + 2))
+    return tmp_path
+
+
+def make(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(
+        ["make", *words], cwd=folder, env=kept | {"LC_ALL": "C"}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_second_run_starts_the_server_and_does_nothing_else(installed):
+    assert make(installed, "-n", "run", "ARGS=127.0.0.1:1").stdout.splitlines() == [
+        ".venv/bin/python manage.py runserver 127.0.0.1:1"
+    ]
+
+
+@pytest.mark.parametrize("changed", ["requirements.txt", "constraints.txt"])
+def test_changed_pins_are_installed_before_the_server_starts(installed, changed):
+    (installed / changed).touch()
+    said = make(installed, "-n", "run").stdout
+    assert said.index("pip install") < said.index("runserver")
+    assert "requirements-dev.txt" not in said
+
+
+def test_tests_install_what_only_they_need(installed):
+    (installed / "requirements-dev.txt").touch()
+    said = make(installed, "-n", "test").stdout
+    assert "pip install" in said
+    assert "-r requirements-dev.txt" in said
+
+
+def test_a_python_that_is_missing_or_too_old_is_named_and_nothing_is_left(installed):
+    shutil.rmtree(installed / ".venv")
+    old = installed / "python3.9"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    said = make(installed, "run", f"PYTHON={old}")
+    assert said.returncode != 0
+    assert "needs Python 3.11 or newer" in said.stderr
+    assert not (installed / ".venv").exists()
+
+
+def test_a_python_without_venv_is_told_which_package_is_missing(installed):
+    shutil.rmtree(installed / ".venv")
+    bare = installed / "python3.11"
+    bare.write_text('#!/bin/sh\n[ "$1" = -c ] && exit 0\nmkdir -p .venv/bin\nexit 1\n')
+    bare.chmod(0o755)
+    said = make(installed, "run", f"PYTHON={bare}")
+    assert "apt install python3-venv" in said.stderr
+    assert not (installed / ".venv").exists()
+
+
+def test_the_gate_can_be_run_and_takes_no_input():
+    gate = PROJECT / ".ci" / "run"
+    assert os.access(gate, os.X_OK)
+    assert "lint test </dev/null" in text(".ci/run")
+
+
+# --- Packages -------------------------------------------------------------------
+
+
+def requirements(name: str) -> list[Requirement]:
+    lines = (line.partition(" #")[0].strip() for line in text(name).splitlines())
+    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+
+
+def pins() -> dict[str, str]:
+    return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements("constraints.txt")}
+
+
+def needed_by(names: list[Requirement]) -> Iterator[str]:
+    """Every installed package that ``names`` lead to on this machine."""
+    waiting, seen = list(names), set()
+    while waiting:
+        requirement = waiting.pop()
+        key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        yield key[0]
+        for line in importlib.metadata.requires(requirement.name) or []:
+            further = Requirement(line)
+            extras = requirement.extras or {""}
+            if further.marker is None or any(further.marker.evaluate({"extra": extra}) for extra in extras):
+                waiting.append(further)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "constraints.txt"])
+def test_every_package_is_pinned_to_one_version(name):
+    assert [str(r) for r in requirements(name) if not re.fullmatch(r"==[\w.]+", str(r.specifier)) or r.url] == []
+
+
+def test_every_package_that_is_pulled_in_is_pinned_at_the_version_that_is_tested():
+    known, wanted = pins(), set(needed_by(requirements("requirements.txt") + requirements("requirements-dev.txt")))
+    assert {name: importlib.metadata.version(name) for name in wanted} == {name: known.get(name) for name in wanted}
+
+
+# --- The example settings -------------------------------------------------------
+
+
+def test_the_example_file_shows_the_defaults(monkeypatch, tmp_path):
+    monkeypatch.setenv("FROST_DATA_DIR", str(tmp_path))
+    default = runpy.run_path(str(SETTINGS))
+    shown = parse_dotenv(re.sub(r"^#(?=[A-Z_]+=)", "", text(".env.example"), flags=re.MULTILINE))
+    for name in shown.keys() - {"FROST_DATA_DIR"}:
+        monkeypatch.setenv(name, shown[name])
+    example = runpy.run_path(str(SETTINGS))
+    assert {name: example.get(name) for name in shown} == {name: default.get(name) for name in shown}
+
+
+# --- The documents --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_links_lead_somewhere(name):
+    targets = re.findall(r"\]\((?!http)([^)#]+)", text(name))
+    assert [target for target in targets if not (PROJECT / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_files_that_are_named_exist(name):
+    named = re.findall(r"`((?:agent|onebot|tools|frostproject|tests|benchmarks)/[\w/]*(?:\.py)?)`", text(name))
+    assert [path for path in named if not (PROJECT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_commands_that_are_named_exist(name):
+    targets = set(re.findall(r"^([a-z]+):", text("Makefile"), flags=re.MULTILINE))
+    assert set(re.findall(r"(?:^|`|\$ )make ([a-z]+)", text(name), flags=re.MULTILINE)) <= targets
+    assert set(re.findall(r"manage\.py ([a-z]+)", text(name))) <= set(get_commands())
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_variables_that_are_named_are_read(name):
+    in_limits = set(re.findall(r"\.py` (.*) \|$", text(name), flags=re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)([A-Z][A-Z]*_[A-Z_]+)(?:=|`)", text(name), flags=re.MULTILINE))
+    constants = {word for line in in_limits for word in re.findall(r"[A-Z_]+", line)}
+    assert named - constants - FOREIGN - set(variables_of_settings()) == set()
+
+
+def test_limits_stand_where_the_table_says():
+    rows = re.findall(r"^\|.*\| ((?:`[\w/.]+\.py` .*)) \|$", text("ARCHITECTURE.md"), flags=re.MULTILINE)
+    pairs = [pair for row in rows for pair in limits(row)]
+    assert len(pairs) > 20
+    assert [pair for pair in pairs if not re.search(rf"^{pair[1]}\b.* = ", text(pair[0]), flags=re.MULTILINE)] == []
+
+
+def limits(row: str) -> Iterator[tuple[str, str]]:
+    file = ""
+    for word in re.findall(r"`([^`]+)`", row):
+        if word.endswith(".py"):
+            file = word
+        else:
+            yield file, word
+
+
+async def test_the_tool_in_the_guide_can_be_called():
+    (code,) = re.findall(r"```python\n(.*?)```", text("CONTRIBUTING.md"), flags=re.DOTALL)
+    namespace: dict[str, object] = {"__name__": "dice"}
+    exec(code, namespace)  # the guide's own example
+    roll_dice = namespace["roll_dice"]
+    result = await roll_dice({"sides": 2}, ToolExecutionContext())  # type: ignore[operator]
+    assert result.get_history_content() in ("掷出了 1", "掷出了 2")
+    assert not (await roll_dice({"sides": 1}, ToolExecutionContext())).success  # type: ignore[operator]
+
+
+def test_both_readmes_tell_the_same():
+    english, chinese = (text(name) for name in ("README.md", "README.zh-CN.md"))
+    assert re.findall(r"^```(?:json|yaml|nginx|ini)\n(.*?)```", strip_comments(english), flags=re.DOTALL | re.MULTILINE) == (
+        re.findall(r"^```(?:json|yaml|nginx|ini)\n(.*?)```", strip_comments(chinese), flags=re.DOTALL | re.MULTILINE)
+    )
+    assert len(re.findall(r"^#+ ", english, flags=re.MULTILINE)) == len(re.findall(r"^#+ ", chinese, flags=re.MULTILINE))
+
+
+def strip_comments(document: str) -> str:
+    return re.sub(r"\s+# .*$", "", document, flags=re.MULTILINE)
