@@ -51,10 +51,11 @@ class Runtime:
         """Start what runs in the background, once. Must be called on the loop that serves."""
         if self._presence is not None:
             return
+        loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
         first = self.record.appear(alone=alone)  # before anything can be claimed from the dead
-        self._presence = asyncio.get_running_loop().create_task(self._stay_present(first, alone=alone), name="presence")
+        self._presence = loop.create_task(self._stay_present(first, alone=alone), name="presence")
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""

@@ -50,7 +50,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
         super().__init__(*arguments, **options)
 
     def run(self) -> None:
-        reactor.callWhenRunning(self.gateway.ensure_started)
+        reactor.callLater(0, self.gateway.ensure_started)  # once the loop runs
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
 

@@ -46,10 +46,11 @@ class Gateway:
     def ensure_started(self) -> None:
         """Start what runs in the background, once, on the running loop."""
         if self._start is None:
+            loop = asyncio.get_running_loop()
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
                 self._keep(self.runtime.record.submit(bots.forget_connections, None))
-            self._start = asyncio.get_running_loop().create_task(self._relay.open(self._carry), name="relay-open")
+            self._start = loop.create_task(self._relay.open(self._carry), name="relay-open")
 
     async def attach(self, self_id: str, socket: Socket) -> None:
         """A client has connected for ``self_id``; an older socket of the same role is closed."""
