@@ -7,11 +7,10 @@ It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
 """
 
 import asyncio
-import contextlib
 import gc
 import ipaddress
 import logging
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from daphne.server import Server  # first of all Twisted imports: it installs the reactor
 from django.conf import settings
@@ -48,14 +47,16 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
             if options.get(name, stock) == stock:
                 options[name] = ours
         super().__init__(*arguments, **options)
+        self._ports: list[Any] = []
 
     def run(self) -> None:
-        reactor.callLater(0, self.gateway.ensure_started)  # once the loop runs
+        cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
+        self._ports.append(port)
         host = getattr(port.getHost(), "host", "127.0.0.1")
         if not settings.ONEBOT_ACCESS_TOKEN and not ipaddress.ip_address(host).is_loopback:
             logger.warning(
@@ -74,7 +75,9 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
                 await phase()
 
     async def _drain_runs(self) -> None:
-        await self.gateway.drain(DRAIN_SECONDS)
+        """Finish what is being worked on, for chats and for HTTP requests alike."""
+        requests = [application for protocol, application in self._applications() if not hasattr(protocol, "sendCloseFrame")]
+        await asyncio.gather(self.gateway.drain(DRAIN_SECONDS), _finished(requests, DRAIN_SECONDS))
 
     async def _say_goodbye(self) -> None:
         """Close every WebSocket with a code that applications may not use, which ASGI therefore cannot send."""
@@ -87,17 +90,23 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
         await self.gateway.close(LAST_SECONDS)
 
     async def _stop_listening(self) -> None:
-        for listener in self.listeners:
-            if port := getattr(listener, "result", None):
-                with contextlib.suppress(Exception):
-                    await defer.maybeDeferred(port.stopListening).asFuture(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        for port in self._ports:
+            await defer.maybeDeferred(port.stopListening).asFuture(loop)
+
+    def _applications(self) -> list[tuple[Any, asyncio.Future[Any]]]:
+        """What is running, by protocol. A connection that is a moment old has no application yet."""
+        found = [(protocol, details.get("application_instance")) for protocol, details in self.connections.items()]
+        return [(protocol, application) for protocol, application in found if application and not application.done()]
 
     async def _end_applications(self) -> None:
-        found = [details.get("application_instance") for details in self.connections.values()]
-        applications = [application for application in found if application is not None and not application.done()]
-        if not applications:
-            return
-        await asyncio.wait(applications, timeout=LAST_SECONDS)
+        applications = [application for _, application in self._applications()]
+        await _finished(applications, LAST_SECONDS)
         for application in applications:
             application.cancel()
         await asyncio.gather(*applications, return_exceptions=True)
+
+
+async def _finished(work: list[asyncio.Future[Any]], seconds: float) -> None:
+    if work:
+        await asyncio.wait(work, timeout=seconds)

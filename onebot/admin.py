@@ -32,7 +32,6 @@ class BotAdmin(RecordAdmin):
         "connected_at",
         "disconnected_at",
         "last_heartbeat_at",
-        "last_event_at",
         "channel",
         "chats",
     )

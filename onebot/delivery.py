@@ -20,6 +20,8 @@ State = Message.State
 SEND_TIMEOUT = 60.0
 #: The largest frame that is sent: NapCat closes the connection on more than 50 MiB.
 MAX_FRAME_BYTES = 48 * 2**20
+#: Characters in one value from which a message is encoded in a thread.
+LARGE_VALUE = 2**20
 #: How often to look whether an account has come back to another process.
 LOOK_AGAIN_SECONDS = 5.0
 #: Characters of a client's words that are kept.
@@ -52,8 +54,11 @@ class Delivery11:
 
     async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
         action, params = send_action(chat.kind, chat.peer_id, segments, temp_group_id)
-        text = encode_action(action, params, echo)
-        if len(text.encode()) > MAX_FRAME_BYTES:
+        if _is_large(segments):
+            text = await asyncio.to_thread(encode_action, action, params, echo)
+        else:
+            text = encode_action(action, params, echo)
+        if len(text) > MAX_FRAME_BYTES or len(text.encode()) > MAX_FRAME_BYTES:
             return Delivery(State.FAILED, error=f"the message is larger than {MAX_FRAME_BYTES >> 20} MiB")
         try:
             response = await self._call(chat.account, text, echo)
@@ -69,6 +74,12 @@ class Delivery11:
         if self._relay.knows(account):
             return await self._relay.call(account, text, echo, SEND_TIMEOUT)
         raise NotConnected("the account is not connected")
+
+
+def _is_large(segments: list[dict[str, Any]]) -> bool:
+    """Whether encoding takes long enough to keep other sockets waiting."""
+    values = (value for segment in segments for value in segment["data"].values())
+    return any(isinstance(value, str) and len(value) > LARGE_VALUE for value in values)
 
 
 def outcome(response: ActionResponse) -> Delivery:

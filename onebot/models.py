@@ -26,7 +26,6 @@ class Bot(models.Model):
     connected_at = models.DateTimeField(_("connected since"), null=True, blank=True)
     disconnected_at = models.DateTimeField(_("disconnected at"), null=True, blank=True)
     last_heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
-    last_event_at = models.DateTimeField(_("last event"), null=True, blank=True)
     channel = models.CharField(
         _("process channel"),
         max_length=200,

@@ -3,6 +3,24 @@
 import contextlib
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What went wrong inside a :func:`caught` block, if anything did."""
+
+    error: Exception | None = None
+
+
+@contextlib.contextmanager
+def caught() -> Iterator[Attempt]:
+    """Keep whatever goes wrong inside, for the code after the block to look at. Cancellation passes through."""
+    attempt = Attempt()
+    try:
+        yield attempt
+    except Exception as error:  # noqa: BLE001 - the boundary
+        attempt.error = error
 
 
 @contextlib.contextmanager
@@ -11,7 +29,7 @@ def survive(logger: logging.Logger, text: str, *arguments: object) -> Iterator[N
 
     Cancellation passes through.
     """
-    try:
+    with caught() as attempt:
         yield
-    except Exception:
-        logger.exception(text, *arguments)
+    if attempt.error is not None:
+        logger.error(text, *arguments, exc_info=attempt.error)

@@ -1,14 +1,18 @@
-"""What a tool brings along for its row: the settings it starts with."""
+"""What a tool brings along for its row: the settings it starts with, and what it says of itself."""
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from tools.choices import Allowed, Scope, Visibility
 from tools.configs import ToolSettings
 from tools.contract import ToolSpec
 from tools.models import ToolConfig
+from tools.text import storable
 
 DEFAULT_TIMEOUT = 60
-_DECLARED = ("provider_name", "parameter_names")
+_DECLARED = ("provider_name", "parameter_names", "declaration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,11 @@ class DefaultConfig:
     mock_enabled: bool = False
     mock_value: str = ""
     timeout_seconds: int = DEFAULT_TIMEOUT
+    visibility: str = Visibility.VISIBLE.value
+    scope: str = Scope.ALL.value
+    allowed: str = Allowed.EVERYONE.value
+    calls_per_minute_person: int = 0
+    calls_per_minute_chat: int = 0
 
 
 def own_settings(spec: ToolSpec) -> ToolSettings:
@@ -26,21 +35,17 @@ def own_settings(spec: ToolSpec) -> ToolSettings:
     ``spec.metadata["timeout_seconds"]`` is for providers that know nothing of
     :class:`DefaultConfig`.
     """
-    default = spec.metadata.get("default_config") or DefaultConfig()
-    return ToolSettings(
-        name=spec.name,
-        mock_enabled=default.mock_enabled,
-        mock_value=default.mock_value,
-        timeout_seconds=spec.metadata.get("timeout_seconds", default.timeout_seconds),
-    )
+    first = _first_values(spec)
+    first["timeout_seconds"] = spec.metadata.get("timeout_seconds", first["timeout_seconds"])
+    return ToolSettings(name=spec.name, provider_name=spec.provider_name, **first)
 
 
 def ensure_rows(specs: Iterable[ToolSpec]) -> int:
     """Make a row for each tool that has none; returns how many were made.
 
     One query when nothing is new. What the operator made of a row stays, what the
-    declaration says (provider, arguments) follows the declaration, and two processes
-    that start together do not disturb each other.
+    declaration says (provider, arguments, words and schemas) follows the declaration,
+    and two processes that start together do not disturb each other.
     """
     wanted = {spec.name: _new_row(spec) for spec in specs}
     known = {row.name: row for row in ToolConfig.objects.only("name", *_DECLARED)}
@@ -59,14 +64,34 @@ def parameter_names(tool_name: str) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
+def declaration(spec: ToolSpec) -> dict[str, Any]:
+    """What ``spec`` says of itself, as JSON for the pages that show the tool; entries that say nothing are left out."""
+    said = {
+        "title": spec.title,
+        "description": spec.description,
+        "provider_type": spec.provider_type,
+        "parameters_schema": spec.parameters_schema,
+        "output_schema": spec.output_schema,
+        "icons": [asdict(icon) for icon in spec.icons],
+        "annotation": asdict(spec.annotation) if spec.annotation else None,
+        "is_long_running": spec.is_long_running,
+    }
+    text = json.dumps(storable({key: value for key, value in said.items() if value}), ensure_ascii=False, default=str)
+    return dict(json.loads(text))  # as the database will give it back: tuples are lists
+
+
+def _first_values(spec: ToolSpec) -> dict[str, Any]:
+    return asdict(spec.metadata.get("default_config") or DefaultConfig())
+
+
 def _new_row(spec: ToolSpec) -> ToolConfig:
-    settings = own_settings(spec)
     schema = spec.parameters_schema
+    first = _first_values(spec)
+    first["timeout_seconds"] = max(1, round(own_settings(spec).timeout_seconds))
     return ToolConfig(
         name=spec.name,
         provider_name=spec.provider_name,
         parameter_names=None if schema is None else list(schema.get("properties", {})),
-        mock_enabled=settings.mock_enabled,
-        mock_value=settings.mock_value,
-        timeout_seconds=max(1, round(settings.timeout_seconds)),
+        declaration=declaration(spec),
+        **first,
     )

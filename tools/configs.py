@@ -1,15 +1,21 @@
 """Tool settings as the run loop reads them: a frozen copy of the rows, reloaded when they change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import Any
 
+from tools.choices import Allowed, Approval, Scope, Visibility
 from tools.models import ConfigVersion, ToolConfig
+from tools.row_faults import ids_of
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """One row of the tool configs. An empty ``description`` leaves the tool its own."""
+    """One row of the tool configs. An empty ``description`` leaves the tool its own; a limit of 0 is none.
+
+    ``provider_name`` is where the tool came from when it was seen last.
+    """
 
     name: str
     enabled: bool = True
@@ -17,14 +23,28 @@ class ToolSettings:
     mock_value: str = ""
     description: str = ""
     timeout_seconds: float = 60
+    visibility: str = Visibility.VISIBLE.value
+    scope: str = Scope.ALL.value
+    allowed: str = Allowed.EVERYONE.value
+    allowed_ids: frozenset[str] = frozenset()
+    requires_approval: str = Approval.OWN.value
+    calls_per_minute_person: int = 0
+    calls_per_minute_chat: int = 0
+    parameter_descriptions: Mapping[str, str] = field(default_factory=dict)
+    provider_name: str = ""
+
+
+_FIELDS = tuple(entry.name for entry in fields(ToolSettings))
 
 
 def load_settings() -> dict[str, ToolSettings]:
     """Every row by tool name, in one query."""
-    rows = ToolConfig.objects.values_list(
-        "name", "enabled", "mock_enabled", "mock_value", "description", "timeout_seconds"
-    ).order_by("name")
-    return {row[0]: ToolSettings(*row) for row in rows}
+    return {row["name"]: _settings(row) for row in ToolConfig.objects.values(*_FIELDS).order_by("name")}
+
+
+def _settings(row: dict[str, Any]) -> ToolSettings:
+    row["allowed_ids"] = frozenset(ids_of(row["allowed_ids"]))
+    return ToolSettings(**row)
 
 
 class SettingsCache:

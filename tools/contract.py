@@ -5,10 +5,19 @@ The names and fields are MaiBot's. A provider translates its own kind of tool in
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 JsonSchema = dict[str, Any]
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What model endpoints accept as the name of a function."""
+LONG_RUNNING_NOTE = (
+    "NOTE: This is a long-running operation. Do not call this tool again if it has already returned "
+    "some intermediate or pending status."
+)
+"""Google ADK's words."""
 
 
 @dataclass(slots=True)
@@ -78,6 +87,10 @@ class ToolSpec:
 
     ``brief_description`` stands in for an empty ``description``; ``detailed_description``
     is accepted and ignored. Both exist for declarations written for older systems.
+
+    A spec is not changed once it was listed: a tool that changes is a new spec. Entries
+    of ``metadata`` that the registry obeys: ``default_config``, ``timeout_seconds``,
+    ``is_long_running``, ``requires_approval``, ``hooks``.
     """
 
     name: str
@@ -99,9 +112,28 @@ class ToolSpec:
         self.icons = list(self.icons)
         self.metadata = dict(self.metadata)
 
+    @property
+    def is_long_running(self) -> bool:
+        """Whether a first result may be a status alone, and the real one comes later."""
+        return bool(self.metadata.get("is_long_running"))
+
+    @property
+    def is_for_model(self) -> bool:
+        """Whether the model is among those that the tool is meant for; without an audience it is."""
+        audience = self.annotation.audience if self.annotation else ()
+        return not audience or "assistant" in audience or "model" in audience
+
+    @property
+    def priority(self) -> float:
+        """Where the tool stands in the offer: higher is earlier, and 0 where nothing is said."""
+        return (self.annotation.priority if self.annotation else None) or 0.0
+
     def llm_definition(self) -> dict[str, Any]:
         """What the model is told: name, description and a copy of the parameters, nothing else."""
-        definition: dict[str, Any] = {"name": self.name, "description": self.description}
+        description = self.description
+        if self.is_long_running:
+            description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
+        definition: dict[str, Any] = {"name": self.name, "description": description}
         if self.parameters_schema is not None:
             definition["parameters_schema"] = _copied(self.parameters_schema)
         return definition

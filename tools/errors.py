@@ -5,13 +5,19 @@
     ToolError
     ├── InvalidDeclaration    a function cannot be offered as a tool; its author is told, at import
     ├── InvalidArguments      the model wrote arguments the tool does not take; the model is told and may try again
+    ├── CallRefused           the call may not be made; the model is told why
+    ├── ApprovalNeeded        the call may not be made yet; the caller asks, and the model is told that it waits
     └── ToolFailed            the tool could not do it; the model is told why
 
-The texts of the last two are written for the model. Any other exception that leaves a
-tool is a fault of the tool: it is logged with its traceback and reported as a failure.
+Their texts, but for the first, are written for the model. Any other exception that
+leaves a tool is a fault of the tool: it is logged with its traceback and reported as a
+failure.
 """
 
 from collections.abc import Sequence
+from typing import Any
+
+from tools.refusals import Refuse
 
 
 class ToolError(Exception):
@@ -28,6 +34,22 @@ class InvalidArguments(ToolError):  # noqa: N818 - as above
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))
         self.faults = list(faults)
+
+
+class CallRefused(ToolError):  # noqa: N818 - as above
+    """The tool's row does not permit the call."""
+
+    def __init__(self, refusal: Refuse) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+class ApprovalNeeded(ToolError):  # noqa: N818 - as above
+    """The call is in order but for an owner's word; ``arguments`` are checked and coerced."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        super().__init__("the call needs approval")
+        self.arguments = arguments
 
 
 class ToolFailed(ToolError):  # noqa: N818 - as above

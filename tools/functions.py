@@ -21,6 +21,7 @@ from pydantic import Field
 from pydantic_core import to_jsonable_python
 
 from tools import outcomes
+from tools.approval import ApprovalRule, approval_rule
 from tools.arguments import schema_faults
 from tools.catalogue import DefaultConfig
 from tools.contract import (
@@ -29,9 +30,11 @@ from tools.contract import (
     ToolAvailabilityContext,
     ToolExecutionContext,
     ToolExecutionResult,
+    ToolIcon,
     ToolSpec,
 )
-from tools.errors import InvalidArguments, ToolFailed
+from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
+from tools.hooks import Hooks
 from tools.signatures import Function, Parameters, Words, function_name, result_adapter, result_schema, signature_of
 from tools.threads import run_in_thread
 
@@ -54,8 +57,16 @@ class ToolOptions(TypedDict, total=False):
     default_config: DefaultConfig
     """First values of the tool's row."""
     annotation: ToolAnnotation
+    icons: list[ToolIcon]
+    """For the pages that list tools."""
     available: Callable[[ToolAvailabilityContext], bool]
     """In which chats the tool is offered; without it, in all."""
+    is_long_running: bool
+    """The result may be a status alone, with the real one to come later; the model is told not to call again."""
+    requires_approval: ApprovalRule
+    """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked arguments."""
+    hooks: Hooks
+    """What is asked before and after the calls of this tool, after the registry's own hooks."""
 
 
 class FunctionTool:
@@ -66,6 +77,8 @@ class FunctionTool:
     """
 
     def __init__(self, function: Function, **options: Unpack[ToolOptions]) -> None:
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise InvalidDeclaration(f"{function!r} yields its results; a tool returns one")
         words = Words.of(function)
         self.function = function
         self.available = options.get("available")
@@ -80,7 +93,8 @@ class FunctionTool:
             parameters_schema=options.get("parameters_schema") or self._parameters.schema(),
             output_schema=self._output_schema or result_schema(self._result),
             annotation=options.get("annotation"),
-            metadata={"default_config": options["default_config"]} if "default_config" in options else {},
+            icons=options.get("icons", []),
+            metadata=_metadata(options),
         )
 
     async def __call__(self, arguments: Mapping[str, Any], context: ToolExecutionContext | None = None) -> ToolExecutionResult:
@@ -115,7 +129,7 @@ class FunctionTool:
         plain = self._plain(value)
         structured = plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
         if self._output_schema is not None and (faults := schema_faults(self._output_schema, structured)):
-            raise ToolFailed("工具返回的结果与其声明不符: " + "; ".join(faults))
+            raise ToolFailed(outcomes.mismatch(faults))
         if plain is None:
             return ToolExecutionResult(name, success=True)
         if isinstance(plain, str):
@@ -126,7 +140,18 @@ class FunctionTool:
         """``value`` as JSON, checked against the function's return annotation."""
         if self._result is None:
             return to_jsonable_python(value)
-        return self._result.dump_python(self._result.validate_python(value), mode="json")
+        return self._result.dump_python(self._result.validate_python(value), mode="json", by_alias=True)
+
+
+def _metadata(options: ToolOptions) -> dict[str, Any]:
+    """The options that the registry obeys, those only that were given."""
+    metadata: dict[str, Any] = {}
+    for name in ("default_config", "is_long_running", "hooks"):
+        if options.get(name):
+            metadata[name] = options[name]
+    if rule := approval_rule(options.get("requires_approval", False)):
+        metadata["requires_approval"] = rule
+    return metadata
 
 
 @overload

@@ -1,11 +1,22 @@
 """The rows that configure tools: what the admin edits and the next message obeys."""
 
+from collections.abc import Collection
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 from django.db.models import F
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+
+from tools.choices import Allowed, Approval, Scope, Visibility
+from tools.row_faults import description_faults, id_faults, ids_of
+from tools.templates import template_faults
+
+MOST_CALLS = 10_000
+"""Calls per minute that a row can set as a limit."""
 
 
 class ToolConfigQuerySet(models.QuerySet["ToolConfig"]):
@@ -40,6 +51,46 @@ class ToolConfig(models.Model):
         default=True,
         help_text=_("A disabled tool is neither offered to the model nor callable."),
     )
+    visibility = models.CharField(
+        _("visibility"),
+        max_length=16,
+        choices=Visibility,
+        default=Visibility.VISIBLE,
+        help_text=_("A hidden tool is not offered to the model, and a model that remembers it cannot call it."),
+    )
+    scope = models.CharField(
+        _("scope"),
+        max_length=16,
+        choices=Scope,
+        default=Scope.ALL,
+        help_text=_("The chats in which the tool is offered and callable."),
+    )
+    allowed = models.CharField(
+        _("who may use it"),
+        max_length=16,
+        choices=Allowed,
+        default=Allowed.EVERYONE,
+        help_text=_("Judged by the sender of the message that led to the call. Owners of the bot always may."),
+    )
+    allowed_ids = models.TextField(
+        _("listed ids"),
+        blank=True,
+        default="",
+        help_text=_("The listed people or groups, separated by commas, spaces or line breaks."),
+    )
+    requires_approval = models.CharField(
+        _("needs approval"),
+        max_length=16,
+        choices=Approval,
+        default=Approval.OWN,
+        help_text=_("Which calls wait until an owner approves them."),
+    )
+    calls_per_minute_person = models.PositiveIntegerField(
+        _("calls per minute and person"), default=0, validators=[MaxValueValidator(MOST_CALLS)], help_text=_("0: no limit.")
+    )
+    calls_per_minute_chat = models.PositiveIntegerField(
+        _("calls per minute and chat"), default=0, validators=[MaxValueValidator(MOST_CALLS)], help_text=_("0: no limit.")
+    )
     mock_enabled = models.BooleanField(
         _("mock"),
         default=False,
@@ -57,6 +108,12 @@ class ToolConfig(models.Model):
         default="",
         help_text=_("What the model is told about the tool. Empty: the tool's own description."),
     )
+    parameter_descriptions = models.JSONField(
+        _("descriptions of arguments"),
+        blank=True,
+        default=dict,
+        help_text=_('What the model is told about arguments instead of the tool\'s own words: {"name": "description"}.'),
+    )
     timeout_seconds = models.PositiveIntegerField(
         _("time limit (seconds)"),
         default=60,
@@ -65,6 +122,12 @@ class ToolConfig(models.Model):
     )
     parameter_names = models.JSONField(
         _("arguments"), null=True, default=None, editable=False, help_text=_("What {name} may stand for in the mock value.")
+    )
+    declaration = models.JSONField(
+        _("declaration"),
+        default=dict,
+        editable=False,
+        help_text=_("What the tool says of itself: title, description, schemas, icons and annotation."),
     )
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -88,6 +151,57 @@ class ToolConfig(models.Model):
         with transaction.atomic(using=using):
             ConfigVersion.bump()
             return super().delete(using=using, keep_parents=keep_parents)
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        """The checks that need more than one field. A field in ``exclude`` is never complained of."""
+        faults: dict[str, Any] = {}
+        try:
+            super().clean_fields(exclude=exclude)
+        except ValidationError as error:
+            faults = error.update_error_dict(faults)
+        for field, lines in self._faults().items():
+            if lines and field not in faults and field not in (exclude or ()):
+                faults[field] = lines
+        if faults:
+            raise ValidationError(faults)
+
+    def _faults(self) -> dict[str, list[str]]:
+        return {
+            "mock_value": template_faults(self.mock_value, self.parameter_names),
+            "parameter_descriptions": description_faults(self.parameter_descriptions, self.parameter_names),
+            "allowed_ids": self._id_faults(),
+        }
+
+    def _id_faults(self) -> list[str]:
+        if self.allowed in (Allowed.PEOPLE, Allowed.GROUPS) and not ids_of(self.allowed_ids):
+            return [gettext("List at least one id: without any, nobody but the owners may use the tool.")]
+        return id_faults(self.allowed_ids)
+
+
+class ToolConfigChange(models.Model):
+    """One change of a tool's settings: ``before`` and ``after`` hold the changed fields alone."""
+
+    config = models.ForeignKey(ToolConfig, models.CASCADE, related_name="changes", verbose_name=_("tool config"))
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("author"),
+        help_text=_("Empty: the program itself."),
+    )
+    at = models.DateTimeField(_("changed"), auto_now_add=True)
+    before = models.JSONField(_("before"), default=dict)
+    after = models.JSONField(_("after"), default=dict)
+
+    class Meta:
+        verbose_name = _("change of a tool config")
+        verbose_name_plural = _("changes of tool configs")
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {', '.join(self.after)}"
 
 
 class ConfigVersion(models.Model):

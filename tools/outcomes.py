@@ -1,10 +1,13 @@
 """The results that no tool makes itself, in the words the model is told."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from tools import refusals
 from tools.contract import ToolExecutionResult
 from tools.errors import InvalidArguments
+from tools.refusals import Reason, Refuse
 
 FAILURE = "工具执行失败: "
 TEXT_LIMIT = 64 * 1024
@@ -13,7 +16,20 @@ CUT_MARK = "\n...(工具输出过长，已截断)"
 
 
 def not_found(name: str) -> ToolExecutionResult:
-    return ToolExecutionResult(name, success=False, error_message=f"Tool not found: {name}")
+    """What a provider answers that is asked for a tool it does not have."""
+    return ToolExecutionResult(name, success=False, error_message=refusals.not_found(name))
+
+
+def refused(name: str, refusal: Refuse, near: Collection[str] = (), **metadata: Any) -> ToolExecutionResult:
+    """A call that was not made; the reason's word is on record in ``metadata["refusal"]``."""
+    metadata = {"refusal": refusal.reason.value, **metadata}
+    return clipped(ToolExecutionResult(name, success=False, error_message=refusals.told(name, refusal, near), metadata=metadata))
+
+
+def unapproved(name: str, arguments: dict[str, Any]) -> ToolExecutionResult:
+    """A call that waits for an owner; its checked arguments are in ``metadata["arguments"]``."""
+    refusal = Refuse(Reason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。")
+    return refused(name, refusal, arguments=arguments)
 
 
 def invalid(name: str, error: InvalidArguments) -> ToolExecutionResult:
@@ -28,6 +44,15 @@ def timed_out(name: str, seconds: float) -> ToolExecutionResult:
     return failed(name, f"超过 {seconds:g} 秒")
 
 
+def mismatched(name: str, faults: Collection[str]) -> ToolExecutionResult:
+    """A result that is not what the tool's output schema promises."""
+    return failed(name, mismatch(faults))
+
+
+def mismatch(faults: Collection[str]) -> str:
+    return "工具返回的结果与其声明不符: " + "; ".join(faults)
+
+
 def raised(name: str, error: BaseException) -> ToolExecutionResult:
     """The failure that ``error`` stands for; its class is told to the operator, not to the model."""
     message, kind = str(error).strip(), type(error).__name__
@@ -39,8 +64,8 @@ def failed(name: str, reason: str, **metadata: Any) -> ToolExecutionResult:
 
 
 def worded(result: ToolExecutionResult) -> ToolExecutionResult:
-    """``result`` with a failure's message in the form that every failure has."""
-    if result.success or result.error_message.startswith(FAILURE):
+    """``result`` with a failure's message in one of the two forms that failures have."""
+    if result.success or result.error_message.startswith((FAILURE, refusals.not_found(result.tool_name))):
         return result
     reason = result.error_message.strip() or result.get_history_content()
     return replace(result, error_message=FAILURE + (reason or "原因未知"))

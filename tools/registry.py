@@ -1,20 +1,19 @@
 """The registry: the one view of all tools, and the one place every call passes.
 
-Names and rules are MaiBot's; what is added stands in the product's own contract:
-arguments are checked, calls are limited in time, results in length, and the
-operator's row decides over each tool.
+Names and rules are MaiBot's; what is added stands in the product's own contract: the
+operator's row decides over each tool, arguments are checked, calls are limited in time
+and number, results in length.
 """
 
-import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tools import outcomes
+from tools import outcomes, refusals
+from tools.approval import must_ask
 from tools.arguments import check_arguments, parse_arguments
-from tools.boundary import survive
-from tools.catalogue import own_settings
 from tools.configs import ToolSettings
 from tools.contract import (
     ToolAvailabilityContext,
@@ -24,48 +23,65 @@ from tools.contract import (
     ToolProvider,
     ToolSpec,
 )
-from tools.errors import InvalidArguments, ToolFailed
-from tools.templates import render_mock
+from tools.definitions import Definitions, offered
+from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
+from tools.execution import Call, concluded, executed
+from tools.hooks import After, Before, Hooks, hooks_of
+from tools.offers import Offer, Offers
+from tools.policy import decide, exposure
+from tools.rate import CallRates
+from tools.refusals import Refuse
+from tools.roster import Roster
 
 logger = logging.getLogger(__name__)
 
 Settings = Mapping[str, ToolSettings]
+HOOK_SECONDS = 60
+"""How long a hook may take over a call of a tool that there is not."""
 
 
 class ToolRegistry:
     """Providers in order, seen as one set of tools. Used from one event loop.
 
     ``settings`` gives the rows as they are now, by tool name, without I/O; it is asked
-    at each listing and each call.
+    at each listing and each call. ``clock`` counts monotonic seconds, for the rates.
     """
 
-    def __init__(self, settings: Callable[[], Settings] = dict) -> None:
+    def __init__(self, settings: Callable[[], Settings] = dict, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
-        self._providers: dict[str, ToolProvider] = {}
-        self._broken: set[str] = set()
+        self._clock = clock
+        self._roster = Roster()
+        self._offers = Offers()
+        self._definitions = Definitions()
+        self._rates = CallRates()
+        self._hooks = Hooks()
         self._reported: set[tuple[str, str, str]] = set()
-        self._described: dict[str, tuple[ToolSpec, ToolSpec]] = {}
 
     def register_provider(self, provider: ToolProvider) -> None:
         """Add ``provider`` at the end; one of the same name is dropped, and closing it is its owner's."""
-        self.unregister_provider(provider.provider_name)
-        self._providers[provider.provider_name] = provider
+        self._roster.put(provider)
 
     def unregister_provider(self, provider_name: str) -> None:
         """Drop the provider of that name, if there is one."""
-        self._providers.pop(provider_name, None)
-        self._broken.discard(provider_name)
+        self._roster.drop(provider_name)
+
+    def add_hooks(self, before: Before | None = None, after: After | None = None, on_error: After | None = None) -> None:
+        """Have these asked about every call, after those that were added before them (see :class:`tools.hooks.Hooks`)."""
+        added = Hooks((before,) if before else (), (after,) if after else (), (on_error,) if on_error else ())
+        self._hooks += added
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
-        """Every enabled tool in provider order, as the operator describes it; the first of a name wins."""
+        """Every tool in the view of ``context`` in provider order, as the operator describes it; the first of a name wins."""
+        listed: dict[str, Offer] = {}
         settings = self._settings()
-        listed: dict[str, tuple[ToolProvider, ToolSpec]] = {}
-        for provider, spec in await self._offers(settings, context):
-            if spec.name in listed:
-                self._report_duplicate(spec.name, listed[spec.name][0], provider)
-            else:
-                listed[spec.name] = (provider, self._with_description(spec, settings))
-        return [spec for _, spec in listed.values()]
+        for provider, declared in await self._roster.listed(context):
+            offer = self._offers.of(provider, declared, settings.get(declared.name))
+            if exposure(declared, offer.settings, context) is not None:
+                continue
+            first = listed.setdefault(declared.name, offer)
+            if first is not offer:
+                self._report_duplicate(declared.name, first.provider, provider)
+        return [offer.spec for offer in listed.values()]
 
     async def get_tool_spec(self, name: str, context: ToolAvailabilityContext | None = None) -> ToolSpec | None:
         return next((spec for spec in await self.list_tools(context) if spec.name == name), None)
@@ -74,54 +90,104 @@ class ToolRegistry:
         return await self.get_tool_spec(name, context) is not None
 
     async def get_llm_definitions(self, context: ToolAvailabilityContext | None = None) -> list[dict[str, Any]]:
-        """What the model is told of each listed tool; the caller may change it."""
-        return [spec.llm_definition() for spec in await self.list_tools(context)]
+        """What the model is told of each tool it is meant to see, by priority; the caller may change it."""
+        return self._definitions.of(await self.list_tools(context))
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None, *, approved: bool = False
+    ) -> ToolExecutionResult:
         """Execute one call; every way it can go wrong is a failed result, never an exception.
 
-        ``invocation.arguments`` may also be the model's JSON text. When cancelled, the
-        tool was cancelled with it; a synchronous one may still be running.
+        ``invocation.arguments`` may also be the model's JSON text. A call that is not
+        made has the reason's word (:class:`tools.refusals.Reason`) in the result's
+        ``metadata["refusal"]``. ``needs_approval`` is one of them: the checked arguments
+        are in ``metadata["arguments"]``, and the call is made when it comes again with
+        ``approved``, which is for the caller alone to say. An approved call is checked
+        anew in everything but the rates, against which asking has counted.
+
+        When cancelled, the tool was cancelled with it; a synchronous one may still be
+        running.
         """
-        settings = self._settings()
-        offers = await self._offers(settings, context.availability() if context else None)
-        offer = next((offer for offer in offers if offer[1].name == invocation.tool_name), None)
-        if offer is None:
-            return outcomes.not_found(invocation.tool_name)
-        provider, spec = offer
-        row = settings.get(spec.name) or own_settings(spec)
-        result = await _passed(provider, spec, row, invocation, context)
-        return replace(result, metadata={**result.metadata, "provider_name": provider.provider_name})
+        name = invocation.tool_name
+        offer = await self._offer(name, context)
+        if isinstance(offer, Refuse):
+            call = Call(ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS)
+            return await concluded(call, outcomes.refused(name, offer, await self._near(name, context)))
+        call = Call(offer.spec, invocation, context, self._hooks + hooks_of(offer.declared), offer.settings.timeout_seconds)
+        try:
+            arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
+        except ApprovalNeeded as needed:  # nothing has come of the call yet, so no hook is asked
+            return _from(offer, outcomes.unapproved(name, needed.arguments))
+        except ToolError as error:
+            result = _denied(offer, error)
+        else:
+            call = replace(call, invocation=replace(invocation, arguments=arguments))
+            result = await executed(call, offer.provider, offer.settings)
+        return _from(offer, await concluded(call, result))
+
+    async def needs_approval(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> bool:
+        """Whether the call is in order but for an owner's word; rates aside, and none is counted."""
+        offer = await self._offer(invocation.tool_name, context)
+        if isinstance(offer, Refuse):
+            return False
+        try:
+            self._admitted(offer, invocation, context, CallRates(), approved=False)
+        except ApprovalNeeded:
+            return True
+        except ToolError:
+            return False
+        return False
 
     async def close(self) -> None:
         """Close every provider once; one that fails does not keep the others open."""
-        for name in list(self._providers):
-            provider = self._providers.pop(name)
-            with survive(logger, "tool provider %s could not be closed", name):
-                await provider.close()
+        await self._roster.close()
 
-    async def _offers(self, settings: Settings, context: ToolAvailabilityContext | None) -> list[tuple[ToolProvider, ToolSpec]]:
-        """Enabled tools of all providers, duplicates included."""
-        offers = []
-        for provider in list(self._providers.values()):
-            for spec in await self._listed(provider, context):
-                row = settings.get(spec.name)
-                if spec.enabled and (row is None or row.enabled):
-                    offers.append((provider, spec))
-        return offers
+    def _admitted(
+        self,
+        offer: Offer,
+        invocation: ToolInvocation,
+        context: ToolExecutionContext | None,
+        rates: CallRates,
+        *,
+        approved: bool,
+    ) -> dict[str, Any]:
+        """The checked arguments of a call that may be made, which is counted. Raises a :class:`ToolError` otherwise."""
+        now = self._clock()
+        rates = CallRates() if approved else rates
+        verdict = decide(offer.declared, offer.settings, context, rates, now)
+        if isinstance(verdict, Refuse):
+            raise CallRefused(verdict)
+        arguments = check_arguments(offer.declared.parameters_schema, parse_arguments(invocation.arguments))
+        rates.take(verdict.quotas, now)
+        if not approved and must_ask(offer.declared, offer.settings, arguments):
+            raise ApprovalNeeded(arguments)
+        return arguments
 
-    async def _listed(self, provider: ToolProvider, context: ToolAvailabilityContext | None) -> list[ToolSpec]:
-        """The provider's tools; none while it is broken, which is logged once."""
-        name = provider.provider_name
-        try:
-            specs = list(await provider.list_tools(context))
-        except Exception:
-            if name not in self._broken:
-                logger.exception("tool provider %s cannot list its tools; they are left out", name)
-            self._broken.add(name)
-            return []
-        self._broken.discard(name)
-        return specs
+    async def _offer(self, name: str, context: ToolExecutionContext | None) -> Offer | Refuse:
+        """The tool that is called ``name`` in the view of ``context``, or why there is none."""
+        row = self._settings().get(name)
+        chat = context.availability() if context else None
+        found: Refuse | None = None
+        for provider, declared in await self._roster.listed(chat):
+            if declared.name == name:
+                offer = self._offers.of(provider, declared, row)
+                refusal = exposure(declared, offer.settings, chat)
+                if refusal is None:
+                    return offer
+                found = found or refusal
+        return found or await self._absence(name, row, chat)
+
+    async def _absence(self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None) -> Refuse:
+        """Why no provider has a tool called ``name`` here."""
+        if chat is not None and any(spec.name == name for _, spec in await self._roster.listed(None)):
+            return refusals.NOT_HERE
+        if self._roster.is_down(name, row.provider_name if row else ""):
+            return refusals.SERVER_DOWN
+        return refusals.UNKNOWN
+
+    async def _near(self, name: str, context: ToolExecutionContext | None) -> list[str]:
+        specs = offered(await self.list_tools(context.availability() if context else None))
+        return refusals.near_names(name, [spec.name for spec in specs])
 
     def _report_duplicate(self, name: str, kept: ToolProvider, skipped: ToolProvider) -> None:
         report = (name, kept.provider_name, skipped.provider_name)
@@ -129,55 +195,22 @@ class ToolRegistry:
             self._reported.add(report)
             logger.warning("tool %s of provider %s is skipped: %s offers one of that name", name, report[2], report[1])
 
-    def _with_description(self, spec: ToolSpec, settings: Settings) -> ToolSpec:
-        """``spec`` with the row's description. Copies are kept: making one takes longer than listing ten tools."""
-        row = settings.get(spec.name)
-        if row is None or not row.description.strip():
-            return spec
-        original, described = self._described.get(spec.name, (None, spec))
-        if original is not spec or described.description != row.description.strip():
-            described = replace(spec, description=row.description)
-            self._described[spec.name] = (spec, described)
-        return described
+
+def _denied(offer: Offer, error: ToolError) -> ToolExecutionResult:
+    """The result of a call that was not begun."""
+    name = offer.spec.name
+    match error:
+        case CallRefused():
+            return outcomes.refused(name, error.refusal)
+        case InvalidArguments():
+            return outcomes.invalid(name, error)
+        case _:
+            logger.error("the parameters schema of tool %s cannot be used", name, exc_info=error)
+            return outcomes.raised(name, error)
 
 
-async def _passed(
-    provider: ToolProvider,
-    spec: ToolSpec,
-    settings: ToolSettings,
-    invocation: ToolInvocation,
-    context: ToolExecutionContext | None,
-) -> ToolExecutionResult:
-    """The call through every gate: arguments, mock, time limit."""
-    try:
-        arguments = check_arguments(spec.parameters_schema, parse_arguments(invocation.arguments))
-    except InvalidArguments as error:
-        return outcomes.invalid(spec.name, error)
-    except ToolFailed as error:
-        logger.exception("the parameters schema of tool %s cannot be used", spec.name)
-        return outcomes.raised(spec.name, error)
-    if settings.mock_enabled:
-        return outcomes.mocked(spec.name, render_mock(settings.mock_value, arguments))
-    return await _executed(provider, replace(invocation, arguments=arguments), context, settings.timeout_seconds)
-
-
-async def _executed(
-    provider: ToolProvider, invocation: ToolInvocation, context: ToolExecutionContext | None, seconds: float
-) -> ToolExecutionResult:
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            result = await provider.invoke(invocation, context)
-        if not isinstance(result, ToolExecutionResult):
-            raise TypeError(f"{provider.provider_name} returned {type(result).__name__} and no result")
-        return outcomes.clipped(outcomes.worded(result))
-    except InvalidArguments as error:
-        return outcomes.invalid(invocation.tool_name, error)
-    except ToolFailed as error:
-        return outcomes.raised(invocation.tool_name, error)
-    except Exception as error:
-        if limit.expired():
-            logger.warning("tool %s was stopped after %g s", invocation.tool_name, seconds)
-            return outcomes.timed_out(invocation.tool_name, seconds)
-        logger.exception("tool %s raised", invocation.tool_name)
-        return outcomes.raised(invocation.tool_name, error)
+def _from(offer: Offer, result: ToolExecutionResult) -> ToolExecutionResult:
+    metadata = {**result.metadata, "provider_name": offer.provider.provider_name}
+    if offer.declared.is_long_running:
+        metadata["is_long_running"] = True
+    return replace(result, metadata=metadata)

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import UnionType
@@ -15,14 +14,12 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
 from tools.coercion import resolved
-from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult
+from tools.contract import TOOL_NAME, JsonSchema, ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments, InvalidDeclaration
 from tools.faults import EMPTY, UNKNOWN, listed, place
 
 T = TypeVar("T")
 Function = Callable[..., Any]
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What model endpoints accept as the name of a function."""
 _FIELD = "arg_"
 """Before every field name, so that a parameter may be called ``json`` or ``schema`` as well."""
 _PLAIN_RESULTS = (inspect.Signature.empty, Any, None, type(None), str, ToolExecutionResult)
@@ -59,7 +56,7 @@ def function_name(function: Function, wanted: str | None = None) -> str:
     """``wanted`` or the function's own name; raises :class:`InvalidDeclaration` for one that no endpoint takes."""
     inner = _innermost(function)
     name = wanted or str(getattr(inner, "__name__", type(inner).__name__))
-    if not _NAME.fullmatch(name):
+    if not TOOL_NAME.fullmatch(name):
         raise InvalidDeclaration(f"{name!r} cannot be the name of a tool: 1 to 64 of A-Z, a-z, 0-9, _ and - are wanted")
     return name
 
@@ -73,8 +70,8 @@ def _innermost(function: Function) -> Function:
 class Parameters:
     """The parameters of one function, between JSON objects and Python calls.
 
-    Parameters annotated :class:`ToolExecutionContext` are filled in at the call and
-    hidden from the schema; ``*args``, ``**kwargs`` and what a ``functools.partial``
+    Parameters annotated :class:`ToolExecutionContext`, and one without annotation that is
+    called ``tool_context``, are filled in at the call and hidden from the schema; ``*args``, ``**kwargs`` and what a ``functools.partial``
     has fixed are left out.
     """
 
@@ -83,7 +80,7 @@ class Parameters:
         fixed = function.keywords if isinstance(function, functools.partial) else {}
         given = [p for p in signature.parameters.values() if p.name not in fixed]
         named = [p for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        visible = [p for p in named if not _is_context(p.annotation)]
+        visible = [p for p in named if not _is_context(p)]
         self._visible = [p.name for p in visible]
         self._contexts = [p.name for p in named if p not in visible]
         self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
@@ -166,8 +163,10 @@ def _without_notes(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     return base, tuple(notes)
 
 
-def _is_context(annotation: Any) -> bool:
-    base, _ = _without_notes(annotation)
+def _is_context(parameter: inspect.Parameter) -> bool:
+    if parameter.annotation is parameter.empty:
+        return parameter.name == "tool_context"
+    base, _ = _without_notes(parameter.annotation)
     kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     return any(isinstance(kind, type) and issubclass(kind, ToolExecutionContext) for kind in kinds)
 

@@ -33,8 +33,11 @@ def render_mock(template: str, arguments: Mapping[str, Any]) -> str:
     return _PIECE.sub(rendered, template)
 
 
-def template_faults(template: str, allowed_names: Collection[str]) -> list[str]:
-    """What keeps ``template`` from being a mock value of a tool with these arguments: one translated line each."""
+def template_faults(template: str, allowed_names: Collection[str] | None) -> list[str]:
+    """What keeps ``template`` from being a mock value of a tool with these arguments: one translated line each.
+
+    None: the arguments are unknown, and any name may stand in braces.
+    """
     faults = []
     for piece in _PIECE.finditer(template):
         if piece["stray"]:
@@ -43,7 +46,7 @@ def template_faults(template: str, allowed_names: Collection[str]) -> list[str]:
                 gettext("Line %(line)d: “%(brace)s” stands alone; write it twice for a plain brace.")
                 % {"line": line, "brace": piece["stray"]}
             )
-        elif piece["name"] is not None and piece["name"] not in allowed_names:
+        elif allowed_names is not None and piece["name"] is not None and piece["name"] not in allowed_names:
             faults.append(
                 gettext("“%(placeholder)s” is not an argument of this tool. Known: %(names)s.")
                 % {"placeholder": piece[0], "names": ", ".join(allowed_names) or gettext("none")}

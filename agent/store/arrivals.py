@@ -212,7 +212,8 @@ def _own_messages(arrivals: Sequence[Arrival], places: Sequence[int]) -> set[tup
     own = Message.objects.filter(session_id__in=set(places), message_id__in=quoted).filter(
         Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
     )
-    return set(own.order_by().values_list("session_id", "message_id"))
+    beside = {(pk, a.message.message_id) for a, pk in zip(arrivals, places, strict=True) if a.message.from_own_account}
+    return beside | set(own.order_by().values_list("session_id", "message_id"))
 
 
 def refuse(pks: Sequence[int]) -> list[None]:

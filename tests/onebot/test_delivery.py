@@ -103,6 +103,7 @@ async def test_a_message_for_an_account_that_is_not_connected_fails_at_once():
     assert (await line.delivery.deliver(GROUP, HELLO, echo="e-1")).state == State.FAILED
 
 
+@pytest.mark.may_block("nothing sends so much yet; encoding it takes a while")
 async def test_a_frame_that_would_end_the_clients_connection_is_not_sent():
     line = Line(lambda _frame: None)
     picture = [{"type": "image", "data": {"file": "x" * (48 * 2**20)}}]

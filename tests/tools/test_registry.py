@@ -60,7 +60,7 @@ async def test_a_tool_disabled_by_its_row_is_neither_listed_nor_callable():
     provider = Provider("A", "t")
     registry = registry_of(provider, t=ToolSettings("t", enabled=False))
     assert not await registry.has_tool("t")
-    assert (await registry.invoke(ToolInvocation("t"))).error_message == "Tool not found: t"
+    assert (await registry.invoke(ToolInvocation("t"))).metadata["refusal"] == "disabled"
     assert provider.invocations == []
 
 
@@ -96,7 +96,7 @@ async def test_a_tool_of_another_chat_kind_is_not_found():
     registry = registry_of(GroupOnly("A", "t"))
     assert await names(registry, PRIVATE) == []
     result = await registry.invoke(ToolInvocation("t"), ToolExecutionContext(is_group_chat=False))
-    assert result.error_message == "Tool not found: t"
+    assert result.metadata["refusal"] == "wrong_chat"
     assert (await registry.invoke(ToolInvocation("t"), ToolExecutionContext(is_group_chat=True))).success
 
 

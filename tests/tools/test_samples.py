@@ -29,14 +29,6 @@ async def test_the_mock_answers_from_the_first_start(tool, arguments, text):
 
 
 @pytest.mark.parametrize(("tool", "arguments", "text"), SAMPLES)
-async def test_with_the_mock_off_a_tool_without_a_source_says_so(tool, arguments, text):
-    registry = registry_of(tool, **{tool.spec.name: ToolSettings(tool.spec.name)})
-    result = await registry.invoke(ToolInvocation(tool.spec.name, arguments))
-    assert not result.success
-    assert result.error_message.startswith("工具执行失败: 没有可用的实时数据源")
-
-
-@pytest.mark.parametrize(("tool", "arguments", "text"), SAMPLES)
 async def test_the_one_argument_is_required_and_described(tool, arguments, text):
     [name] = arguments
     definition = tool.spec.llm_definition()

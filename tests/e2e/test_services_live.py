@@ -1,0 +1,293 @@
+"""Servers on PostgreSQL and Redis: one alone, and two processes that share accounts, chats and settings."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+import requests
+from psycopg.rows import dict_row
+
+from tests.cast import fresh_id
+from tests.conftest import TOKEN
+from tests.e2e.cockpit import Cockpit
+from tests.environment import PROJECT
+from tests.fake_onebot import FakeOneBot, ok, spoken
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel, call, held, says
+
+pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+from tests.services import RedisServer
+
+#: Seconds after which a process that shows no sign of life is taken for dead, instead of thirty.
+LEASE = 2.0
+
+_BRISK = f"""
+import sys, django
+django.setup()
+from agent import inbox, runtime
+from agent.store import recovery
+from frostproject import server
+from onebot import delivery, relay
+recovery.LEASE_SECONDS, runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = {LEASE}, 0.2, 0.05
+delivery.LOOK_AGAIN_SECONDS = relay.REFRESH_SECONDS = 0.1
+server.DRAIN_SECONDS = 0.5
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", *sys.argv[1:]])
+"""
+
+
+class BriskServer(LiveServer):
+    """The real server on PostgreSQL, but it notices within moments what other processes do, or do no more."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-c", _BRISK, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        with psycopg.connect(self.env["DATABASE_URL"], row_factory=dict_row) as connection:
+            return connection.execute(query.replace("?", "%s"), values).fetchall()
+
+    def migrate(self) -> "BriskServer":
+        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
+        return self
+
+
+@pytest.fixture(scope="module")
+def environment(model_server: ScriptedModel, postgres_server, redis_url) -> Iterator[dict[str, str]]:
+    """What the servers of this module share: an empty database, a channel layer, a model."""
+    url = postgres_server.new_database()
+    yield {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "DATABASE_URL": url,
+        "REDIS_URL": redis_url,
+    }
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def installed(environment) -> Iterator[tuple[BriskServer, BriskServer]]:
+    servers = BriskServer(environment).migrate(), BriskServer(environment)
+    yield servers
+    for server in servers:
+        server.remove()
+
+
+@pytest.fixture
+def first(installed) -> BriskServer:
+    return running(installed[0])
+
+
+@pytest.fixture
+def second(installed) -> BriskServer:
+    return running(installed[1])
+
+
+def running(server: BriskServer) -> BriskServer:
+    """The server, started unless it runs."""
+    if server._process is None or server.exit_code(0) is not None:
+        server.start()
+    return server
+
+
+def client(server: LiveServer, account: int, role: str = "Universal", **options: Any) -> FakeOneBot:
+    return FakeOneBot(server.ws_url, account, token=TOKEN, role=role, **options)
+
+
+async def known_to_others(server: BriskServer, account: int) -> None:
+    """Wait until the record says that the account is connected, and the other process may have read so."""
+    await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ? AND online AND channel <> ''", str(account))
+    await asyncio.sleep(0.3)
+
+
+# --- One server ---------------------------------------------------------------------
+
+
+async def test_a_server_on_postgresql_answers_with_a_tool_and_records_it(first, model):
+    model.script([call("get_weather", city="Paris"), "sunny"])
+    account, user = fresh_id(), fresh_id()
+    async with client(first, account) as bot:
+        await bot.say_private(user, "weather? \0")
+        assert spoken(await bot.next_action()) == "sunny"
+        row = await first.row("SELECT run_id FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
+        calls = first.rows("SELECT tool_name, state, result FROM agent_toolcall WHERE run_id = ?", row["run_id"])
+        assert calls == [{"tool_name": "get_weather", "state": "succeeded", "result": "Paris 的天气是晴朗，温度 25°C"}]
+        await bot.no_action(user=user)
+
+
+async def test_a_database_that_cuts_every_connection_costs_no_message(first, model):
+    model.script(["before", "after"])
+    user = fresh_id()
+    async with client(first, fresh_id()) as bot:
+        await bot.say_private(user, "one")
+        assert spoken(await bot.next_action()) == "before"
+        first.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL")
+        await bot.say_private(user, "two")
+        assert spoken(await bot.next_action()) == "after"
+        await bot.no_action(user=user)
+
+
+async def test_a_channel_layer_that_is_gone_stops_no_answer_and_is_named(model, model_server):
+    model.script(["still here"])
+    with RedisServer() as redis:
+        env = {"UPSTREAM_ENDPOINT": model_server.url, "ONEBOT_ACCESS_TOKEN": TOKEN, "REDIS_URL": redis.url}
+        with LiveServer(env) as server:
+            assert await asyncio.to_thread(readiness, server) == (200, [])
+            redis.stop()
+            assert await asyncio.to_thread(readiness, server) == (503, ["channel layer"])
+            async with client(server, fresh_id()) as bot:
+                await bot.say_private(fresh_id(), "anybody?")
+                assert spoken(await bot.next_action()) == "still here"
+            redis.start()
+            assert await asyncio.to_thread(readiness, server) == (200, [])
+
+
+def readiness(server: LiveServer) -> tuple[int, list[str]]:
+    answer = requests.get(f"{server.url}/ready", timeout=10)
+    return answer.status_code, answer.json()["missing"]
+
+
+# --- Two processes, one account -----------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["Event first", "Api first"])
+async def test_an_answer_goes_out_through_the_process_that_holds_the_api_socket(first, second, model, order):
+    model.script(["through the other one"])
+    account, user = fresh_id(), fresh_id()
+    api, event = client(first, account, "Api", greet=False), client(second, account, "Event")
+    async with event if order == "Event first" else api, api if order == "Event first" else event:
+        await known_to_others(first, account)
+        await event.say_private(user, "hi")
+        action = await api.next_action()
+        assert spoken(action) == "through the other one"
+        assert event.actions == []
+        await second.row("SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", action["echo"])
+        await second.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
+
+
+async def test_an_api_socket_still_serves_after_the_event_socket_elsewhere_has_ended(first, second, model):
+    model.script([held("one"), "two"])
+    account, user = fresh_id(), fresh_id()
+    async with client(first, account, "Api", greet=False) as api:
+        async with client(second, account, "Event") as event:
+            await known_to_others(first, account)
+            await event.say_private(user, "hi")
+            await model.wait_for_requests(1)
+        await second.logged(f"Account {account} disconnected")
+        model.release()
+        assert spoken(await api.next_action()) == "one"
+        async with client(second, account, "Event") as event:
+            await event.say_private(user, "again")
+            assert spoken(await api.next_action()) == "two"
+
+
+async def test_a_message_that_two_processes_receive_is_answered_once(first, second, model):
+    model.answer_with(lambda request: says(f"re {request.last_text.rpartition(chr(10))[2]}"))
+    account, user = fresh_id(), fresh_id()
+    words = [f"message {number}" for number in range(20)]
+    async with client(first, account) as one, client(second, account, "Event") as two:
+        for said in words:
+            event = await one.say_private(user, said)
+            await two.send_raw(json.dumps(event))
+        heard = [spoken(await one.next_action()) for _ in words]
+        assert sorted(heard) == sorted(f"re {said}" for said in words)
+        await one.no_action(user=user)
+    assert len(first.rows("SELECT 1 FROM agent_message WHERE sender_id = ? AND text LIKE 'message%%'", str(user))) == 20
+
+
+async def test_one_chat_is_answered_in_order_whichever_process_its_messages_come_to(first, second, model):
+    model.answer_with(lambda request: held(f"re {request.last_text.rpartition(chr(10))[2]}"))
+    account, user = fresh_id(), fresh_id()
+    words = [f"m{number}" for number in range(6)]
+    async with client(first, account) as one, client(second, account, "Event") as two:
+        for number, said in enumerate(words):
+            await (two if number % 2 else one).say_private(user, said)
+            await first.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND text = ?", str(user), said)
+        model.release(100)
+        assert [spoken(await one.next_action()) for _ in words] == [f"re {said}" for said in words]
+
+
+async def test_a_tool_edited_in_one_process_is_live_in_the_other_on_the_next_message(first, second, model):
+    user, cockpit = fresh_id(), await asyncio.to_thread(Cockpit, first)
+    async with client(second, fresh_id()) as bot:
+        for value in ("rain in {city}", "snow in {city}"):
+            model.script([call("get_weather", city="Oslo"), "told"])
+            await asyncio.to_thread(cockpit.configure, "get_weather", mock_value=value)
+            await bot.say_private(user, "weather?")
+            assert spoken(await bot.next_action()) == "told"
+            assert model.requests[-1].last_text == value.format(city="Oslo")
+    cockpit.close()
+
+
+# --- A process that ends ------------------------------------------------------------
+
+
+async def test_the_work_of_a_killed_process_is_taken_over_by_the_one_its_account_comes_to(first, second, model):
+    model.script([held("never heard"), "taken over", "next"])
+    account, user = fresh_id(), fresh_id()
+    async with client(first, account) as bot:
+        await bot.say_private(user, "one")
+        await bot.say_private(user, "two")
+        await first.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND text = 'two'", str(user))
+        await model.wait_for_requests(1)
+        await asyncio.to_thread(first.kill)
+    async with client(second, account) as bot:
+        assert [spoken(await bot.next_action(timeout=10)), spoken(await bot.next_action())] == ["taken over", "next"]
+        await bot.no_action(user=user)
+    runs = first.rows(
+        "SELECT count(*) AS runs FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text = 'one' "
+        "AND sender_id = ?",
+        str(user),
+    )
+    assert runs == [{"runs": 1}]
+
+
+async def test_what_a_killed_process_had_on_the_wire_is_not_sent_again_by_the_other(first, second, model):
+    model.script(["heard, perhaps"])
+    account, user = fresh_id(), fresh_id()
+    await asyncio.to_thread(first.restart, FROST_FAULT="frame_written")
+    async with client(first, account) as bot:
+        bot.stay_silent()
+        await bot.say_private(user, "hi")
+        action = await bot.next_action()
+        assert await asyncio.to_thread(first.exit_code, 10) == -signal.SIGKILL
+    first.env["FROST_FAULT"] = ""
+    async with client(second, account) as bot:
+        await second.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user), timeout=10)
+        await bot.no_action(user=user)
+        echo = str(action["echo"])
+        assert second.rows("SELECT state FROM agent_message WHERE echo = ?", echo) == [{"state": "unknown"}]
+        await bot.answer(action, ok({"message_id": 4711}))
+        await second.row("SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered' AND message_id = '4711'", echo)
+
+
+async def test_the_work_of_a_stopped_process_is_taken_over_at_once(first, second, model):
+    model.script([held("never heard"), "taken over"])
+    account, user = fresh_id(), fresh_id()
+    async with client(first, account) as bot:
+        await bot.say_private(user, "hi")
+        await model.wait_for_requests(1)
+        assert await asyncio.to_thread(first.terminate) == 0
+    async with client(second, account) as bot:
+        assert spoken(await bot.next_action(timeout=LEASE)) == "taken over"
+        await bot.no_action(user=user)
+
+
+async def test_an_answer_waits_for_its_account_when_the_process_that_held_it_was_killed(first, second, model):
+    model.script(["patience"])
+    account, user = fresh_id(), fresh_id()
+    async with client(second, account, "Event") as event:
+        async with client(first, account, "Api", greet=False):
+            await known_to_others(first, account)
+            await asyncio.to_thread(first.kill)
+        await asyncio.sleep(LEASE + 0.5)  # until the other process must know
+        await event.say_private(user, "hi")
+        await second.row("SELECT 1 FROM agent_message WHERE text = 'patience' AND direction = 'out'")
+        async with client(second, account, "Api", greet=False) as api:
+            assert spoken(await api.next_action()) == "patience"

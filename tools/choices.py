@@ -1,0 +1,31 @@
+"""The words in which a tool's row says where, by whom and how its tool may be called."""
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class Visibility(TextChoices):
+    VISIBLE = "visible", _("visible")
+    HIDDEN = "hidden", _("hidden")
+
+
+class Scope(TextChoices):
+    ALL = "all", _("everywhere")
+    GROUP = "group", _("group chats only")
+    PRIVATE = "private", _("private chats only")
+
+
+class Allowed(TextChoices):
+    """Who may use a tool. The owners of the bot always may."""
+
+    EVERYONE = "everyone", _("everyone")
+    OWNERS = "owners", _("owners of the bot")
+    PEOPLE = "people", _("listed people")
+    GROUPS = "groups", _("listed groups")
+    GROUP_ADMINS = "group_admins", _("owners and admins of the group")
+
+
+class Approval(TextChoices):
+    OWN = "own", _("as the tool itself says")
+    ALWAYS = "always", _("every call")
+    NEVER = "never", _("no call")

@@ -1,0 +1,132 @@
+"""One call on its way: its hooks, the tool itself or its mock, and the check of what came back."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tools import outcomes
+from tools.arguments import UNUSABLE_SCHEMA, schema_faults
+from tools.boundary import caught
+from tools.configs import ToolSettings
+from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolProvider, ToolSpec
+from tools.errors import InvalidArguments, ToolFailed
+from tools.extent import refuse_excess
+from tools.hooks import After, Before, Hooks
+from tools.steps import Watched
+from tools.templates import render_mock
+from tools.threads import run_in_thread
+
+logger = logging.getLogger(__name__)
+
+RESERVED = {"refusal", "mock"}
+"""Metadata of results that is this system's to say, and no provider's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a hook and a tool are told of a call, and how many seconds each of them has."""
+
+    spec: ToolSpec
+    invocation: ToolInvocation
+    context: ToolExecutionContext | None
+    hooks: Hooks
+    seconds: float
+
+
+async def executed(call: Call, provider: ToolProvider, settings: ToolSettings) -> ToolExecutionResult:
+    """The result of the tool, or of the first ``before`` hook that answers instead of it.
+
+    The arguments were checked before. Whatever goes wrong is a failed result; when
+    cancelled, the tool was cancelled with it.
+    """
+    for hook in call.hooks.before:
+        if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context)):
+            return answer
+    if settings.mock_enabled:
+        return outcomes.mocked(call.spec.name, render_mock(settings.mock_value, call.invocation.arguments))
+    result = await _settled(call, _invoked(call, provider))
+    return result or outcomes.failed(call.spec.name, "原因未知")
+
+
+async def concluded(call: Call, result: ToolExecutionResult) -> ToolExecutionResult:
+    """``result`` after the hooks that follow a call."""
+    if call.hooks.on_error and not result.success:
+        result = await _first(call.hooks.on_error, call, result)
+    return await _first(call.hooks.after, call, result)
+
+
+async def _first(hooks: Sequence[After], call: Call, result: ToolExecutionResult) -> ToolExecutionResult:
+    for hook in hooks:
+        if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context, result)):
+            return answer
+    return result
+
+
+async def _asked(hook: Before | After, *arguments: Any) -> ToolExecutionResult | None:
+    answer: Any = hook(*arguments)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if not isinstance(answer, ToolExecutionResult | None):
+        raise TypeError(f"a hook returned {type(answer).__name__} and no result")
+    return answer
+
+
+async def _invoked(call: Call, provider: ToolProvider) -> ToolExecutionResult:
+    work = provider.invoke(call.invocation, call.context)
+    result = await (Watched(work, partial(_held_up, call)) if inspect.iscoroutine(work) else work)
+    if not isinstance(result, ToolExecutionResult):
+        raise TypeError(f"{provider.provider_name} returned {type(result).__name__} and no result")
+    if RESERVED & result.metadata.keys():
+        result = replace(result, metadata={key: value for key, value in result.metadata.items() if key not in RESERVED})
+    schema, value = call.spec.output_schema, result.structured_content
+    if schema is not None and value is not None and result.success and (faults := await _output_faults(call, schema, value)):
+        return outcomes.mismatched(call.spec.name, faults)
+    return result
+
+
+def _held_up(call: Call, seconds: float) -> None:
+    logger.warning(
+        "tool %s held up the event loop for %.1f s; as a plain function it would run in a thread", call.spec.name, seconds
+    )
+
+
+async def _output_faults(call: Call, schema: JsonSchema, value: Any) -> list[str]:
+    """What is wrong with a structured result; nothing where the schema itself is."""
+    try:
+        try:
+            refuse_excess(value)
+        except InvalidArguments:  # so much takes long to check
+            return await run_in_thread(lambda: schema_faults(schema, value))
+        return schema_faults(schema, value)
+    except UNUSABLE_SCHEMA as error:
+        logger.warning("the output schema of tool %s cannot be used: %s", call.spec.name, error)
+        return []
+
+
+async def _settled(call: Call, work: Awaitable[Any]) -> ToolExecutionResult | None:
+    """What ``work`` came to within its time, in a form fit for the model."""
+    limit = asyncio.timeout(call.seconds)
+    with caught() as attempt:
+        async with limit:
+            result = await work
+        return None if result is None else outcomes.clipped(outcomes.worded(result))
+    return _failure(call, attempt.error, is_late=limit.expired())
+
+
+def _failure(call: Call, error: Exception | None, *, is_late: bool) -> ToolExecutionResult:
+    name = call.spec.name
+    match error:
+        case InvalidArguments():
+            return outcomes.invalid(name, error)
+        case ToolFailed() | None:
+            return outcomes.raised(name, error or ToolFailed("原因未知"))
+        case _ if is_late:
+            logger.warning("tool %s was stopped after %g s", name, call.seconds)
+            return outcomes.timed_out(name, call.seconds)
+        case _:
+            logger.error("tool %s raised", name, exc_info=error)
+            return outcomes.raised(name, error)

@@ -1,0 +1,47 @@
+"""What may be done before and after every call, or the calls of one tool, in Google ADK's order.
+
+::
+
+    before    the first that answers wins, and the tool is not run
+    (the tool)
+    on_error  only after a failure; the first that answers wins, with a success or another failure
+    after     always; the first that answers wins
+
+Hooks of the registry come before the tool's own. A hook answers with a result, or with
+None to leave things as they are; one that raises has answered with a failure.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+
+Answer = ToolExecutionResult | None
+Before = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None], Awaitable[Answer]]
+After = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None, ToolExecutionResult], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Hooks in the order in which they are asked.
+
+    ``before`` is given checked arguments and may change them in place; they are not
+    checked again. A call that is refused or whose arguments are faulty is not begun:
+    ``before`` is not asked, ``on_error`` and ``after`` are.
+    """
+
+    before: tuple[Before, ...] = ()
+    after: tuple[After, ...] = ()
+    on_error: tuple[After, ...] = ()
+
+    def __add__(self, other: "Hooks") -> "Hooks":
+        return Hooks(self.before + other.before, self.after + other.after, self.on_error + other.on_error)
+
+
+NONE = Hooks()
+
+
+def hooks_of(spec: ToolSpec) -> Hooks:
+    """The tool's own hooks."""
+    hooks = spec.metadata.get("hooks")
+    return hooks if isinstance(hooks, Hooks) else NONE
