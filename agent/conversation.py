@@ -88,7 +88,7 @@ class Conversations:
         task = Task(
             run_pk=begun.run_pk,
             messages=first_request(message, begun.history),
-            context=tool_context(message, speaker),
+            context=tool_context(message, speaker, self.outbox.owners(message.chat)),
             model_calls=settings.MAX_ITERATIONS,
             can_see=settings.VISION_MODE != "describe",
             steps=begun.steps,
@@ -189,7 +189,7 @@ def first_request(message: IncomingMessage, history: list[ChatMessage]) -> list[
     )
 
 
-def tool_context(message: IncomingMessage, speaker: Speaker) -> ToolExecutionContext:
+def tool_context(message: IncomingMessage, speaker: Speaker, owners: frozenset[str]) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
     is_group = chat.kind == "group"
@@ -200,5 +200,11 @@ def tool_context(message: IncomingMessage, speaker: Speaker) -> ToolExecutionCon
         group_id=chat.peer_id if is_group else "",
         user_id=message.sender_id,
         platform=chat.platform,
-        metadata={"speaker": speaker, "account": chat.account, "message_id": message.message_id},
+        metadata={
+            "speaker": speaker,
+            "account": chat.account,
+            "message_id": message.message_id,
+            "owners": owners,
+            "sender_role": message.sender_role,
+        },
     )

@@ -117,6 +117,7 @@ class Message(models.Model):
     detail = models.TextField(_("detail"), blank=True, default="", help_text=_("What went wrong, in words."))
     sender_id = models.CharField(_("sender"), max_length=64, blank=True, default="")
     sender_name = models.CharField(_("sender's name"), max_length=200, blank=True, default="")
+    sender_role = models.CharField(_("sender's role"), max_length=16, blank=True, default="")
     message_id = models.CharField(
         _("message id"), max_length=128, blank=True, default="", help_text=_("The id the client gave it.")
     )

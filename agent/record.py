@@ -15,10 +15,10 @@ class Record:
     put down stays asked.
     """
 
-    def __init__(self, process_id: str, settings: SettingsCache) -> None:
+    def __init__(self, process_id: str, settings: SettingsCache, reload: Callable[[], None]) -> None:
         self.process_id = process_id
         self._commit = GroupCommit()
-        self._beginnings = runs.Beginnings(process_id, settings)
+        self._beginnings = runs.Beginnings(process_id, settings, reload)
         self._arrivals = arrivals.Arrivals(process_id, self._beginnings)
         self._replies = replies.Replies(process_id)
 

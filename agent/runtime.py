@@ -35,7 +35,7 @@ class Runtime:
     def __init__(self, outbox: Outbox) -> None:
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
-        self.record = Record(self.process_id, cache)
+        self.record = Record(self.process_id, cache, outbox.reload)
         self._coder = wiring.coder_model()
         self.registry = wiring.tool_registry(cache, self._coder)
         self.engine = Engine(wiring.chat_model(), self.registry)

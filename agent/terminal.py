@@ -47,6 +47,13 @@ class TerminalOutbox:
     def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
         return [{"type": part.type, "data": _given(part)} for part in parts]
 
+    def owners(self, chat: ChatAddress) -> frozenset[str]:
+        """Whoever can start this program owns the installation."""
+        return frozenset({chat.peer_id})
+
+    def reload(self) -> None:
+        """There is nothing to read."""
+
     def is_connected(self, chat: ChatAddress) -> bool:
         return True
 

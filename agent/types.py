@@ -50,6 +50,8 @@ class IncomingMessage:
     """The joined text segments alone: what wake words are looked for in."""
     mentions_bot: bool = False
     quoted_id: str = ""
+    sender_role: str = ""
+    """``owner``, ``admin`` or ``member`` of the group, "" where the client does not say."""
     from_own_account: bool = False
     from_other_bot: bool = False
     is_notice: bool = False
@@ -87,6 +89,14 @@ class Outbox(Protocol):
 
     def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
         """``parts`` as the platform's message segments. Pure."""
+        ...
+
+    def owners(self, chat: ChatAddress) -> frozenset[str]:
+        """Ids of the people that the account of ``chat`` belongs to, as of the last :meth:`reload`."""
+        ...
+
+    def reload(self) -> None:
+        """Read again what the operator decided of the accounts. Runs in the database thread."""
         ...
 
     def is_connected(self, chat: ChatAddress) -> bool:

@@ -13,6 +13,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         sender_name=event.anonymous_name or event.sender_name,
         text=render_text(event.segments, self_id),
         segments=event.segments,
+        sender_role=event.sender_role if event.kind == "group" else "",
         message_id=event.message_id,
         spoken_text=spoken_text(event.segments),
         mentions_bot=mentions(event.segments, self_id),

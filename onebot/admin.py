@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from django.contrib import admin
-from django.db.models import Q
+from django.db.models import Model, Q
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from onebot.models import Bot, ClientEvent
-from tools.admin_base import RecordAdmin, moment, row_number
+from tools.admin_base import ModelAdmin, RecordAdmin, moment, row_number
 from tools.admin_filters import RecordedSince
 from tools.readable import json_block
 
@@ -23,7 +24,8 @@ class BotAdmin(RecordAdmin):
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or of the client's name.")
-    fields = (
+    #: What the program writes; the rest is the operator's.
+    readonly_fields = (
         "self_id",
         "online",
         "account_online",
@@ -35,6 +37,12 @@ class BotAdmin(RecordAdmin):
         "channel",
         "chats",
     )
+    fields = ("owners", *readonly_fields)
+    change_form_template = None
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Owners are people's decision, and no record."""
+        return ModelAdmin.has_change_permission(self, request, obj)
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Bots are few."""

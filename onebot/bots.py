@@ -85,6 +85,11 @@ def forget_connections(requests: Sequence[None]) -> list[None]:
     return [None] * len(requests)
 
 
+def load_owners() -> dict[str, frozenset[str]]:
+    """The people each account belongs to."""
+    return {bot.self_id: bot.owner_ids for bot in Bot.objects.exclude(owners="").only("self_id", "owners")}
+
+
 def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
     """The channel of the process that holds each connected account, once per request."""
     found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))

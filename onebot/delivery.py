@@ -7,6 +7,7 @@ from typing import Any
 from agent import faults
 from agent.models import Message
 from agent.types import ChatAddress, Delivery, Part
+from onebot import bots
 from onebot.actions import ActionResponse, encode_action, send_action
 from onebot.calls import Calls
 from onebot.connections import Connections
@@ -35,9 +36,16 @@ class Delivery11:
         self._connections = connections
         self._calls = calls
         self._relay = relay
+        self._owners: dict[str, frozenset[str]] = {}
 
     def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
         return from_parts(parts)
+
+    def owners(self, chat: ChatAddress) -> frozenset[str]:
+        return self._owners.get(chat.account, frozenset())
+
+    def reload(self) -> None:
+        self._owners = bots.load_owners()
 
     def is_connected(self, chat: ChatAddress) -> bool:
         return self._connections.action_socket(chat.account) is not None or self._relay.knows(chat.account)

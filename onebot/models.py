@@ -1,7 +1,13 @@
 """The bot accounts that OneBot clients have connected for."""
 
-from django.db import models
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
+
+from tools.models import ConfigVersion
+from tools.row_faults import id_faults, ids_of
 
 
 class Bot(models.Model):
@@ -34,6 +40,15 @@ class Bot(models.Model):
         help_text=_("The channel of the server process that holds the account's API socket."),
     )
 
+    owners = models.TextField(
+        _("owners"),
+        blank=True,
+        default="",
+        help_text=_(
+            "Ids of the people this bot belongs to, separated by commas, spaces or line breaks. They may use every tool."
+        ),
+    )
+
     class Meta:
         verbose_name = _("bot")
         verbose_name_plural = _("bots")
@@ -41,6 +56,20 @@ class Bot(models.Model):
 
     def __str__(self) -> str:
         return self.self_id
+
+    def save(self, **options: Any) -> None:
+        """What the operator changes here is obeyed from the next message on, in every process."""
+        with transaction.atomic(using=options.get("using")):
+            super().save(**options)
+            ConfigVersion.bump()
+
+    def clean(self) -> None:
+        if faults := id_faults(self.owners):
+            raise ValidationError({"owners": faults})
+
+    @property
+    def owner_ids(self) -> frozenset[str]:
+        return frozenset(ids_of(self.owners))
 
 
 class ClientEvent(models.Model):

@@ -60,6 +60,11 @@ class SettingsCache:
         self._current: Mapping[str, ToolSettings] = MappingProxyType({})
 
     @property
+    def version(self) -> int | None:
+        """The number of the change that was loaded last, None before the first refresh."""
+        return self._version
+
+    @property
     def current(self) -> Mapping[str, ToolSettings]:
         """The mapping loaded last, empty before the first refresh. No I/O."""
         return self._current

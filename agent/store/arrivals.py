@@ -151,6 +151,7 @@ class Arrivals:
             "reason": decision.reason,
             "sender_id": message.sender_id,
             "sender_name": message.sender_name[:200],
+            "sender_role": message.sender_role[:16],
             "message_id": message.message_id,
             "text": message.text,
             "segments": message.segments,

@@ -104,6 +104,7 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
         sender_name=row.sender_name,
         text=row.text,
         segments=row.segments,
+        sender_role=row.sender_role,
         message_id=row.message_id,
         temp_group_id=row.temp_group_id,
         chat_title=session.title,

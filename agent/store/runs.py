@@ -1,6 +1,6 @@
 """Runs on record: begun, step by step, and finished."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -137,14 +137,23 @@ class CallOutcome:
 
 
 class Beginnings:
-    """Begins runs for one server process, with the tool settings as they are at that moment."""
+    """Begins runs for one server process, with the operator's settings as they are at that moment.
 
-    def __init__(self, process_id: str, settings: SettingsCache) -> None:
+    ``reload`` is called when any of them was changed since it was called last, for
+    what the layer above keeps of them.
+    """
+
+    def __init__(self, process_id: str, settings: SettingsCache, reload: Callable[[], None]) -> None:
         self._process_id = process_id
         self._settings = settings
+        self._reload = reload
+        self._reloaded: int | None = None
 
     def begin(self, wishes: Sequence[Beginning]) -> list[Begun]:
         self._settings.refresh()
+        if self._settings.version != self._reloaded:
+            self._reload()
+            self._reloaded = self._settings.version
         now = timezone.now()
         found: dict[int | None, Run | None] = {
             w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk
