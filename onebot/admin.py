@@ -38,7 +38,7 @@ class BotAdmin(RecordAdmin):
         "chats",
     )
     fields = ("owners", *readonly_fields)
-    change_form_template = None
+    change_form_template = "admin/change_form.html"
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Owners are people's decision, and no record."""

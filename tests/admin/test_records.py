@@ -8,7 +8,7 @@ from agent.models import Message, Step
 from onebot.models import Bot, ClientEvent
 from tests.admin.record import call_of, chat, page, run_for, said, step_of
 
-RECORDS = ("agent_chatsession", "agent_message", "agent_run", "agent_step", "agent_toolcall", "onebot_bot", "onebot_clientevent")
+RECORDS = ("agent_chatsession", "agent_message", "agent_run", "agent_step", "agent_toolcall", "onebot_clientevent")
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +47,18 @@ def test_a_list_offers_no_action(browser: Client, record: str):
     posted = browser.post(address(record, "changelist"), {"action": "delete_selected", "_selected_action": [1], "index": 0})
     assert posted.status_code == 200
     assert 'name="action"' not in posted.content.decode()
+
+
+def test_of_a_bot_only_the_owners_can_be_changed(browser: Client):
+    bot = Bot.objects.get()
+    browser.post(address("onebot_bot", "change", bot.pk), {"owners": "1, 2\n3", "online": "", "self_id": "666"})
+    bot.refresh_from_db()
+    assert (bot.self_id, bot.online, bot.owner_ids) == ("10001", True, {"1", "2", "3"})
+
+
+def test_an_owner_that_is_no_id_is_refused(browser: Client):
+    answer = browser.post(address("onebot_bot", "change", Bot.objects.get().pk), {"owners": "1, <script>"})
+    assert "is not an id" in answer.content.decode()
 
 
 def test_a_page_that_is_not_there_leads_back_with_a_word(browser: Client):
