@@ -56,7 +56,7 @@ messages: $(VENV)/.installed-dev
 	$(PY) -m babel.messages.frontend -q extract -F locale/babel.cfg --no-location --sort-output \
 		-k gettext_lazy -k ngettext_lazy:1,2 -k pgettext_lazy:1c,2 -k gettext_noop -o $(VENV)/django.pot .
 	$(PY) -m babel.messages.frontend -q update -i $(VENV)/django.pot -o $(CATALOGUE) -l zh_Hans \
-		--no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
+		--width=130 --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	$(PY) -m babel.messages.frontend compile -i $(CATALOGUE) -o $(CATALOGUE:.po=.mo) -l zh_Hans --statistics
 
 clean:

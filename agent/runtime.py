@@ -55,7 +55,7 @@ class Runtime:
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
         first = self.record.appear(alone=alone)  # before anything can be claimed from the dead
-        self._presence = loop.create_task(self._stay_present(first, alone=alone), name="presence")
+        self._presence = loop.create_task(self._stay_present(first), name="presence")
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
@@ -90,12 +90,13 @@ class Runtime:
         if self._lock is not None:
             self._lock.close()
 
-    async def _stay_present(self, sighting: "asyncio.Future[None]", *, alone: bool) -> None:
+    async def _stay_present(self, sighting: "asyncio.Future[None]") -> None:
+        """Renew the lease. Who was there at the start is dead or not; who comes later is judged by its own lease."""
         while True:
             with survive(logger, "The sign of life of this process could not be written"):
                 await sighting
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            sighting = self.record.appear(alone=alone)
+            sighting = self.record.appear(alone=False)
             for account in self._accounts:
                 self._inbox.resume(account)
 

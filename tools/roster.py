@@ -92,7 +92,7 @@ class Roster:
     def _usable(self, provider_name: str, specs: Iterable[Any]) -> list[ToolSpec]:
         """``specs`` without what no model endpoint takes: one such entry would cost the model every tool."""
         seen = self._seen
-        return [spec for spec in specs if seen.get(id(spec)) is spec or self._is_usable(provider_name, spec)]
+        return [spec for spec in specs if seen.get(id(spec), seen) is spec or self._is_usable(provider_name, spec)]
 
     def _is_usable(self, provider_name: str, spec: Any) -> bool:
         if not isinstance(spec, ToolSpec):

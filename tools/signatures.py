@@ -17,6 +17,7 @@ from tools.coercion import resolved
 from tools.contract import TOOL_NAME, JsonSchema, ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments, InvalidDeclaration
 from tools.faults import EMPTY, UNKNOWN, listed, place
+from tools.typed_dicts import readable_by_pydantic
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -115,7 +116,7 @@ def result_adapter(annotation: Any) -> TypeAdapter[Any] | None:
     """What checks and serialises results of this return annotation; None for text and where nothing is said."""
     if any(annotation is plain for plain in _PLAIN_RESULTS):
         return None
-    return _described(lambda: TypeAdapter(annotation))
+    return _described(lambda: TypeAdapter(readable_by_pydantic(annotation)))
 
 
 def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
@@ -139,7 +140,7 @@ def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
 def _described(describe: Callable[[], T]) -> T:
     try:
         return describe()
-    except (PydanticUserError, AttributeError, NameError, TypeError) as error:
+    except (PydanticUserError, AttributeError, NameError, TypeError, RecursionError) as error:
         raise InvalidDeclaration(f"failed to infer the schema: {error}") from error
 
 
@@ -150,7 +151,8 @@ def _model_of(fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
 
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
     """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``, wins over the docstring."""
-    base, notes = _without_notes(Any if parameter.annotation is parameter.empty else parameter.annotation)
+    annotation = Any if parameter.annotation is parameter.empty else readable_by_pydantic(parameter.annotation)
+    base, notes = _without_notes(annotation)
     spoken = next((note for note in notes if isinstance(note, str)), None)
     own = Field(alias=parameter.name, description=spoken or words)
     return Annotated[(base, own, *notes)], ... if parameter.default is parameter.empty else parameter.default

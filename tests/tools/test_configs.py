@@ -6,7 +6,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from tools.catalogue import DefaultConfig, ensure_rows, own_settings, parameter_names
 from tools.configs import SettingsCache, ToolSettings, load_settings
-from tools.contract import ToolSpec
+from tools.contract import ToolAnnotation, ToolIcon, ToolSpec
 from tools.models import ConfigVersion, ToolConfig
 
 pytestmark = pytest.mark.django_db
@@ -125,6 +125,39 @@ def test_a_row_follows_the_declaration_in_what_only_that_knows():
     assert ToolConfig.objects.get().provider_name == "samples"
     assert parameter_names("get_weather") == ["city", "days"]
     assert parameter_names("unheard_of") is None
+
+
+def test_a_row_shows_what_the_tool_says_of_itself():
+    spec = ToolSpec(
+        name="t",
+        title="T",
+        description="d",
+        parameters_schema={"properties": {"n": {"enum": (1, 2)}}},
+        output_schema={"type": "object"},
+        icons=[ToolIcon("i.png", "image/png")],
+        annotation=ToolAnnotation(audience=["user"], read_only=True),
+        metadata={"is_long_running": True},
+    )
+    ensure_rows([spec])
+    said = ToolConfig.objects.get().declaration
+    assert (said["title"], said["description"], said["output_schema"]) == ("T", "d", {"type": "object"})
+    assert said["parameters_schema"] == {"properties": {"n": {"enum": [1, 2]}}}
+    assert said["icons"] == [{"src": "i.png", "mime_type": "image/png", "sizes": []}]
+    assert (said["annotation"]["read_only"], said["is_long_running"]) == (True, True)
+    number = ConfigVersion.current()
+    ensure_rows([spec])
+    assert ConfigVersion.current() == number
+    ensure_rows([ToolSpec(name="t")])
+    assert ToolConfig.objects.get().declaration == {}
+
+
+def test_a_tool_may_start_with_limits_of_its_own():
+    default = DefaultConfig(scope="group", allowed="owners", calls_per_minute_person=3)
+    spec = ToolSpec(name="t", metadata={"default_config": default})
+    ensure_rows([spec])
+    row = load_settings()["t"]
+    assert (row.scope, row.allowed, row.calls_per_minute_person) == ("group", "owners", 3)
+    assert own_settings(spec) == row
 
 
 def test_two_specs_of_one_name_make_one_row():

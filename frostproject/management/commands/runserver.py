@@ -38,7 +38,9 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         super().inner_run(*arguments, **options)
 
     def _greet(self) -> None:
-        hosts = own_hosts() if self.addr in ANY_ADDRESS else [f"[{self.addr}]" if self._raw_ipv6 else self.addr]
+        hosts = [f"[{self.addr}]" if self._raw_ipv6 else self.addr]
+        if self.addr in ANY_ADDRESS:
+            hosts = [host for host in own_hosts() if host != "[::1]" or self._raw_ipv6]
         self.stdout.write(_("Admin:") + "".join(f"\n  http://{host}:{self.port}/admin/" for host in hosts))
         self.stdout.write(
             _("Reverse WebSocket URL for the OneBot client:")
@@ -48,3 +50,4 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         self.stdout.write(f"{_('Access token:')} {token}\n")
         if not settings.UPSTREAM_ENDPOINT:
             self.stdout.write(_("No UPSTREAM_ENDPOINT is set: the built-in demo model answers.") + "\n")
+        self.stdout.flush()  # whoever started it through a pipe wants to read this now

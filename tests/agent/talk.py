@@ -1,0 +1,121 @@
+"""What tests of the agent say and hear without sockets: messages, a model by script, and a way out that remembers."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from agent.errors import LLMError
+from agent.llm.base import LLMRequest, LLMResponse
+from agent.llm.completion import parse_completion
+from agent.models import Message
+from agent.store.arrivals import Accepted, Arrival, Arrivals
+from agent.store.runs import Beginnings, Plan
+from agent.triggers import Rules
+from agent.types import ChatAddress, Delivery, IncomingMessage, Part
+from tools.configs import SettingsCache
+
+PROCESS = "p1"
+PRIVATE = ChatAddress("10001", "private", "20001")
+GROUP = ChatAddress("10001", "group", "30001")
+PLAN = Plan("chat", "m", 18, PRIVATE.key)
+
+
+def message(text: str = "hi", chat: ChatAddress = PRIVATE, **fields: Any) -> IncomingMessage:
+    usual = {"sender_id": "20001", "sender_name": "Ann", "segments": [], "spoken_text": text, "happened_at": timezone.now()}
+    return IncomingMessage(chat=chat, text=text, **usual | fields)
+
+
+def arrivals(process_id: str = PROCESS) -> Arrivals:
+    return Arrivals(process_id, beginnings(process_id))
+
+
+def beginnings(process_id: str = PROCESS) -> Beginnings:
+    return Beginnings(process_id, SettingsCache(), lambda: None)
+
+
+def arrival(said: IncomingMessage, **fields: Any) -> Arrival:
+    return Arrival(said, fields.pop("received_at", timezone.now()), fields.pop("rules", Rules()), **fields)
+
+
+def accept(*said: IncomingMessage, process_id: str = PROCESS) -> list[Accepted]:
+    """Put messages on record, all in one commit."""
+    return arrivals(process_id).accept([arrival(one) for one in said])
+
+
+class Script:
+    """A model that gives the answers it was told to, in order: texts, tool calls, errors, or futures of them."""
+
+    name = "script"
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.requests: list[LLMRequest] = []
+
+    async def complete(self, request: LLMRequest) -> LLMResponse:
+        self.requests.append(LLMRequest([dict(one) for one in request.messages], request.tools))
+        answer = self.answers.pop(0)
+        if isinstance(answer, asyncio.Future):
+            answer = await answer
+        if isinstance(answer, LLMError):
+            raise answer
+        if isinstance(answer, str):
+            answer = {"content": answer}
+        return parse_completion({"choices": [{"message": answer}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}})
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def calling(*calls: tuple[str, str], content: str | None = None) -> dict[str, Any]:
+    """An answer that asks for tools, by name and arguments; their ids are c1, c2 and so on."""
+    wanted = [
+        {"id": f"c{place}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for place, (name, arguments) in enumerate(calls, 1)
+    ]
+    return {"content": content, "tool_calls": wanted}
+
+
+class Mailbox:
+    """The way out of the agent, without a wire: what was sent where, and what the client is made to say of it."""
+
+    def __init__(self, state: str = "delivered", error: str = "") -> None:
+        self.sent: list[tuple[ChatAddress, str]] = []
+        self.connected = asyncio.Event()
+        self.connected.set()
+        self.delivery = Delivery(Message.State(state), "4711" if state == "delivered" else "", error)
+        self.silent = False
+        """Whether the client answers never."""
+
+    def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        return [
+            {"type": part.type, "text": part.text or part.mention_user_id or part.message_id or part.url or part.path}
+            for part in parts
+        ]
+
+    def owners(self, chat: ChatAddress) -> frozenset[str]:
+        return frozenset()
+
+    def reload(self) -> None:
+        """There is nothing to read."""
+
+    def is_connected(self, chat: ChatAddress) -> bool:
+        return self.connected.is_set()
+
+    async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self.connected.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+        self.sent.append((chat, "".join(segment["text"] for segment in segments)))
+        if self.silent:
+            await asyncio.Event().wait()
+        return self.delivery
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for _, text in self.sent]

@@ -1,0 +1,179 @@
+"""Group commit: what waits is committed together, in order, and what fails fails alone."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import IntegrityError, OperationalError
+
+from agent import commit as module
+from agent.commit import GroupCommit
+from agent.models import ServerProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def double(items: Sequence[int]) -> list[int]:
+    return [2 * item for item in items]
+
+
+class Store:
+    """An operation that makes rows, remembers its batches, and can be held up before it commits."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def __call__(self, names: Sequence[str]) -> list[int]:
+        self.go_on.wait(10)
+        self.batches.append(list(names))
+        rows = [ServerProcess(id=name, host="h", pid=1, last_seen_at="2026-01-01T00:00:00Z") for name in names]
+        for row in rows:
+            row.save(force_insert=True)
+        return [len(name) for name in names]
+
+
+@pytest.fixture
+async def commit() -> AsyncIterator[GroupCommit]:
+    commit = GroupCommit()
+    yield commit
+    await commit.close()
+
+
+@sync_to_async
+def stored() -> list[str]:
+    return sorted(ServerProcess.objects.values_list("id", flat=True))
+
+
+async def first_is_underway(commit: GroupCommit, store: Store, name: str) -> "asyncio.Future[int]":
+    """Submit one request and hold its transaction open, so that others gather behind it."""
+    store.go_on.clear()
+    first = commit.submit(store, name)
+    while commit._waiting:  # noqa: ASYNC110 - nothing tells that the writer has taken a request
+        await asyncio.sleep(0)
+    return first
+
+
+async def test_a_result_comes_back_once_its_commit_is_done(commit):
+    assert await commit.submit(Store(), "abc") == 3
+    assert await stored() == ["abc"]
+
+
+async def test_what_gathers_during_a_commit_goes_into_the_next_one_together(commit):
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    others = [commit.submit(store, name) for name in ("b", "c", "d")]
+    store.go_on.set()
+    await asyncio.gather(first, *others)
+    assert store.batches == [["a"], ["b", "c", "d"]]
+
+
+async def test_different_operations_share_a_commit_and_get_their_own_results(commit):
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    mixed = [commit.submit(double, 1), commit.submit(store, "bb"), commit.submit(double, 2), commit.submit(store, "ccc")]
+    store.go_on.set()
+    assert await asyncio.gather(first, *mixed) == [1, 2, 2, 4, 3]
+    assert store.batches[1:] == [["bb", "ccc"]]
+
+
+async def test_futures_are_completed_in_the_order_of_the_requests(commit):
+    done: list[int] = []
+    for number in range(5):
+        commit.submit(double, number).add_done_callback(lambda future: done.append(future.result()))
+    await commit.submit(double, 5)
+    assert done == [0, 2, 4, 6, 8]
+
+
+async def test_a_request_that_is_refused_fails_alone(commit):
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    others = [commit.submit(store, name) for name in ("b", "a", "c")]
+    store.go_on.set()
+    outcomes = await asyncio.gather(first, *others, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [int, int, IntegrityError, int]
+    assert await stored() == ["a", "b", "c"]
+
+
+async def test_an_operation_with_a_bug_leaves_the_others_alone(commit):
+    def broken(_items: Sequence[int]) -> list[int]:
+        raise ZeroDivisionError
+
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    failing, good = commit.submit(broken, 1), commit.submit(store, "b")
+    store.go_on.set()
+    with pytest.raises(ZeroDivisionError):
+        await failing
+    assert (await first, await good) == (1, 1)
+
+
+async def test_a_cancelled_request_is_committed_all_the_same(commit):
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    cancelled = commit.submit(store, "b")
+    cancelled.cancel()
+    store.go_on.set()
+    await first
+    await commit.submit(double, 0)
+    assert await stored() == ["a", "b"]
+
+
+async def test_a_database_that_comes_back_costs_no_request(commit, monkeypatch):
+    monkeypatch.setattr(module, "RETRY_PAUSES", (0.01, 0.01, 0.01))
+    failures = [OperationalError("database is locked")] * 3  # the commit itself, and two tries after it
+
+    def shaky(names: Sequence[str]) -> list[int]:
+        if failures:
+            raise failures.pop()
+        return Store()(names)
+
+    assert await commit.submit(shaky, "abc") == 3
+    assert await stored() == ["abc"]
+
+
+async def test_a_database_that_stays_away_fails_the_request_in_the_end(commit, monkeypatch):
+    monkeypatch.setattr(module, "RETRY_PAUSES", (0.01,))
+
+    def away(_items: Sequence[int]) -> list[int]:
+        raise OperationalError("server closed the connection")
+
+    with pytest.raises(OperationalError):
+        await commit.submit(away, 1)
+    assert await commit.submit(double, 1) == 2
+
+
+async def test_a_batch_has_a_largest_size(commit, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SIZE", 2)
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    others = [commit.submit(store, name) for name in "bcdef"]
+    store.go_on.set()
+    await asyncio.gather(first, *others)
+    assert store.batches == [["a"], ["b", "c"], ["d", "e"], ["f"]]
+
+
+async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(commit, monkeypatch):
+    monkeypatch.setattr(module, "HIGH_WATER", 2)
+    store = Store()
+    first = await first_is_underway(commit, store, "a")
+    await asyncio.wait_for(commit.room(), 1)
+    others = [commit.submit(store, name) for name in "bc"]
+    waiting = asyncio.create_task(commit.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    store.go_on.set()
+    await asyncio.wait_for(waiting, 5)
+    await asyncio.gather(first, *others)
+
+
+async def test_closing_commits_what_waits():
+    commit, store = GroupCommit(), Store()
+    await first_is_underway(commit, store, "a")
+    commit.submit(store, "b")
+    asyncio.get_running_loop().call_soon(store.go_on.set)
+    await commit.close()
+    assert await stored() == ["a", "b"]

@@ -1,0 +1,179 @@
+"""Reading a chat completion: every shape that endpoints are known to send, and every one that is none."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import LLMError
+from agent.llm.base import LLMResponse
+from agent.llm.completion import parse_completion
+
+
+def body(content: Any = "hi", **message: Any) -> dict[str, Any]:
+    return {
+        "choices": [{"message": {"role": "assistant", "content": content, **message}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 5},
+    }
+
+
+def asking(*calls: Any, content: Any = None) -> LLMResponse:
+    return parse_completion(body(content, tool_calls=list(calls)))
+
+
+def call(name: Any = "f", arguments: Any = "{}", **fields: Any) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}, **fields}
+
+
+def test_a_plain_answer_is_read_with_its_cost():
+    response = parse_completion(body())
+    assert (response.text, response.tool_calls, response.finish_reason) == ("hi", (), "stop")
+    assert (response.input_tokens, response.output_tokens) == (3, 5)
+    assert response.message == {"role": "assistant", "content": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ([{"type": "image_url", "image_url": {}}, "plain", {"text": None}, 7], "plain"),
+        ({"text": "x"}, ""),
+        (5, ""),
+    ],
+)
+def test_content_may_be_null_or_in_parts(content, text):
+    assert parse_completion(body(content)).text == text
+
+
+def test_content_may_be_missing():
+    assert parse_completion({"choices": [{"message": {}}]}).text == ""
+
+
+def test_several_tool_calls_keep_their_order_and_ids():
+    response = asking(call("f", '{"a": 1}', id="x"), call("g", "", id="y"), content="first this")
+    assert [(one.call_id, one.name, one.arguments) for one in response.tool_calls] == [("x", "f", '{"a": 1}'), ("y", "g", "")]
+    assert response.text == "first this"
+
+
+@pytest.mark.parametrize("missing", [None, "", 0])
+def test_a_call_without_an_id_is_given_one(missing):
+    first, second = asking(call(id=missing), call(id=missing)).tool_calls
+    assert first.call_id.startswith("call_")
+    assert first.call_id != second.call_id
+
+
+def test_an_id_that_is_a_number_becomes_text():
+    assert asking(call(id=7)).tool_calls[0].call_id == "7"
+
+
+def test_arguments_that_are_an_object_already_become_their_text():
+    assert json.loads(asking(call(arguments={"city": "巴黎"})).tool_calls[0].arguments) == {"city": "巴黎"}
+    assert asking(call(arguments=None)).tool_calls[0].arguments == ""
+
+
+@pytest.mark.parametrize(
+    "broken", ["x", None, {}, {"function": None}, {"function": {"name": ""}}, {"function": {"arguments": ""}}]
+)
+def test_what_is_no_tool_call_is_passed_over(broken):
+    assert [one.name for one in asking(broken, call("f")).tool_calls] == ["f"]
+
+
+@pytest.mark.parametrize("calls", [None, {}, "f", []])
+def test_tool_calls_that_are_no_list_are_none(calls):
+    response = parse_completion(body("hi", tool_calls=calls))
+    assert (response.tool_calls, response.message) == ((), {"role": "assistant", "content": "hi"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "echoed"), [('{"a": 1}', '{"a": 1}'), ("{broken", "{}"), ("[1]", "{}"), ("", "{}"), ("[" * 100_000, "{}")]
+)
+def test_broken_arguments_go_back_to_the_endpoint_as_an_empty_object(arguments, echoed):
+    response = asking(call(arguments=arguments))
+    assert response.tool_calls[0].arguments == arguments
+    assert response.message["tool_calls"][0]["function"]["arguments"] == echoed
+
+
+def test_an_answer_with_calls_and_no_words_goes_back_with_null_content():
+    assert asking(call(), content="").message["content"] is None
+    assert asking(call(), content="wait").message["content"] == "wait"
+
+
+def test_the_answer_is_kept_for_the_record_as_it_came():
+    message = {"content": None, "refusal": "no", "tool_calls": [call(arguments="{broken")]}
+    assert parse_completion({"choices": [{"message": message}]}).recorded is message
+
+
+@pytest.mark.parametrize("count", [None, "7", -1, 1.5, 2**31])
+def test_counts_that_are_none_are_zero(count):
+    response = parse_completion({**body(), "usage": {"prompt_tokens": count, "completion_tokens": 5}})
+    assert (response.input_tokens, response.output_tokens) == (0, 5)
+
+
+@pytest.mark.parametrize("usage", [None, [], "many"])
+def test_usage_may_be_missing(usage):
+    assert parse_completion({**body(), "usage": usage}).input_tokens == 0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": [None]},
+        {"choices": [{}]},
+        {"choices": [{"message": 1}]},
+    ],
+)
+def test_a_body_that_is_no_completion_is_an_error(broken):
+    with pytest.raises(LLMError):
+        parse_completion(broken)
+
+
+@pytest.mark.parametrize("error", [{"message": "model overloaded"}, "model overloaded"])
+def test_an_error_in_a_body_of_status_200_is_told(error):
+    with pytest.raises(LLMError, match="model overloaded"):
+        parse_completion({"error": error, "choices": []})
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "choices",
+                        "message",
+                        "content",
+                        "tool_calls",
+                        "function",
+                        "name",
+                        "arguments",
+                        "id",
+                        "usage",
+                        "prompt_tokens",
+                        "text",
+                        "error",
+                    ]
+                ),
+                inner,
+            )
+        ),
+    )
+)
+def test_whatever_json_comes_it_is_an_answer_or_an_error_of_the_model(value):
+    try:
+        response = parse_completion({"choices": [{"message": value}]} if isinstance(value, dict) else value)
+    except LLMError:
+        return
+    json.dumps(response.message)
+    assert isinstance(response.text, str)

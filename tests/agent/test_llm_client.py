@@ -1,0 +1,193 @@
+"""The model client against a real HTTP server: what it asks, what it retries, and what it makes of failure."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from agent.errors import LLMError, LLMTimeout
+from agent.llm.base import LLMRequest
+from agent.llm.client import OpenAIClient, split_endpoint
+from tests.live_server import free_port
+from tests.scripted_model import call, drops, fails, hangs, held, returns, says
+
+HELLO = LLMRequest([{"role": "user", "content": "hello"}])
+AT_ONCE = 0.01
+"""A Retry-After that costs the suite nothing."""
+
+
+@pytest.fixture
+async def connect(model) -> AsyncIterator[Callable[..., OpenAIClient]]:
+    """Make clients of the scripted model: ``connect(endpoint="…", api_key="…", timeout_seconds=…)``."""
+    clients = []
+
+    def connect(endpoint: str = model.url, api_key: str = "sk-test", timeout_seconds: float = 10) -> OpenAIClient:
+        clients.append(OpenAIClient(endpoint, api_key, "scripted", timeout_seconds=timeout_seconds))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        await client.close()
+
+
+# --- What is asked ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/chat/completions", "/chat/completions/"])
+async def test_an_endpoint_is_asked_with_or_without_its_full_path(model, connect, suffix):
+    model.script(["hi"])
+    assert (await connect(model.url + suffix).complete(HELLO)).text == "hi"
+    assert model.requests[0].path == "/v1/chat/completions"
+
+
+def test_the_query_of_an_endpoint_is_kept():
+    assert split_endpoint("https://h/openai/v1/chat/completions?api-version=7&x=") == (
+        "https://h/openai/v1",
+        {"api-version": "7"},
+    )
+    assert split_endpoint("http://h:8080") == ("http://h:8080", {})
+
+
+async def test_the_key_is_a_bearer_token_and_nothing_is_sent_without_one(model, connect):
+    model.script(["a", "b"])
+    await connect(api_key="sk-1").complete(HELLO)
+    await connect(api_key="").complete(HELLO)
+    assert [request.headers.get("authorization") or "" for request in model.requests] == ["Bearer sk-1", ""]
+
+
+async def test_messages_go_out_as_they_are_and_tools_as_functions(model, connect):
+    model.script([call("f", a=1)])
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    tools = [{"name": "f", "description": "does f", "parameters_schema": schema}, {"name": "g", "description": ""}]
+    response = await connect().complete(LLMRequest(HELLO.messages, tools))
+    assert model.requests[0].body == {
+        "model": "scripted",
+        "messages": HELLO.messages,
+        "tools": [
+            {"type": "function", "function": {"name": "f", "description": "does f", "parameters": schema}},
+            {"type": "function", "function": {"name": "g", "description": "", "parameters": NO_PARAMETERS}},
+        ],
+    }
+    assert (response.tool_calls[0].name, response.tool_calls[0].arguments) == ("f", '{"a": 1}')
+
+
+NO_PARAMETERS = {"type": "object", "properties": {}, "required": []}
+
+
+async def test_no_tools_are_named_where_there_are_none(model, connect):
+    model.script(["hi"])
+    await connect().complete(HELLO)
+    assert "tools" not in model.requests[0].body
+
+
+# --- What is tried again ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+async def test_a_passing_failure_is_tried_again(model, connect, status):
+    model.script([fails(status, retry_after=AT_ONCE), fails(status, retry_after=AT_ONCE), "at last"])
+    assert (await connect().complete(HELLO)).text == "at last"
+
+
+async def test_a_lost_connection_is_tried_again(model, connect):
+    model.script([drops(), "at last"])
+    assert (await connect().complete(HELLO)).text == "at last"
+
+
+async def test_the_endpoint_says_how_long_to_wait(model, connect):
+    model.script([fails(429, retry_after=0.4), "at last"])
+    started = time.monotonic()
+    await connect().complete(HELLO)
+    assert time.monotonic() - started >= 0.4
+
+
+async def test_a_failure_that_stays_is_given_up_after_four_tries_and_told_in_its_own_words(model, connect):
+    model.script([fails(503, message="overloaded", retry_after=AT_ONCE)] * 4)
+    with pytest.raises(LLMError, match=r"answered 503: .*overloaded"):
+        await connect().complete(HELLO)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_a_refusal_is_not_tried_again(model, connect, status):
+    model.script([fails(status, message="no such model")])
+    with pytest.raises(LLMError, match=f"answered {status}: .*no such model"):
+        await connect().complete(HELLO)
+
+
+async def test_an_error_page_is_quoted_in_part(model, connect):
+    model.script([returns(b"<html>\n" + b"x" * 100_000, status=404)])
+    with pytest.raises(LLMError) as caught:
+        await connect().complete(HELLO)
+    assert len(str(caught.value)) < 1000
+    assert "\n" not in str(caught.value)
+
+
+async def test_an_endpoint_that_nobody_listens_at_is_named_as_such_and_not_as_slow(connect, monkeypatch):
+    monkeypatch.setattr("agent.llm.client.MAX_RETRIES", 0)
+    client = connect(f"http://127.0.0.1:{free_port()}/v1", timeout_seconds=10)
+    with pytest.raises(LLMError, match="cannot be reached"):
+        await client.complete(HELLO)
+
+
+# --- Time ---------------------------------------------------------------------------
+
+
+async def test_an_endpoint_that_does_not_answer_in_time_is_a_timeout(model, connect):
+    model.script([hangs()])
+    with pytest.raises(LLMTimeout, match=r"within 0\.3 s"):
+        await connect(timeout_seconds=0.3).complete(HELLO)
+
+
+async def test_the_time_holds_for_all_tries_together(model, connect):
+    model.script([fails(429, retry_after=30)])
+    started = time.monotonic()
+    with pytest.raises(LLMTimeout):
+        await connect(timeout_seconds=0.3).complete(HELLO)
+    assert time.monotonic() - started < 10
+
+
+async def test_a_cancelled_call_is_clean_and_the_next_one_works(model, connect):
+    model.script([held("too late"), "next"])
+    client = connect()
+    asking = asyncio.create_task(client.complete(HELLO))
+    await model.wait_for_requests(1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert (await client.complete(HELLO)).text == "next"
+
+
+async def test_calls_side_by_side_each_get_their_own_answer(model, connect):
+    model.answer_with(lambda request: says(request.last_text.upper()))
+    client = connect()
+    questions = [LLMRequest([{"role": "user", "content": f"question {number}"}]) for number in range(50)]
+    answers = await asyncio.gather(*(client.complete(question) for question in questions))
+    assert [answer.text for answer in answers] == [f"QUESTION {number}" for number in range(50)]
+
+
+# --- Answers that are none ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"<html>", b"\xff\xfe", b"[" * 100_000, b"data: {}\n\n"])
+async def test_a_body_that_is_no_json_is_an_error_of_the_model(model, connect, body):
+    model.script([returns(body)])
+    with pytest.raises(LLMError, match="not JSON"):
+        await connect().complete(HELLO)
+
+
+@pytest.mark.parametrize("body", [{}, [], None, {"choices": []}, {"error": {"message": "quota"}}])
+async def test_json_that_is_no_completion_is_an_error_of_the_model(model, connect, body):
+    model.script([returns(body)])
+    with pytest.raises(LLMError):
+        await connect().complete(HELLO)
+
+
+async def test_what_no_database_can_hold_is_taken_out_of_an_answer(model, connect):
+    message = {"role": "assistant", "content": "a\0b\ud800c"}
+    model.script([returns(json.dumps({"choices": [{"message": message}]}).encode())])
+    response = await connect().complete(HELLO)
+    response.text.encode()
+    assert "\0" not in response.text
+    assert "\0" not in response.recorded["content"]
