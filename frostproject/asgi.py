@@ -5,12 +5,14 @@ module makes either of them a server that accepts large frames and drains on SIG
 """
 
 import os
+import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "frostproject.settings")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.cli import CommandLineInterface
 from django.core.asgi import get_asgi_application
+from django.core.exceptions import ImproperlyConfigured
 
 pages = get_asgi_application()
 
@@ -39,4 +41,7 @@ application = ProtocolTypeRouter(
 )
 
 if bootstrap.is_served_by_daphne():
-    bootstrap.prepare()
+    try:
+        bootstrap.prepare()
+    except ImproperlyConfigured as error:
+        sys.exit(str(error))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -26,7 +27,12 @@ def is_served_by_daphne() -> bool:
 
 
 def prepare() -> None:
-    """Bring the database up to date where that is ours to do, and see to it that somebody can log in."""
+    """Bring the database up to date where that is ours to do, and see to it that somebody can log in.
+
+    Raises ImproperlyConfigured when another server works on the same embedded database.
+    """
+    if is_database_in_use():
+        raise ImproperlyConfigured(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
     if connection.vendor == "sqlite" and has_pending_migrations():
         call_command("migrate", verbosity=0, interactive=False)
     if not has_pending_migrations():

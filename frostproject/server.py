@@ -16,6 +16,7 @@ from daphne.server import Server  # first of all Twisted imports: it installs th
 from django.conf import settings
 from twisted.internet import defer, reactor
 
+from frostproject.logs import redact
 from onebot.gateway import Gateway
 from tools.boundary import survive
 
@@ -64,6 +65,10 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
                 "are refused until you set a token, here and in the client",
                 host,
             )
+
+    def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
+        """The access log, whose addresses may carry a token."""
+        super().log_action(protocol, action, {**details, "path": redact(str(details.get("path", "")))})
 
     def kill_all_applications(self) -> Any:
         """What daphne has called before the reactor stops; the reactor waits for it."""

@@ -20,6 +20,9 @@ class Definitions:
     def __init__(self) -> None:
         self._kept: dict[tuple[int, ...], tuple[list[ToolSpec], bytes]] = {}
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def of(self, specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
         """The definition of each spec the model is meant to see, the highest priority first; the caller may change them."""
         key = tuple(map(id, specs))

@@ -160,7 +160,7 @@ class ToolConfig(models.Model):
         except ValidationError as error:
             faults = error.update_error_dict(faults)
         for field, lines in self._faults().items():
-            if lines and field not in faults and field not in (exclude or ()):
+            if lines and field not in (exclude or ()):
                 faults[field] = lines
         if faults:
             raise ValidationError(faults)

@@ -43,7 +43,7 @@ _COMPARED = 64
 
 def near_names(name: str, offered: Collection[str]) -> list[str]:
     """At most three of the ``offered`` names that ``name`` may have meant, the nearest first."""
-    by_lower = {other.lower(): other for other in offered if other != name}
+    by_lower = {other.lower(): other for other in offered}
     return [by_lower[match] for match in get_close_matches(name[:_COMPARED].lower(), by_lower, _NEAR)]
 
 

@@ -1,7 +1,7 @@
 """A coroutine watched for steps that hold up the event loop, and everybody else with it."""
 
-import time
 from collections.abc import Callable, Coroutine, Generator
+from time import monotonic
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -33,10 +33,10 @@ class _Steps(Generator[Any, Any, Any]):
         return self._timed(self._work.throw, *error)
 
     def _timed(self, step: Callable[..., Any], *arguments: Any) -> Any:
-        began = time.monotonic()
+        began = monotonic()
         try:
             return step(*arguments)
         finally:
-            took = time.monotonic() - began
+            took = monotonic() - began
             if took > HELD_SECONDS:
                 self._report(took)

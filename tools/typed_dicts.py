@@ -1,6 +1,5 @@
 """``typing.TypedDict`` for pydantic, which reads that of ``typing_extensions`` alone before Python 3.12."""
 
-import functools
 import sys
 from types import UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -27,9 +26,7 @@ def readable_by_pydantic(annotation: Any) -> Any:
     return annotation.copy_with(made) if hasattr(annotation, "copy_with") else origin[made]
 
 
-@functools.cache
 def _made_anew(kind: Any) -> Any:
-    """Once for each: two of one name would be two definitions in one schema."""
     fields = {name: readable_by_pydantic(_unqualified(hint)) for name, hint in get_type_hints(kind, include_extras=True).items()}
     marked = {name: hint if name in kind.__required_keys__ else NotRequired[hint] for name, hint in fields.items()}
     make: Any = typing_extensions.TypedDict

@@ -31,6 +31,7 @@ class OpenAIClient:
 
     def __init__(self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float) -> None:
         self.name = model
+        self._api_key = api_key
         self._timeout_seconds = timeout_seconds
         base_url, query = split_endpoint(endpoint)
         self._client = AsyncOpenAI(
@@ -50,7 +51,7 @@ class OpenAIClient:
         except (TimeoutError, APITimeoutError) as error:
             raise LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s") from error
         except OpenAIError as error:
-            raise LLMError(_in_words(error)) from error
+            raise LLMError(self._blotted(_in_words(error))) from error
         try:
             body = storable(json.loads(response.content))
         except (ValueError, RecursionError) as error:
@@ -59,6 +60,10 @@ class OpenAIClient:
 
     async def close(self) -> None:
         await self._client.close()
+
+    def _blotted(self, text: str) -> str:
+        """``text`` without the key, which some endpoints repeat when they refuse it."""
+        return text.replace(self._api_key, "***") if self._api_key else text
 
     def _body(self, request: LLMRequest) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.name, "messages": request.messages}

@@ -96,9 +96,10 @@ def test_a_session_that_is_remembered_is_not_looked_up_again(django_assert_num_q
 
 def test_a_session_whose_creation_was_rolled_back_is_made_again(monkeypatch):
     store = arrivals()
-    with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
+    with monkeypatch.context() as broken:
         broken.setattr(Arrivals, "_row", lambda *_: 1 / 0)
-        store.accept([arrival(message())])
+        with pytest.raises(ZeroDivisionError):
+            store.accept([arrival(message())])
     ChatSession.objects.all().delete()
     (accepted,) = store.accept([arrival(message())])
     assert ChatSession.objects.get().pk == accepted.session_pk

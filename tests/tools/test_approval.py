@@ -108,6 +108,7 @@ async def test_a_rule_that_fails_asks(caplog):
 
 async def test_asking_counts_as_a_call_and_the_approved_call_does_not_again():
     till = Till(True, calls_per_minute_person=1)
+    assert [await till.asks(7) for _ in range(3)] == [True] * 3
     assert (await till.call(7)).metadata["refusal"] == "needs_approval"
     assert (await till.call(7)).metadata["refusal"] == "rate_limited"
     assert (await till.call(7, approved=True)).success

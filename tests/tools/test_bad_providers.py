@@ -1,7 +1,6 @@
 """Providers that hang, block or return nonsense cost their own tools and nothing else."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -90,29 +89,39 @@ async def test_a_provider_that_hangs_is_given_up_and_left_in_peace_for_a_while(c
     assert await names(registry) == ["b", "a"]
 
 
-@pytest.mark.may_block("what is tested")
-async def test_a_tool_that_holds_up_the_event_loop_is_named(caplog, monkeypatch):
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds as the watch sees them, to be moved by the test."""
+    now = [0.0]
+    monkeypatch.setattr(steps, "monotonic", lambda: now[0])
+    return now
+
+
+async def test_a_tool_that_holds_up_the_event_loop_is_named(caplog, clock):
     async def block(_: ToolInvocation) -> ToolExecutionResult:
         await asyncio.sleep(0)
-        time.sleep(0.03)  # noqa: ASYNC251 - what is tested
+        clock[0] += 1.5
         await asyncio.sleep(0)
         return ToolExecutionResult("t", success=True, content="done")
 
-    monkeypatch.setattr(steps, "HELD_SECONDS", 0.02)
     registry = ToolRegistry()
     registry.register_provider(Provider("P", "t", answer=block))
     assert (await registry.invoke(ToolInvocation("t"))).content == "done"
     [record] = caplog.records
-    assert "tool t held up the event loop" in record.getMessage()
+    assert record.getMessage().startswith("tool t held up the event loop for 1.5 s")
 
 
-async def test_a_tool_that_waits_holds_up_nothing(caplog, monkeypatch):
+async def test_a_tool_that_waits_holds_up_nothing(caplog, clock):
+    waited_for: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
     async def wait(_: ToolInvocation) -> ToolExecutionResult:
-        await asyncio.sleep(0.03)
-        return ToolExecutionResult("t", success=True)
+        return ToolExecutionResult("t", success=True, content=await waited_for)
 
-    monkeypatch.setattr(steps, "HELD_SECONDS", 0.02)
     registry = ToolRegistry()
     registry.register_provider(Provider("P", "t", answer=wait))
-    await registry.invoke(ToolInvocation("t"))
+    call = asyncio.create_task(registry.invoke(ToolInvocation("t")))
+    await asyncio.sleep(0)
+    clock[0] += 1.5
+    waited_for.set_result("done")
+    assert (await call).content == "done"
     assert not caplog.records

@@ -7,7 +7,7 @@ import pytest
 from tests.tools.fakes import Provider
 from tools.configs import ToolSettings
 from tools.contract import LONG_RUNNING_NOTE, ToolAnnotation, ToolAvailabilityContext, ToolIcon, ToolInvocation, ToolSpec
-from tools.definitions import MOST_KEPT
+from tools.definitions import MOST_KEPT, Definitions
 from tools.registry import ToolRegistry
 
 PRIVATE = ToolAvailabilityContext(is_group_chat=False)
@@ -61,7 +61,7 @@ async def test_nothing_but_name_words_and_parameters_is_told():
 
 
 async def test_a_row_speaks_for_the_arguments_it_names():
-    words = {"city": " Where? ", "days": "", "gone": "x"}
+    words = {"city": " Where? ", "days": " ", "gone": "x"}
     registry = registry_of(ToolSpec(name="t", parameters_schema=SCHEMA), t=ToolSettings("t", parameter_descriptions=words))
     [definition] = await registry.get_llm_definitions()
     assert definition["parameters_schema"]["properties"] == {
@@ -109,3 +109,10 @@ async def test_a_new_spec_of_the_same_name_is_told_at_once():
     for number in range(2 * MOST_KEPT):
         provider.specs = [ToolSpec(name="t", description=str(number))]
         assert (await registry.get_llm_definitions(PRIVATE))[0]["description"] == str(number)
+
+
+def test_what_is_kept_of_old_offers_is_bounded():
+    definitions = Definitions()
+    for number in range(3 * MOST_KEPT):
+        assert definitions.of([ToolSpec(name=str(number))]) == [{"name": str(number), "description": ""}]
+        assert len(definitions) <= MOST_KEPT

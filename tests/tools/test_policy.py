@@ -82,6 +82,8 @@ def test_listed_people_may_in_every_chat(listed, expected):
 def test_everyone_in_a_listed_group_may_there(listed, expected):
     assert verdict(chat(group="5"), allowed="groups", ids=[listed]) == expected
     assert verdict(chat(user="5"), allowed="groups", ids=[listed]) == "not_permitted"
+    out_of_the_group = ToolExecutionContext(is_group_chat=False, group_id="5", user_id="7", platform="onebot")
+    assert verdict(out_of_the_group, allowed="groups", ids=[listed]) == "not_permitted"
 
 
 @pytest.mark.parametrize(("role", "expected"), [("owner", ""), ("admin", ""), ("member", "not_permitted"), ("", "not_permitted")])

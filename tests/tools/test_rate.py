@@ -68,3 +68,12 @@ def test_buckets_that_are_full_again_are_forgotten():
     assert len(rates) < 510
     rates.take(FIVE, 300.0)
     assert len(rates) == 1
+
+
+def test_a_bucket_in_use_does_not_keep_the_others():
+    rates, other = CallRates(), (Quota(("t", "person", "2"), 5),)
+    rates.take(FIVE, 100.0)
+    rates.take(other, 110.0)
+    rates.take(FIVE, 159.0)
+    rates.take(FIVE, 171.0)
+    assert len(rates) == 1

@@ -66,9 +66,9 @@ async def test_an_unknown_name_is_answered_with_the_nearest_that_are_offered():
     annotation = ToolAnnotation(audience=["user"])
     provider = Provider("P", "get_weather", "get_whether", ToolSpec(name="get_weathers", annotation=annotation), "send_message")
     registry = registry_of(provider, get_whether=ToolSettings("get_whether", enabled=False))
-    assert await refused(registry, "Get_Wether") == (
+    assert await refused(registry, "GET_WETHER") == (
         "unknown",
-        ["Tool not found: Get_Wether", "没有这个名称的工具。", "名称相近的可用工具: get_weather"],
+        ["Tool not found: GET_WETHER", "没有这个名称的工具。", "名称相近的可用工具: get_weather"],
     )
 
 

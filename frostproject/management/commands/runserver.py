@@ -5,6 +5,7 @@ from typing import Any
 
 from daphne.management.commands import runserver
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.utils.translation import gettext as _
 
@@ -31,9 +32,10 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         super().handle(*arguments, **options)
 
     def inner_run(self, *arguments: Any, **options: Any) -> None:
-        if bootstrap.is_database_in_use():
-            raise CommandError(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
-        bootstrap.prepare()
+        try:
+            bootstrap.prepare()
+        except ImproperlyConfigured as error:
+            raise CommandError(error) from error
         self._greet()
         super().inner_run(*arguments, **options)
 

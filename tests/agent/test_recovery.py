@@ -1,0 +1,208 @@
+"""What dead processes left: settled where nothing can be done, taken over by exactly one of the living where it can."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agent.models import Message, Run, ServerProcess, ToolCall
+from agent.store.recovery import (
+    LEASE_SECONDS,
+    Claim,
+    Left,
+    Sighting,
+    appear,
+    claim,
+    disappear,
+    is_next,
+    release,
+)
+from agent.store.replies import Outgoing, Replies
+from agent.store.runs import Beginning, NewCall, NewStep, record_steps
+from agent.types import ChatAddress
+from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, beginnings, message
+
+pytestmark = pytest.mark.django_db
+State = Message.State
+
+
+def seen(process_id: str, seconds_ago: float = 0) -> None:
+    """A process that showed a sign of life so long ago."""
+    at = timezone.now() - timedelta(seconds=seconds_ago)
+    ServerProcess.objects.update_or_create(pk=process_id, defaults={"host": "h", "pid": 1, "last_seen_at": at})
+
+
+def waiting(text: str = "hi", process_id: str = "dead", **fields: Any) -> int:
+    return accept(message(text, **fields), process_id=process_id)[0].pk
+
+
+def running(process_id: str = "dead", *calls: str) -> tuple[int, int, list[int]]:
+    """A message, its run and the run's tool calls, in the hands of a process."""
+    (accepted,) = accept(message(), process_id=process_id)
+    (begun,) = beginnings(process_id).begin([Beginning(PLAN, accepted.pk, accepted.session_pk)])
+    asked = tuple(NewCall(name, name, {}, "1") for name in calls)
+    ((*pks,),) = record_steps([NewStep(begun.run_pk, 1, [], [], {}, calls=asked)])
+    return accepted.pk, begun.run_pk, pks
+
+
+def outgoing(run_pk: int, state: State, process_id: str = "dead", **fields: Any) -> int:
+    session = Run.objects.get(pk=run_pk).session_id
+    return Replies(process_id).add([Outgoing(session, run_pk, "hello", [], f"{process_id}-{state}", state, **fields)])[0]
+
+
+def taken(process_id: str = "me", account: str = PRIVATE.account) -> list[Left]:
+    return claim([Claim(account, process_id)])[0]
+
+
+def states(model: type, *pks: int) -> list[str]:
+    return [model.objects.get(pk=pk).state for pk in pks]
+
+
+# --- Signs of life ------------------------------------------------------------------
+
+
+def test_a_process_is_on_record_while_it_lives_and_leaves_nothing_when_it_ends():
+    appear([Sighting("me", alone=False)])
+    first = ServerProcess.objects.get().last_seen_at
+    appear([Sighting("me", alone=False)])
+    assert ServerProcess.objects.get().last_seen_at > first
+    disappear(["me"])
+    assert not ServerProcess.objects.exists()
+
+
+def test_a_process_that_was_not_seen_for_the_length_of_a_lease_is_dead():
+    seen("late", LEASE_SECONDS + 1)
+    seen("alive", LEASE_SECONDS - 5)
+    appear([Sighting("me", alone=False)])
+    assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
+
+
+def test_every_other_process_is_dead_where_only_one_can_be():
+    seen("just now")
+    appear([Sighting("me", alone=True)])
+    assert list(ServerProcess.objects.values_list("pk", flat=True)) == ["me"]
+
+
+# --- What cannot be mended ----------------------------------------------------------
+
+
+def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard():
+    _, run_pk, _ = running()
+    pk = outgoing(run_pk, State.SENT)
+    appear([Sighting("me", alone=True)])
+    row = Message.objects.get(pk=pk)
+    assert (row.state, row.in_history) == ("unknown", True)
+    assert row.detail
+    assert row.settled_at is not None
+
+
+def test_an_answer_that_a_dead_process_had_not_sent_still_waits():
+    _, run_pk, _ = running()
+    pk = outgoing(run_pk, State.PENDING)
+    appear([Sighting("me", alone=True)])
+    assert states(Message, pk) == ["pending"]
+
+
+def test_a_tools_message_that_a_dead_process_had_not_sent_will_never_be_and_says_so():
+    _, run_pk, (call,) = running("dead", "send_message")
+    pk = outgoing(run_pk, State.PENDING, tool_call_pk=call)
+    appear([Sighting("me", alone=True)])
+    assert states(Message, pk) == ["failed"]
+
+
+def test_the_runs_of_a_dead_process_are_interrupted_and_what_they_did_is_unknown():
+    _, run_pk, calls = running("dead", "f", "g")
+    appear([Sighting("me", alone=True)])
+    assert states(Run, run_pk) == ["interrupted"]
+    assert states(ToolCall, *calls) == ["unknown", "waiting"]
+
+
+def test_what_is_in_living_hands_is_left_alone():
+    seen("alive")
+    _, run_pk, calls = running("alive", "f")
+    pk = outgoing(run_pk, State.SENT, "alive")
+    appear([Sighting("me", alone=False)])
+    assert (states(Run, run_pk), states(ToolCall, *calls), states(Message, pk)) == (["running"], ["running"], ["sent"])
+    assert taken() == []
+
+
+# --- Taking over --------------------------------------------------------------------
+
+
+def test_what_waits_in_dead_hands_is_taken_over_oldest_first():
+    first, second, third = waiting("a"), running()[0], waiting("b")
+    assert [left.pk for left in taken()] == [first, second, third]
+    assert set(Message.objects.values_list("claimed_by", flat=True)) == {"me"}
+
+
+def test_what_was_taken_over_is_not_taken_again():
+    waiting()
+    seen("me")
+    assert len(taken("me")) == 1
+    assert taken("me") == taken("other") == []
+
+
+def test_only_the_messages_of_one_account_are_taken():
+    mine = waiting()
+    waiting(chat=ChatAddress("10002", "private", "20001"))
+    assert [left.pk for left in taken()] == [mine]
+    assert len(taken(account="10002")) == 1
+
+
+def test_what_is_settled_is_not_taken():
+    for state in (State.ANSWERED, State.FAILED, State.EXPIRED, State.RECORDED, State.SILENT):
+        Message.objects.filter(pk=waiting(str(state))).update(state=state)
+    assert taken() == []
+
+
+def test_a_message_comes_back_as_it_was_received():
+    said = message("hi", GROUP, mentions_bot=True, message_id="7", sender_role="admin", temp_group_id="9", chat_title="G")
+    accept(said, process_id="dead")
+    (left,) = taken()
+    back = left.message
+    for name in (
+        "chat",
+        "text",
+        "sender_id",
+        "sender_name",
+        "sender_role",
+        "message_id",
+        "temp_group_id",
+        "chat_title",
+        "happened_at",
+    ):
+        assert getattr(back, name) == getattr(said, name), name
+
+
+# --- Giving back --------------------------------------------------------------------
+
+
+def test_a_message_that_is_given_back_waits_in_nobodys_hands():
+    pk, run_pk, calls = running("me", "f")
+    seen("me")
+    release([pk])
+    row = Message.objects.get(pk=pk)
+    assert (row.state, row.claimed_by) == ("waiting", "")
+    assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
+    assert [left.pk for left in taken("other")] == [pk]
+
+
+def test_a_message_that_came_to_its_end_meanwhile_is_not_given_back():
+    pk, _, _ = running("me")
+    Message.objects.filter(pk=pk).update(state=State.ANSWERED)
+    release([pk])
+    assert states(Message, pk) == ["answered"]
+
+
+# --- Whose turn it is ---------------------------------------------------------------
+
+
+def test_a_message_is_next_when_all_before_it_in_its_chat_are_settled():
+    (first,) = accept(message("a"))
+    (second,) = accept(message("b"))
+    (elsewhere,) = accept(message("c", GROUP, mentions_bot=True))
+    places = [(one.pk, one.session_pk) for one in (first, second, elsewhere)]
+    assert is_next(places) == [True, False, True]
+    Message.objects.filter(pk=first.pk).update(state=State.ANSWERED)
+    assert is_next(places) == [True, True, True]
