@@ -7,6 +7,7 @@ middleware goes through that thread.
 import asyncio
 import hmac
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from django.http.request import split_domain_port, validate_host
 from agent.errors import AgentError
 from onebot.gateway import Gateway
 from onebot.handshake import Handshake, is_local, origin_refusal
+from onebot.log_limit import LogLimit
 from tools.text import storable
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -26,6 +28,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 MAX_BODY = 4 * 2**20
 BODY_SECONDS = 30.0
 READY_SECONDS = 3.0
+logger = logging.getLogger(__name__)
+unready = LogLimit(logger)
+
 ROLES = ("system", "user", "assistant")
 
 
@@ -45,16 +50,17 @@ async def health(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 async def ready(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """200 when everything is there that an answer needs, else 503 with what is missing."""
     async with asyncio.TaskGroup() as group:
-        checks = {name: group.create_task(_is_up(check)) for name, check in CHECKS.items()}
+        checks = {name: group.create_task(_is_up(name, check)) for name, check in CHECKS.items()}
     missing = [name for name, check in checks.items() if not check.result()]
     await respond(send, 503 if missing else 200, {"status": "unavailable" if missing else "ok", "missing": missing})
 
 
-async def _is_up(check: Callable[[], Awaitable[None]]) -> bool:
+async def _is_up(name: str, check: Callable[[], Awaitable[None]]) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await check()
-    except Exception:  # noqa: BLE001 - whatever it was, the part is not there
+    except Exception as error:  # noqa: BLE001 - whatever it was, the part is not there
+        unready.warn(name, "The %s is not ready: %s: %s", name, type(error).__name__, error)
         return False
     return True
 
@@ -73,7 +79,9 @@ def _ask_database() -> None:
 
 async def _channel_layer() -> None:
     layer = get_channel_layer()
-    channel = await layer.new_channel("ready")
+    # The usual prefix, which the relay listens under too: the layer has one listener for
+    # each process, and what comes under another prefix would never be looked at.
+    channel = await layer.new_channel()
     await layer.send(channel, {"type": "ready"})
     await layer.receive(channel)
 

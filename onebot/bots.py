@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
+from agent.models import ServerProcess
+from agent.store import recovery
 from onebot.events import OtherEvent
 from onebot.models import Bot, ClientEvent
 
@@ -17,17 +19,17 @@ class BotChange:
 
     self_id: str
     values: dict[str, Any] = field(default_factory=dict)
-    only_channel: str | None = None
-    """Change nothing if another process has taken the account over since."""
+    only_process: str | None = None
+    """Change nothing while another process than this one holds the account."""
 
 
 def change(changes: Sequence[BotChange]) -> list[None]:
     """Store ``changes``, several of one account as one."""
     for one in _merged(changes):
         rows = Bot.objects.filter(self_id=one.self_id)
-        if one.only_channel is not None:
-            rows = rows.filter(channel=one.only_channel)
-        if not rows.update(**one.values) and one.only_channel is None:
+        if one.only_process is not None:
+            rows = rows.filter(process__in=("", one.only_process))
+        if not rows.update(**one.values) and one.only_process is None:
             Bot.objects.update_or_create(self_id=one.self_id, defaults=one.values)
     return [None] * len(changes)
 
@@ -35,28 +37,41 @@ def change(changes: Sequence[BotChange]) -> list[None]:
 def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
     merged: dict[tuple[str, str | None], BotChange] = {}
     for one in changes:
-        earlier = merged.pop((one.self_id, one.only_channel), None)
+        earlier = merged.pop((one.self_id, one.only_process), None)
         values = {**earlier.values, **one.values} if earlier else one.values
-        merged[one.self_id, one.only_channel] = BotChange(one.self_id, values, one.only_channel)
+        merged[one.self_id, one.only_process] = BotChange(one.self_id, values, one.only_process)
     return list(merged.values())
 
 
-def connected(self_id: str, roles: str, user_agent: str, channel: str) -> BotChange:
-    values = {
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A server process, and the mailbox it listens to on the channel layer ("" for none)."""
+
+    process: str
+    channel: str
+
+
+def connected(self_id: str, roles: str, user_agent: str, holder: Holder | None) -> BotChange:
+    """The account has a socket; ``holder`` is who writes actions to it, None where it takes none."""
+    values: dict[str, Any] = {
         "online": True,
         "roles": roles,
         "implementation": user_agent,
         "connected_at": timezone.now(),
         "disconnected_at": None,
         "account_online": None,
-        "channel": channel,
     }
+    if holder is not None:
+        values |= {"process": holder.process, "channel": holder.channel}
     return BotChange(self_id, values)
 
 
-def disconnected(self_id: str, channel: str) -> BotChange:
-    values = {"online": False, "roles": "", "disconnected_at": timezone.now()}
-    return BotChange(self_id, values, only_channel=channel)
+def gone() -> dict[str, Any]:
+    return {"online": False, "roles": "", "disconnected_at": timezone.now(), "process": "", "channel": ""}
+
+
+def disconnected(self_id: str, process: str) -> BotChange:
+    return BotChange(self_id, gone(), only_process=process)
 
 
 def heartbeat(self_id: str, *, account_online: bool | None) -> BotChange:
@@ -81,7 +96,7 @@ def keep_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
 
 def forget_connections(requests: Sequence[None]) -> list[None]:
     """At the start of a process that is alone: nobody is connected yet, whatever the rows say."""
-    Bot.objects.filter(online=True).update(online=False, roles="", disconnected_at=timezone.now())
+    Bot.objects.filter(online=True).update(**gone())
     return [None] * len(requests)
 
 
@@ -91,6 +106,12 @@ def load_owners() -> dict[str, frozenset[str]]:
 
 
 def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
-    """The channel of the process that holds each connected account, once per request."""
+    """The channel of the process that holds each connected account, once per request.
+
+    Accounts of a process that has died are connected no more.
+    """
+    alive = timezone.now() - timedelta(seconds=recovery.LEASE_SECONDS)
+    living = list(ServerProcess.objects.filter(last_seen_at__gt=alive).values_list("pk", flat=True))
+    Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**gone())
     found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
     return [found] * len(requests)

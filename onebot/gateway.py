@@ -19,6 +19,7 @@ from onebot.errors import NotConnected
 from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
 from onebot.handshake import Admission
 from onebot.relay import Relay
+from tools.boundary import survive
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Gateway:
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
                 self._keep(self.runtime.record.submit(bots.forget_connections, None))
-            self._start = loop.create_task(self._relay.open(self._carry), name="relay-open")
+            self._start = loop.create_task(self._open_relay(), name="relay-open")
 
     async def attach(self, self_id: str, socket: Socket) -> None:
         """A client has connected for ``self_id``; an older socket of the same role is closed."""
@@ -71,7 +72,7 @@ class Gateway:
         self._calls.socket_ended(socket)
         if self.connections.detach(self_id, socket):
             self.runtime.account_disconnected(self_id)
-            self._change(bots.disconnected(self_id, self._relay.channel))
+            self._change(bots.disconnected(self_id, self.runtime.process_id))
             logger.info("Account %s disconnected", self_id)
         elif account := self.connections.accounts.get(self_id):
             self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
@@ -110,9 +111,17 @@ class Gateway:
             await asyncio.wait(self._tasks, timeout=seconds)
         await self.runtime.close()
 
+    async def _open_relay(self) -> None:
+        with survive(logger, "The channel layer cannot be used: accounts of other processes are out of reach"):
+            await self._relay.open(self._carry)
+        for self_id, account in list(self.connections.accounts.items()):  # those that were faster
+            if socket := account.action_socket:
+                self._report(self_id, socket)
+
     def _report(self, self_id: str, socket: Socket) -> None:
         roles = ", ".join(self.connections.accounts[self_id].sockets)
-        self._change(bots.connected(self_id, roles, socket.user_agent, self._relay.channel))
+        holder = bots.Holder(self.runtime.process_id, self._relay.channel) if socket.takes_actions else None
+        self._change(bots.connected(self_id, roles, socket.user_agent, holder))
 
     def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
         user_id = event.user_id

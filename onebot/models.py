@@ -40,6 +40,7 @@ class Bot(models.Model):
         help_text=_("The channel of the server process that holds the account's API socket."),
     )
 
+    process = models.CharField(max_length=32, blank=True, default="", editable=False)
     owners = models.TextField(
         _("owners"),
         blank=True,

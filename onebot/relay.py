@@ -40,7 +40,7 @@ class Relay:
         layer = get_channel_layer()
         if layer is None or isinstance(layer, InMemoryChannelLayer):
             return
-        self.channel = await layer.new_channel("frost")
+        self.channel = await layer.new_channel()
         self._keep(self._listen(layer, carry))
         self._keep(self._refresh())
 

@@ -9,7 +9,7 @@ from django.db import migrations
 READ = {
     "onebot": ("bot", "clientevent"),
     "agent": ("chatsession", "message", "run", "step", "toolcall"),
-    "tools": ("toolconfig",),
+    "tools": ("toolconfig", "toolconfigchange"),
 }
 
 

@@ -1,0 +1,294 @@
+"""The inbox: each chat one message at a time and in order, chats side by side, and nothing that only memory knows."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent import inbox as module
+from agent.conversation import Conversations
+from agent.engine import Engine
+from agent.errors import LLMError
+from agent.inbox import Inbox
+from agent.models import Message, Run
+from agent.prompt import words
+from agent.record import Record
+from agent.triggers import Rules
+from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, message
+from tools.registry import ToolRegistry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Make = Callable[[Script], Inbox]
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def make(record: Record, mailbox: Mailbox) -> Make:
+    """An inbox whose messages a script answers."""
+    return lambda model: Inbox(record, Conversations(record, Engine(model, ToolRegistry()), mailbox), Rules())
+
+
+def held() -> "asyncio.Future[str]":
+    return asyncio.get_running_loop().create_future()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what happens behind an inbox rings no bell
+            await asyncio.sleep(0.005)
+
+
+async def idle(inbox: Inbox) -> None:
+    """Wait until nothing is in the inbox any more."""
+    await until(lambda: not inbox._arriving and not inbox._workers and not inbox._side_tasks)
+    await inbox.record.submit(lambda items: items, None)
+
+
+@sync_to_async
+def rows(**where: Any) -> list[tuple[str, str, str]]:
+    return list(Message.objects.filter(**where).order_by("pk").values_list("text", "state", "reason"))
+
+
+def asked(model: Script) -> list[str]:
+    return [words(request.messages[-1]["content"]) for request in model.requests]
+
+
+# --- Answering ----------------------------------------------------------------------
+
+
+async def test_a_message_is_recorded_answered_and_settled(make, mailbox):
+    inbox = make(Script("hello"))
+    inbox.accept(message("hi"))
+    await idle(inbox)
+    assert mailbox.sent == [(PRIVATE, "hello")]
+    assert await rows() == [("hi", "answered", "private"), ("hello", "delivered", "")]
+
+
+async def test_a_chats_messages_are_answered_one_at_a_time_in_their_order(make, mailbox):
+    first = held()
+    model = Script(first, "two", "three")
+    inbox = make(model)
+    for text in ("a", "b", "c"):
+        inbox.accept(message(text))
+    await until(lambda: model.requests)
+    assert asked(model) == ["a"]
+    first.set_result("one")
+    await idle(inbox)
+    assert (asked(model), mailbox.texts) == (["a", "b", "c"], ["one", "two", "three"])
+
+
+async def test_the_answer_before_is_history_to_the_next(make):
+    model = Script("one", "two")
+    inbox = make(model)
+    inbox.accept(message("a"))
+    inbox.accept(message("b"))
+    await idle(inbox)
+    assert [one["role"] for one in model.requests[1].messages] == ["system", "user", "assistant", "user"]
+
+
+async def test_chats_are_answered_side_by_side(make, mailbox):
+    slow = held()
+    model = Script(slow, "quick")
+    inbox = make(model)
+    inbox.accept(message("a"))
+    await until(lambda: model.requests)
+    inbox.accept(message("b", GROUP, mentions_bot=True))
+    await until(lambda: mailbox.sent)
+    assert mailbox.sent[0][0] == GROUP
+    slow.set_result("late")
+    await idle(inbox)
+    assert mailbox.sent[1] == (PRIVATE, "late")
+
+
+async def test_what_is_not_to_be_answered_is_only_recorded(make, mailbox):
+    inbox = make(Script())
+    inbox.accept(message("hi", GROUP))
+    await idle(inbox)
+    assert (await rows(), mailbox.sent) == ([("hi", "recorded", "not_addressed")], [])
+
+
+async def test_a_message_told_again_is_answered_once(make, mailbox):
+    inbox = make(Script("hello"))
+    for _ in range(3):
+        inbox.accept(message("hi", message_id="7"))
+    await idle(inbox)
+    assert mailbox.texts == ["hello"]
+
+
+async def test_an_empty_answer_is_silence(make, mailbox):
+    inbox = make(Script(" \n"))
+    inbox.accept(message("hi"))
+    await idle(inbox)
+    assert (await rows(), mailbox.sent) == ([("hi", "silent", "private")], [])
+
+
+async def test_a_failure_is_told_in_one_sentence_and_holds_nobody_up(make, mailbox):
+    inbox = make(Script(LLMError("key sk-1 was refused"), "hello"))
+    inbox.accept(message("hi"))
+    inbox.accept(message("again"))
+    await idle(inbox)
+    apology, answer = mailbox.texts
+    assert "sk-1" not in apology
+    assert answer == "hello"
+    assert [state for _, state, _ in await rows(direction="in")] == ["failed", "answered"]
+
+
+async def test_a_bug_costs_one_answer_and_not_the_chat(make, mailbox):
+    inbox = make(Script(KeyError("oops"), "hello"))
+    inbox.accept(message("hi"))
+    inbox.accept(message("again"))
+    await idle(inbox)
+    assert mailbox.texts[1:] == ["hello"]
+
+
+@pytest.mark.parametrize(("state", "wanted"), [("failed", "failed"), ("unknown", "answered")])
+async def test_what_the_client_says_of_the_answer_decides_about_the_message(make, mailbox, state, wanted):
+    mailbox.delivery = type(mailbox.delivery)(Message.State(state), error="muted")
+    inbox = make(Script("hello"))
+    inbox.accept(message("hi"))
+    await idle(inbox)
+    assert [(row_state) for _, row_state, _ in await rows()] == [wanted, state]
+
+
+async def test_an_answer_waits_for_its_client(make, mailbox):
+    mailbox.connected.clear()
+    inbox = make(Script("hello"))
+    inbox.accept(message("hi"))
+    async with asyncio.timeout(5):
+        while ("hello", "pending", "") not in await rows():
+            pass
+    assert mailbox.sent == []
+    mailbox.connected.set()
+    await idle(inbox)
+    assert mailbox.texts == ["hello"]
+
+
+# --- Room ---------------------------------------------------------------------------
+
+
+async def test_one_chat_has_room_for_so_many_messages_behind_the_one_being_answered(make, mailbox, monkeypatch):
+    monkeypatch.setattr(module, "CHAT_LIMIT", 2)
+    first = held()
+    model = Script(first, "two", "three", "other")
+    inbox = make(model)
+    inbox.accept(message("a"))
+    await until(lambda: model.requests)
+    for text in ("b", "c", "d"):
+        inbox.accept(message(text))
+    await until(lambda: not inbox._arriving)
+    first.set_result("one")
+    await idle(inbox)
+    assert mailbox.texts == ["one", "two", "three"]
+    assert (await rows(direction="in"))[-1] == ("d", "failed", "queue_full")
+
+
+async def test_a_process_has_room_for_so_many_messages(make, monkeypatch):
+    monkeypatch.setattr(module, "TOTAL_LIMIT", 1)
+    slow, other = held(), held()
+    model = Script(slow, other)
+    inbox = make(model)
+    inbox.accept(message("a"))
+    inbox.accept(message("b", GROUP, mentions_bot=True))
+    await until(lambda: len(model.requests) == 2)
+    model.answers += ["three"]
+    inbox.accept(message("c"))
+    inbox.accept(message("d", GROUP, mentions_bot=True))
+    await until(lambda: not inbox._arriving)
+    slow.set_result("one")
+    other.set_result("two")
+    await idle(inbox)
+    states = {text: state for text, state, _ in await rows(direction="in")}
+    assert states == {"a": "answered", "b": "answered", "c": "answered", "d": "failed"}
+
+
+# --- What was left ------------------------------------------------------------------
+
+
+async def test_what_an_earlier_process_left_is_taken_up_even_where_there_is_no_room(make, mailbox, monkeypatch):
+    monkeypatch.setattr(module, "CHAT_LIMIT", 1)
+    await sync_to_async(accept)(*(message(text) for text in "abc"), process_id="dead")
+    inbox = make(Script("one", "two", "three"))
+    inbox.resume(PRIVATE.account)
+    await until(lambda: len(mailbox.sent) == 3)
+    await idle(inbox)
+    assert mailbox.texts == ["one", "two", "three"]
+
+
+async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_and_is_its_history(make, mailbox):
+    await sync_to_async(accept)(message("earlier"), process_id="dead")
+    model = Script("one", "two")
+    inbox = make(model)
+    inbox.resume(PRIVATE.account)
+    inbox.accept(message("now"))
+    await until(lambda: len(mailbox.sent) == 2)
+    await idle(inbox)
+    assert asked(model) == ["earlier", "now"]
+    assert [one["role"] for one in model.requests[1].messages] == ["system", "user", "assistant", "user"]
+
+
+async def test_what_is_in_its_own_hands_is_not_taken_up_twice(make, mailbox):
+    first = held()
+    model = Script(first)
+    inbox = make(model)
+    await inbox.record.appear(alone=True)
+    inbox.accept(message("hi"))
+    await until(lambda: model.requests)
+    inbox.resume(PRIVATE.account)
+    first.set_result("hello")
+    await idle(inbox)
+    assert mailbox.texts == ["hello"]
+
+
+# --- The end ------------------------------------------------------------------------
+
+
+async def test_draining_lets_what_runs_finish_and_begins_nothing_more(make, mailbox):
+    first = held()
+    model = Script(first)
+    inbox = make(model)
+    inbox.accept(message("a"))
+    inbox.accept(message("b"))
+    await until(lambda: model.requests)
+    draining = asyncio.create_task(inbox.drain(5))
+    await asyncio.sleep(0)
+    inbox.accept(message("c"))
+    first.set_result("one")
+    await draining
+    await idle(inbox)
+    assert mailbox.texts == ["one"]
+    assert [(text, state) for text, state, _ in await rows(direction="in")] == [
+        ("a", "answered"),
+        ("b", "waiting"),
+        ("c", "waiting"),
+    ]
+
+
+async def test_draining_gives_back_what_does_not_finish(make):
+    model = Script(held())
+    inbox = make(model)
+    inbox.accept(message("hi"))
+    await until(lambda: model.requests)
+    await inbox.drain(0.01)
+    assert await rows() == [("hi", "waiting", "private")]
+    assert await sync_to_async(lambda: Run.objects.get().state)() == "interrupted"
+
+
+async def test_what_was_given_back_is_answered_by_the_next_inbox(make, mailbox):
+    model = Script(held())
+    first = make(model)
+    first.accept(message("hi"))
+    await until(lambda: model.requests)
+    await first.drain(0.01)
+    second = make(Script("hello"))
+    second.resume(PRIVATE.account)
+    await until(lambda: mailbox.sent)
+    await idle(second)
+    assert mailbox.texts == ["hello"]
+    assert await sync_to_async(Run.objects.count)() == 1

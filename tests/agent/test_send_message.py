@@ -1,0 +1,287 @@
+"""The tool ``send_message``: into the run's own chat, at once, and nowhere else."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent.builtin_tools import send_message
+from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.conversation import Conversations
+from agent.engine import Engine
+from agent.models import Message, ToolCall
+from agent.record import Record
+from agent.speaker import Speaker
+from agent.store.recovery import Left
+from agent.types import Delivery, Part
+from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
+from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.registry import ToolRegistry
+
+State = Message.State
+HELLO = {"type": "plain", "text": "hello"}
+
+
+class Voice:
+    """A speaker that only remembers; its words come out as ``delivery`` says."""
+
+    chat = GROUP
+
+    def __init__(self) -> None:
+        self.said: list[tuple[list[Part], str, int]] = []
+        self.delivery = Delivery(State.DELIVERED)
+
+    async def say(self, parts: list[Part], text: str, *, tool_call_pk: int) -> Delivery:
+        self.said.append((parts, text, tool_call_pk))
+        return self.delivery
+
+
+@pytest.fixture
+def voice() -> Voice:
+    return Voice()
+
+
+@pytest.fixture
+def media(settings, tmp_path):
+    """The media folder, with one picture in it and one file outside."""
+    settings.MEDIA_DIR = tmp_path / "media"
+    settings.MEDIA_DIR.mkdir()
+    (settings.MEDIA_DIR / "cat.png").write_bytes(b"cat")
+    (tmp_path / "secret_key").write_text("secret")
+    return settings.MEDIA_DIR
+
+
+def registry() -> ToolRegistry:
+    registry = ToolRegistry()
+    registry.register_provider(MaisakaBuiltinToolProvider([send_message.TOOL]))
+    return registry
+
+
+async def send(voice: Voice, *items: Any, **arguments: Any) -> ToolExecutionResult:
+    """Call the tool as the run loop does."""
+    context = ToolExecutionContext(session_id=GROUP.address, stream_id=GROUP.address, metadata={"speaker": voice})
+    call = ToolInvocation("send_message", {"messages": list(items), **arguments}, metadata={"tool_call_pk": 5})
+    return await registry().invoke(call, context)
+
+
+async def faults(voice: Voice, *items: Any, **arguments: Any) -> str:
+    """What the model is told of a call that must not send anything."""
+    result = await send(voice, *items, **arguments)
+    assert (result.success, voice.said) == (False, [])
+    return result.error_message
+
+
+# --- What is sent -------------------------------------------------------------------
+
+
+async def test_every_kind_of_item_becomes_a_part_in_its_place(voice, media):
+    items = [
+        {"type": "quote", "message_id": "-7"},
+        {"type": "mention_user", "mention_user_id": "20001"},
+        {"type": "plain", "text": " look "},
+        {"type": "image", "url": "https://example.org/a.png"},
+        {"type": "file", "path": "cat.png"},
+    ]
+    assert (await send(voice, *items)).success
+    ((parts, text, call),) = voice.said
+    assert parts == [
+        Part("quote", message_id="-7"),
+        Part("mention_user", mention_user_id="20001"),
+        Part("plain", text=" look "),
+        Part("image", url="https://example.org/a.png"),
+        Part("file", path=str(media / "cat.png")),
+    ]
+    assert (text, call) == ("[回复:-7][@20001] look [图片][文件:cat.png]", 5)
+
+
+@pytest.mark.parametrize("kind", ["image", "record", "video", "file"])
+async def test_an_address_wins_over_a_path(voice, media, kind):
+    await send(voice, {"type": kind, "url": "http://example.org/x", "path": "cat.png"})
+    assert voice.said[0][0] == [Part(kind, url="http://example.org/x")]
+
+
+@pytest.mark.parametrize("session", ["", " ", "onebot:group:30001", "group:30001"])
+async def test_the_runs_own_chat_may_be_named_or_not(voice, session):
+    assert (await send(voice, HELLO, session=session)).success
+
+
+@pytest.mark.parametrize(
+    ("state", "success", "told"),
+    [
+        (State.DELIVERED, True, "消息已发送"),
+        (State.UNKNOWN, True, "消息可能已送达，请勿重发"),
+        (State.FAILED, False, "bot is muted"),
+    ],
+)
+async def test_the_model_is_told_what_the_client_said(voice, state, success, told):
+    voice.delivery = Delivery(state, error="bot is muted")
+    result = await send(voice, HELLO)
+    assert result.success is success
+    assert told in result.get_history_content()
+
+
+# --- What is refused ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("session", ["onebot:group:30002", "onebot:private:30001", "private:30001", "30001", "*"])
+async def test_another_chat_is_refused_with_a_reason(voice, session):
+    assert "onebot:group:30001" in await faults(voice, HELLO, session=session)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret_key",
+        "/etc/passwd",
+        "a/../../secret_key",
+        "cat.png/../../secret_key",
+        "\0",
+        "file:///etc/passwd",
+        "~/x",
+        "x" * 5000,
+    ],
+)
+async def test_a_file_outside_the_media_folder_is_refused(voice, media, path):
+    assert "messages[0].path" in await faults(voice, {"type": "image", "path": path})
+
+
+async def test_a_link_that_leads_out_of_the_media_folder_is_refused(voice, media):
+    (media / "link").symlink_to(media.parent / "secret_key")
+    assert "媒体文件夹" in await faults(voice, {"type": "file", "path": "link"})
+
+
+@pytest.mark.parametrize("path", ["missing.png", "."])
+async def test_a_file_that_is_none_is_named(voice, media, path):
+    assert "不存在" in await faults(voice, {"type": "image", "path": path})
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://h/x", "base64://AAAA", "javascript:x", "//h/x", "cat.png"])
+async def test_an_address_that_is_not_of_the_web_is_refused(voice, url):
+    assert "messages[0].url" in await faults(voice, {"type": "image", "url": url})
+
+
+@pytest.mark.parametrize(
+    ("item", "fault"),
+    [
+        ({"type": "plain"}, "messages[0].text 不能为空"),
+        ({"type": "plain", "text": "  "}, "messages[0].text 不能为空"),
+        ({"type": "mention_user"}, "messages[0].mention_user_id 不能为空"),
+        ({"type": "quote", "message_id": ""}, "messages[0].message_id 不能为空"),
+        ({"type": "image"}, "messages[0]"),
+        ({"type": "poke"}, "messages[0].type"),
+        ({"text": "x"}, "messages[0].type"),
+        ("hello", "messages[0]"),
+    ],
+)
+async def test_what_is_wrong_with_an_item_is_named_by_its_place(voice, item, fault):
+    assert fault in await faults(voice, item)
+
+
+async def test_every_fault_is_named_and_nothing_is_sent_of_a_message_with_one(voice):
+    told = await faults(voice, HELLO, {"type": "plain"}, {"type": "quote"}, session="onebot:group:1")
+    assert len(told.splitlines()) == 3
+    assert "messages[1]" in told
+    assert "messages[2]" in told
+
+
+async def test_a_message_without_items_is_refused(voice):
+    assert "messages" in await faults(voice)
+
+
+@pytest.mark.parametrize(("session_id", "offered"), [("onebot:group:7", True), ("", False)])
+async def test_it_is_offered_only_where_there_is_a_chat(session_id, offered):
+    tools = await registry().list_tools(ToolAvailabilityContext(session_id=session_id))
+    assert bool(tools) is offered
+
+
+# --- On record ----------------------------------------------------------------------
+
+
+async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
+    """One message of a private chat, answered by a script that may call the tool."""
+    model = Script(*answers)
+    said = message("hi")
+    accepted = await record.accept(arrival(said))
+    left = Left(accepted.pk, accepted.session_pk, said)
+    await Conversations(record, Engine(model, registry()), mailbox).answer(left)
+    return model
+
+
+@sync_to_async
+def rows() -> list[tuple[str, str, bool, bool]]:
+    """Text, state, whether a tool said it, whether it is history."""
+    found = Message.objects.order_by("pk").values_list("text", "state", "tool_call", "in_history")
+    return [(text, state, call is not None, heard) for text, state, call, heard in found]
+
+
+ANNOUNCE = calling(("send_message", '{"messages": [{"type": "plain", "text": "wait"}]}'))
+
+
+async def test_it_speaks_before_the_run_goes_on(record):
+    mailbox = Mailbox()
+    model = await answered(record, mailbox, ANNOUNCE, "done")
+    assert mailbox.sent == [(PRIVATE, "wait"), (PRIVATE, "done")]
+    assert model.requests[1].messages[-1]["content"] == "消息已发送"
+    assert await rows() == [
+        ("hi", "answered", False, True),
+        ("wait", "delivered", True, True),
+        ("done", "delivered", False, True),
+    ]
+
+
+async def test_a_run_that_only_spoke_by_tool_has_answered(record):
+    mailbox = Mailbox()
+    await answered(record, mailbox, ANNOUNCE, "")
+    assert await rows() == [("hi", "answered", False, True), ("wait", "delivered", True, True)]
+
+
+async def test_a_run_whose_only_words_the_client_refused_was_silent(record):
+    await answered(record, Mailbox("failed", "muted"), ANNOUNCE, "")
+    assert await rows() == [("hi", "silent", False, False), ("wait", "failed", True, False)]
+
+
+async def test_each_message_is_kept_with_the_call_that_sent_it(record):
+    twice = calling(*[("send_message", '{"messages": [{"type": "plain", "text": "wait"}]}')] * 2)
+    await answered(record, Mailbox(), twice, "")
+    calls = await sync_to_async(lambda: [call.messages.get().text for call in ToolCall.objects.order_by("pk")])()
+    assert calls == ["wait", "wait"]
+
+
+async def cancelled(record: Record, mailbox: Mailbox, state: str) -> None:
+    """Begin to speak by tool, and be cancelled once the message is on record in ``state``."""
+    speaking = asyncio.create_task(answered(record, mailbox, ANNOUNCE))
+    async with asyncio.timeout(5):
+        while not any(row[:2] == ("wait", state) for row in await rows()):
+            pass
+    speaking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await speaking
+    await record.submit(lambda items: items, None)
+
+
+async def test_words_whose_run_ends_before_the_client_answers_are_unknown(record):
+    mailbox = Mailbox()
+    mailbox.silent = True
+    await cancelled(record, mailbox, "sent")
+    assert (await rows())[-1] == ("wait", "unknown", True, True)
+
+
+async def test_words_whose_run_ends_before_a_client_is_there_were_not_said(record):
+    mailbox = Mailbox()
+    mailbox.connected.clear()
+    await cancelled(record, mailbox, "pending")
+    assert mailbox.sent == []
+    assert (await rows())[-1] == ("wait", "failed", True, False)
+
+
+async def test_a_speaker_has_not_spoken_where_no_client_came(record, monkeypatch):
+    monkeypatch.setattr("agent.speaker.TOOL_PATIENCE", 0.01)
+    mailbox = Mailbox()
+    mailbox.connected.clear()
+    model_told = "the account is not connected"
+    speaking = asyncio.create_task(answered(record, mailbox, ANNOUNCE, ""))
+    model = await speaking
+    assert model_told in model.requests[1].messages[-1]["content"]
+    assert (await rows())[0] == ("hi", "silent", False, False)
+    assert Speaker is not None

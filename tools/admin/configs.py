@@ -1,0 +1,168 @@
+"""Tools: the rows that the operator edits and the next message obeys."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from tools.admin.changes import differences, field_label
+from tools.admin.declared import declared
+from tools.admin.json_field import JSON_INPUT, IndentedJSONField
+from tools.admin_base import ModelAdmin, row_number
+from tools.history import record_change, revert, snapshot
+from tools.models import ToolConfig, ToolConfigChange
+
+#: Changes that a tool's page shows.
+CHANGES_SHOWN = 20
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[ToolConfig]
+else:
+    _Form = forms.ModelForm
+
+
+class ToolConfigForm(_Form):
+    """One tool's settings. What makes no sense together is refused by the model, fault by fault."""
+
+    class Meta:
+        model = ToolConfig
+        exclude = ("requires_approval",)
+        field_classes = {"parameter_descriptions": IndentedJSONField}  # noqa: RUF012 - Django's own way to say it
+        widgets = {  # noqa: RUF012 - as above
+            "description": forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
+            "allowed_ids": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}),
+            "mock_value": forms.Textarea(attrs=JSON_INPUT),
+            "parameter_descriptions": forms.Textarea(attrs=JSON_INPUT),
+        }
+
+    def clean_parameter_descriptions(self) -> Any:
+        """An emptied field means that nothing is described."""
+        value = self.cleaned_data["parameter_descriptions"]
+        return {} if value is None else value
+
+
+@admin.register(ToolConfig)
+class ToolConfigAdmin(ModelAdmin):
+    form = ToolConfigForm
+    actions = None
+    list_display = ("tool", "enabled", "visibility", "scope", "allowed", "mock_enabled", "timeout_seconds", "provider_name")
+    # Who may use it is not among these: it needs the ids beside it.
+    list_editable = ("enabled", "visibility", "scope", "mock_enabled", "timeout_seconds")
+    list_filter = ("enabled", "visibility", "scope", "allowed", "mock_enabled", "provider_name")
+    show_facets = admin.ShowFacets.NEVER
+    search_fields = ("name", "description")
+    readonly_fields = ("name", "provider_name", "arguments", "created_at", "updated_at")
+    change_form_template = "admin/tools/toolconfig/change_form.html"
+    fieldsets = (
+        (None, {"fields": ("name", "provider_name", "enabled", "timeout_seconds")}),
+        (
+            _("Who may use it"),
+            {
+                "fields": (
+                    "visibility",
+                    "scope",
+                    "allowed",
+                    "allowed_ids",
+                    "calls_per_minute_person",
+                    "calls_per_minute_chat",
+                )
+            },
+        ),
+        (_("What the model is told"), {"fields": ("description", "parameter_descriptions")}),
+        (_("Mock"), {"fields": ("mock_enabled", "mock_value", "arguments")}),
+        (_("History"), {"fields": ("created_at", "updated_at")}),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    @admin.display(description=_("tool"), ordering="name")
+    def tool(self, config: ToolConfig) -> str:
+        title = declared(config.declaration)["title"]
+        return format_html('{}<div class="quiet">{}</div>', config.name, title) if title else config.name
+
+    @admin.display(description=_("arguments"))
+    def arguments(self, config: ToolConfig) -> str:
+        return ", ".join(f"{{{name}}}" for name in config.parameter_names or ()) or "-"
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        """The list edits a few fields; the form's own checks are of others."""
+        return forms.ModelForm
+
+    def save_model(self, request: HttpRequest, obj: ToolConfig, form: Any, change: bool) -> None:
+        """Save, and put on record what became different, by whom. Django holds one transaction around both."""
+        before = snapshot(ToolConfig.objects.get(pk=obj.pk))
+        super().save_model(request, obj, form, change)
+        record_change(obj, cast("User", request.user), before)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.revert_view)
+        own = path("<path:object_id>/revert/<int:change_id>/", view, name="tools_toolconfig_revert")
+        return [own, *super().get_urls()]
+
+    def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
+        """Undo one change, then show the tool's page, with what came of it."""
+        config = self.changeable(request, object_id)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        change = get_object_or_404(ToolConfigChange, pk=change_id, config=config)
+        try:
+            made = revert(change, cast("User", request.user))
+        except ValidationError as error:
+            for line in fault_lines(error):
+                self.message_user(request, line, messages.ERROR)
+        else:
+            self._tell(request, config, change, made)
+        return redirect("admin:tools_toolconfig_change", config.pk)
+
+    def _tell(self, request: HttpRequest, config: ToolConfig, change: ToolConfigChange, made: ToolConfigChange | None) -> None:
+        if made is None:
+            self.message_user(request, gettext("There was nothing to take back: these values are in force."), messages.INFO)
+            return
+        self.log_change(request, config, gettext("Took back change #%(number)d.") % {"number": change.pk})
+        fields = ", ".join(field_label(name) for name in made.after)
+        self.message_user(request, gettext("Taken back: %(fields)s.") % {"fields": fields}, messages.SUCCESS)
+
+    def changeable(self, request: HttpRequest, object_id: str) -> ToolConfig:
+        """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        return get_object_or_404(ToolConfig, pk=row_number(object_id))
+
+    def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
+        """What the template of a tool's page is given beside the stock context."""
+        page: dict[str, Any] = {"declared": declared(config.declaration)}
+        if request.user.has_perm("tools.view_toolconfigchange"):
+            rows = config.changes.select_related("author")[:CHANGES_SHOWN]
+            page["changes"] = [(change, differences(change)) for change in rows]
+            page["all_changes_url"] = f"{reverse('admin:tools_toolconfigchange_changelist')}?config__id__exact={config.pk}"
+        return page
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        context.update(self.page_context(request, obj))
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+
+def fault_lines(error: ValidationError) -> list[str]:
+    """A line for each fault, with the field it is about."""
+    return [f"{field_label(field)}: {line}" for field, lines in error.message_dict.items() for line in lines]

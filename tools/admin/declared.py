@@ -1,0 +1,84 @@
+"""What a tool says of itself, made readable: the declaration that its row keeps. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tools.readable import readable
+
+ICON_SOURCES = ("https://", "data:image/")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of a tool; ``kind`` is its type in JSON Schema's words, or the values it may have."""
+
+    name: str
+    kind: str
+    description: str
+    is_required: bool
+
+
+def declared(declaration: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a row's ``declaration`` as a page shows them; whatever a foreign tool declares can be shown."""
+    schema, output = declaration.get("parameters_schema"), declaration.get("output_schema")
+    annotation = declaration.get("annotation") or {}
+    return {
+        "title": declaration.get("title") or annotation.get("title") or "",
+        "description": declaration.get("description") or "",
+        "icons": [icon["src"] for icon in declaration.get("icons") or () if str(icon.get("src")).startswith(ICON_SOURCES)],
+        "parameters": parameters(schema),
+        "parameters_json": readable(schema) if schema else "",
+        "output_json": readable(output) if output else "",
+        "annotation_json": readable(said)
+        if (said := {k: v for k, v in annotation.items() if v not in (None, "", [], {})})
+        else "",
+        "is_long_running": bool(declaration.get("is_long_running")),
+    }
+
+
+def parameters(schema: Any) -> list[Parameter]:
+    """The arguments that a parameters schema names, in its order."""
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return [
+        Parameter(name, kind(part), str(part.get("description") or ""), name in (required if isinstance(required, list) else ()))
+        for name, part in properties(schema).items()
+    ]
+
+
+def properties(schema: Any) -> dict[str, dict[str, Any]]:
+    """The schema of each argument by name, a local reference followed; {} where there is none to read."""
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): _followed(part, schema) if isinstance(part, dict) else {} for name, part in found.items()}
+
+
+def without_null(part: dict[str, Any]) -> dict[str, Any]:
+    """``X | None`` as ``X``; any other schema as it is."""
+    for word in ("anyOf", "oneOf"):
+        options = part.get(word)
+        if isinstance(options, list):
+            real = [option for option in options if not (isinstance(option, dict) and option.get("type") == "null")]
+            return {**part, word: None, **real[0]} if len(real) == 1 and isinstance(real[0], dict) else part
+    types = part.get("type")
+    real = [entry for entry in types if entry != "null"] if isinstance(types, list) else []
+    return {**part, "type": real[0]} if len(real) == 1 else part
+
+
+def kind(part: dict[str, Any]) -> str:
+    values = part.get("enum")
+    if isinstance(values, list):
+        return " | ".join(readable(value, limit=40) for value in values[:20])
+    types = part.get("type")
+    if types is None and (options := part.get("anyOf") or part.get("oneOf")):
+        return " | ".join(kind(option) for option in options if isinstance(option, dict))
+    return " | ".join(map(str, types)) if isinstance(types, list) else str(types or "any")
+
+
+def _followed(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """``part`` with the definition that it, or its one alternative to null, points to."""
+    plain = without_null(part)
+    place = str(plain.get("$ref") or "").removeprefix("#/$defs/")
+    definitions = schema.get("$defs")
+    target = definitions.get(place) if isinstance(definitions, dict) else None
+    return {**target, **part, "type": target.get("type"), "anyOf": None} if isinstance(target, dict) else part

@@ -1,0 +1,33 @@
+"""JSON that people write into a form."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.forms.fields import InvalidJSONInput
+
+from tools.text import storable
+
+JSON_INPUT = {"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"}
+
+
+class IndentedJSONField(forms.JSONField):
+    """JSON shown as people write it; whatever cannot be read or stored is refused, never raised."""
+
+    widget = forms.Textarea(attrs=JSON_INPUT)
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return storable(super().to_python(value))
+        except (ValueError, RecursionError) as error:  # numbers and nesting beyond what Python reads
+            raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from error
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, InvalidJSONInput) else json.dumps(value, ensure_ascii=False, indent=2)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return super().has_changed(initial, data)
+        except (ValueError, RecursionError):
+            return True
