@@ -51,23 +51,22 @@ class Speaker:
 
     async def say(self, parts: Sequence[Part], text: str, *, tool_call_pk: int) -> Delivery:
         """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``."""
-        outcome = await self._send(parts, text, TOOL_PATIENCE, tool_call_pk=tool_call_pk)
+        outcome = await self._send(parts, text, tool_call_pk=tool_call_pk)
         self._record.settle(outcome)
         return outcome.delivery
 
     async def answer(self, parts: Sequence[Part], text: str, step: NewStep | None = None) -> Outcome:
         """Send the final answer, with the model call it came from; the caller settles the outcome."""
-        return await self._send(parts, text, ANSWER_PATIENCE, step=step)
+        return await self._send(parts, text, step=step)
 
     async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> Outcome:
         """Send an answer that an earlier process had put on record, and surely not sent."""
-        return await self._pass_on(pk, segments, new_echo(), is_written=False, patience=ANSWER_PATIENCE)
+        return await self._pass_on(pk, segments, new_echo(), is_written=False, is_answer=True)
 
     async def _send(
         self,
         parts: Sequence[Part],
         text: str,
-        patience: float,
         *,
         tool_call_pk: int | None = None,
         step: NewStep | None = None,
@@ -88,12 +87,21 @@ class Speaker:
                 step=step,
             )
         )
-        return await self._pass_on(pk, segments, echo, is_written=connected, patience=patience)
+        return await self._pass_on(pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None)
 
-    async def _pass_on(self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, patience: float) -> Outcome:
+    async def _wait(self, pk: int, *, is_answer: bool) -> bool:
+        """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
+        try:
+            return await self._outbox.wait_connected(self.chat, ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
+        except asyncio.CancelledError:
+            if not is_answer:
+                self._record.settle(Outcome(pk, NOT_CONNECTED))
+            raise
+
+    async def _pass_on(self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool) -> Outcome:
         """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already."""
         if not is_written:
-            if not await self._outbox.wait_connected(self.chat, patience):
+            if not await self._wait(pk, is_answer=is_answer):
                 return Outcome(pk, NOT_CONNECTED)
             await self._record.mark_sent(pk, echo)
         try:

@@ -126,7 +126,7 @@ def _failure(call: Call, error: Exception | None, *, is_late: bool) -> ToolExecu
             return outcomes.raised(name, error or ToolFailed("原因未知"))
         case _ if is_late:
             logger.warning("tool %s was stopped after %g s", name, call.seconds)
-            return outcomes.timed_out(name, call.seconds)
+            return outcomes.timed_out(name, call.seconds, call.spec.metadata.get("on_timeout"))
         case _:
             logger.error("tool %s raised", name, exc_info=error)
             return outcomes.raised(name, error)

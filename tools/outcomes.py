@@ -40,7 +40,10 @@ def mocked(name: str, text: str) -> ToolExecutionResult:
     return clipped(ToolExecutionResult(name, success=True, content=text, metadata={"mock": True}))
 
 
-def timed_out(name: str, seconds: float) -> ToolExecutionResult:
+def timed_out(name: str, seconds: float, warning: str | None = None) -> ToolExecutionResult:
+    """``warning`` is for a tool whose work may have had its effect: no failure, or the model would try again."""
+    if warning:
+        return ToolExecutionResult(name, success=True, content=warning)
     return failed(name, f"超过 {seconds:g} 秒")
 
 

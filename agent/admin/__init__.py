@@ -1,9 +1,10 @@
-"""The record as the operator reads it: nothing here can be changed."""
+"""The record as the operator reads it, which nobody can change, and the tools with their use of it."""
 
 from agent.admin.calls import ToolCallAdmin
 from agent.admin.messages import MessageAdmin
 from agent.admin.runs import RunAdmin
 from agent.admin.sessions import ChatSessionAdmin
 from agent.admin.steps import StepAdmin
+from agent.admin.tools import ToolPageAdmin
 
-__all__ = ["ChatSessionAdmin", "MessageAdmin", "RunAdmin", "StepAdmin", "ToolCallAdmin"]
+__all__ = ["ChatSessionAdmin", "MessageAdmin", "RunAdmin", "StepAdmin", "ToolCallAdmin", "ToolPageAdmin"]

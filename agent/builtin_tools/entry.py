@@ -29,6 +29,8 @@ class BuiltinTool:
     handler: Handler
     needs_chat: bool = False
     timeout_seconds: int = 60
+    on_timeout: str = ""
+    """What the model is told when the time is up and the effect may be in the world; "" for a plain failure."""
 
     def spec(self) -> ToolSpec:
         return ToolSpec(
@@ -37,7 +39,7 @@ class BuiltinTool:
             parameters_schema=self.parameters,
             provider_name=PROVIDER_NAME,
             provider_type=PROVIDER_TYPE,
-            metadata={"default_config": DefaultConfig(timeout_seconds=self.timeout_seconds)},
+            metadata={"default_config": DefaultConfig(timeout_seconds=self.timeout_seconds), "on_timeout": self.on_timeout},
         )
 
     def is_available(self, context: ToolAvailabilityContext | None) -> bool:

@@ -105,7 +105,14 @@ def _path_fault(path: str) -> str:
     target = media_path(path)
     if target is None:
         return ".path 不在媒体文件夹内，不允许发送"
-    return "" if target.is_file() else ".path 指向的文件不存在"
+    return "" if _is_file(target) else ".path 指向的文件不存在"
+
+
+def _is_file(target: Path) -> bool:
+    try:
+        return target.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def media_path(path: str) -> Path | None:
@@ -158,4 +165,5 @@ TOOL = BuiltinTool(
     handler=send_message,
     needs_chat=True,
     timeout_seconds=90,
+    on_timeout=UNCONFIRMED,
 )

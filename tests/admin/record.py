@@ -47,6 +47,14 @@ def call_of(step: Step, tool_name: str = "get_weather", **fields: Any) -> ToolCa
     return ToolCall.objects.create(run=step.run, step=step, tool_name=tool_name, created_at=timezone.now(), **usual | fields)
 
 
+def tool_form(**changes: Any) -> dict[str, Any]:
+    """What a browser sends of a tool's page; None leaves a field out, as a box that is not ticked."""
+    form: dict[str, Any] = {"enabled": "on", "timeout_seconds": 60, "mock_value": "", "description": ""}
+    form |= {"visibility": "visible", "scope": "all", "allowed": "everyone", "allowed_ids": "", "parameter_descriptions": ""}
+    form |= {"calls_per_minute_person": 0, "calls_per_minute_chat": 0}
+    return {name: value for name, value in (form | changes).items() if value is not None}
+
+
 def logged_in(group: str = "", **user: Any) -> Client:
     """A browser of somebody in ``group``, or of a superuser."""
     account = User.objects.create_user(f"user-{group}", is_staff=True, is_superuser=not group, **user)

@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 
-from tests.admin.record import chat, logged_in, page, said
+from tests.admin.record import chat, logged_in, page, said, tool_form
 from tests.environment import PROJECT
 from tools.models import ToolConfig
 
@@ -33,15 +33,14 @@ def _groups(db: None) -> None:
 @pytest.mark.parametrize("group", ["operator", "viewer"])
 def test_both_groups_read_every_record(group: str):
     client = logged_in(group)
-    for name in (*LISTS, "tools/toolconfig"):
+    for name in (*LISTS, "tools/toolconfig", "tools/toolconfigchange"):
         page(client, f"/admin/{name}/")
     page(client, f"/admin/agent/chatsession/{said(chat()).session_id}/change/")
 
 
 def save_tool(client: Client) -> int:
     tool, _ = ToolConfig.objects.get_or_create(name="t")
-    form = {"enabled": "on", "mock_value": "", "timeout_seconds": 9, "description": ""}
-    return client.post(f"/admin/tools/toolconfig/{tool.pk}/change/", form).status_code
+    return client.post(f"/admin/tools/toolconfig/{tool.pk}/change/", tool_form(timeout_seconds=9)).status_code
 
 
 def test_an_operator_edits_tools_and_no_record():
@@ -62,7 +61,7 @@ def test_a_viewer_edits_nothing():
 def test_without_a_group_there_is_nothing_to_see():
     client = logged_in("viewer")
     Group.objects.get(name="viewer").permissions.clear()
-    for name in (*LISTS, "tools/toolconfig"):
+    for name in (*LISTS, "tools/toolconfig", "tools/toolconfigchange"):
         assert client.get(f"/admin/{name}/").status_code == 403
     assert "Waiting for an answer" not in page(client, "/admin/")
 
@@ -70,7 +69,7 @@ def test_without_a_group_there_is_nothing_to_see():
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
-    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 9, "viewer": 8}
+    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 10, "viewer": 9}
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
 
@@ -88,5 +87,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 17
+    assert len(rows) == 19
     assert doubled == []

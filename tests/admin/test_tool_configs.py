@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.admin.record import page
+from tests.admin.record import page, tool_form
 from tools.configs import SettingsCache
 from tools.models import ConfigVersion, ToolConfig
 
@@ -20,13 +20,14 @@ def weather(db: None) -> ToolConfig:
 def list_form(*rows: ToolConfig, **changes: Any) -> dict[str, Any]:
     form: dict[str, Any] = {"form-TOTAL_FORMS": len(rows), "form-INITIAL_FORMS": len(rows), "_save": "Save"}
     for place, row in enumerate(rows):
-        values = {"id": row.pk, "enabled": "on", "mock_enabled": "on", "timeout_seconds": row.timeout_seconds} | changes
+        values = {"id": row.pk, "enabled": "on", "mock_enabled": "on", "timeout_seconds": row.timeout_seconds}
+        values |= {"visibility": row.visibility, "scope": row.scope} | changes
         form |= {f"form-{place}-{name}": value for name, value in values.items() if value is not None}
     return form
 
 
 def page_form(**changes: Any) -> dict[str, Any]:
-    return {"enabled": "on", "mock_enabled": "on", "mock_value": "{city}", "timeout_seconds": 60, "description": ""} | changes
+    return tool_form(**{"mock_enabled": "on", "mock_value": "{city}"} | changes)
 
 
 def test_settings_are_edited_in_the_list_and_live_at_once(browser: Client, weather: ToolConfig):

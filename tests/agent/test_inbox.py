@@ -1,7 +1,7 @@
 """The inbox: each chat one message at a time and in order, chats side by side, and nothing that only memory knows."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -30,9 +30,17 @@ def mailbox() -> Mailbox:
 
 
 @pytest.fixture
-def make(record: Record, mailbox: Mailbox) -> Make:
-    """An inbox whose messages a script answers."""
-    return lambda model: Inbox(record, Conversations(record, Engine(model, ToolRegistry()), mailbox), Rules())
+async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
+    """Make inboxes whose messages a script answers; they are drained when the test ends."""
+    made: list[Inbox] = []
+
+    def make(model: Script) -> Inbox:
+        made.append(Inbox(record, Conversations(record, Engine(model, ToolRegistry()), mailbox), Rules()))
+        return made[-1]
+
+    yield make
+    for inbox in made:
+        await inbox.drain(0)
 
 
 def held() -> "asyncio.Future[str]":
@@ -195,6 +203,7 @@ async def test_a_process_has_room_for_so_many_messages(make, monkeypatch):
     model = Script(slow, other)
     inbox = make(model)
     inbox.accept(message("a"))
+    await until(lambda: len(model.requests) == 1)
     inbox.accept(message("b", GROUP, mentions_bot=True))
     await until(lambda: len(model.requests) == 2)
     model.answers += ["three"]

@@ -170,6 +170,11 @@ async def test_without_a_row_the_tools_own_time_limit_counts():
     assert result.error_message == "工具执行失败: 超过 0.02 秒"
 
 
+async def test_a_tool_whose_effect_may_be_there_is_not_called_failed_when_its_time_is_up():
+    result = await outcome(forever, metadata={"timeout_seconds": 0.02, "on_timeout": "消息可能已送达，请勿重发"})
+    assert (result.success, result.get_history_content()) == (True, "消息可能已送达，请勿重发")
+
+
 async def test_a_time_out_inside_the_tool_is_not_taken_for_the_limit(caplog):
     result = await outcome(raising(TimeoutError("upstream")))
     assert result.error_message == "工具执行失败: upstream"

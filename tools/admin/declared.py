@@ -16,6 +16,7 @@ class Parameter:
     kind: str
     description: str
     is_required: bool
+    default: str = ""
 
 
 def declared(declaration: dict[str, Any]) -> dict[str, Any]:
@@ -39,8 +40,15 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
 def parameters(schema: Any) -> list[Parameter]:
     """The arguments that a parameters schema names, in its order."""
     required = schema.get("required") if isinstance(schema, dict) else None
+    needed = required if isinstance(required, list) else ()
     return [
-        Parameter(name, kind(part), str(part.get("description") or ""), name in (required if isinstance(required, list) else ()))
+        Parameter(
+            name,
+            kind(part),
+            str(part.get("description") or ""),
+            is_required=name in needed,
+            default=readable(part["default"], limit=200) if part.get("default") is not None else "",
+        )
         for name, part in properties(schema).items()
     ]
 

@@ -23,11 +23,11 @@ class IndentedJSONField(forms.JSONField):
         except (ValueError, RecursionError) as error:  # numbers and nesting beyond what Python reads
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from error
 
-    def prepare_value(self, value: Any) -> Any:
-        return value if isinstance(value, InvalidJSONInput) else json.dumps(value, ensure_ascii=False, indent=2)
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """What was typed is shown again as it was typed."""
+        return InvalidJSONInput(data or "")
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        try:
-            return super().has_changed(initial, data)
-        except (ValueError, RecursionError):
-            return True
+    def prepare_value(self, value: Any) -> Any:
+        if value is None or isinstance(value, InvalidJSONInput):
+            return value
+        return json.dumps(value, ensure_ascii=False, indent=2)

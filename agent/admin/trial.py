@@ -1,0 +1,84 @@
+"""A tool run by hand: the call goes the way of every call, on the operator's own responsibility."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from asgiref.sync import async_to_sync
+from django.utils.translation import gettext
+
+from agent import wiring
+from tools.choices import Allowed, Scope, Visibility
+from tools.configs import SettingsCache, ToolSettings, load_settings
+from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.models import ToolConfig
+from tools.registry import ToolRegistry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a call by hand came to; ``duration_ms`` is all the time it took."""
+
+    arguments: Any
+    result: ToolExecutionResult
+    duration_ms: int
+
+
+class OpenSettings(SettingsCache):
+    """The rows as they are now, without what they say of chats and senders: an operator is neither.
+
+    Whether a tool is enabled, its mock and its time limit count as for every call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        everyone = {"visibility": Visibility.VISIBLE.value, "scope": Scope.ALL.value, "allowed": Allowed.EVERYONE.value}
+        self._open = {name: replace(row, **everyone) for name, row in load_settings().items()}  # type: ignore[arg-type]
+
+    @property
+    def current(self) -> Mapping[str, ToolSettings]:
+        return self._open
+
+
+def obstacle(config: ToolConfig) -> str:
+    """Why the tool cannot be run by hand, as a translated sentence; "" where it can."""
+    if not config.enabled:
+        return gettext("The tool is disabled: enable it to run it.")
+    anywhere, without_chat = _with_registry(lambda registry: _listed(registry, config.name))
+    if not anywhere:
+        return gettext("Nobody provides this tool at present.")
+    return "" if without_chat else gettext("This tool acts in a chat, and there is none here. Ask the bot to use it.")
+
+
+def run_trial(config: ToolConfig, arguments: Any) -> Trial:
+    """Call the tool, without a chat and without a sender; every way it can go wrong is a failed result.
+
+    Whoever may change the row may also approve: the call does not wait for an owner.
+    """
+    invocation = ToolInvocation(config.name, arguments, call_id="trial")
+    begin = time.monotonic()
+    result = _with_registry(lambda registry: registry.invoke(invocation, ToolExecutionContext(), approved=True))
+    return Trial(arguments, result, round((time.monotonic() - begin) * 1000))
+
+
+async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
+    return await registry.has_tool(name), await registry.has_tool(name, ToolAvailabilityContext())
+
+
+def _with_registry(work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
+    """What ``work`` comes to with a registry of its own: the one that serves belongs to another thread's loop."""
+    settings = OpenSettings()
+
+    async def worked() -> T:
+        coder = wiring.coder_model()
+        registry = wiring.tool_registry(settings, coder)
+        try:
+            return await work(registry)
+        finally:
+            await registry.close()
+            await coder.close()
+
+    return async_to_sync(worked)()

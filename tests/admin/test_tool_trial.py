@@ -1,0 +1,182 @@
+"""A tool run by hand from its page, with arguments from a form made of its schema."""
+
+import asyncio
+import importlib
+from enum import StrEnum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test import Client
+from pytest_django import Settings
+
+from agent import wiring
+from tests.admin.record import logged_in, page
+from tools.admin.argument_form import ArgumentForm
+from tools.catalogue import ensure_rows
+from tools.functions import tool
+from tools.models import ToolConfig
+
+
+class Unit(StrEnum):
+    METRE = "m"
+    FOOT = "ft"
+
+
+@tool(title="Measure")
+def measure(
+    name: str, count: int, unit: Unit = Unit.METRE, *, loud: bool | None = None, tags: list[str] | None = None
+) -> dict[str, Any]:
+    """Give back what was given."""
+    return {"name": name, "count": count, "unit": unit, "loud": loud, "tags": tags}
+
+
+@tool
+async def sleepy() -> str:
+    """Never ends."""
+    await asyncio.Event().wait()
+    return ""
+
+
+@tool
+def broken() -> str:
+    """Raises."""
+    raise LookupError("no <luck>")
+
+
+@pytest.fixture
+def tools(db: None, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.CODER_ENDPOINT = ""
+    monkeypatch.setattr(wiring, "SAMPLE_TOOLS", (measure, sleepy, broken))
+    ensure_rows(wiring.declared_tools())
+
+
+def address(name: str) -> str:
+    return f"/admin/tools/toolconfig/{ToolConfig.objects.get(name=name).pk}/trial/"
+
+
+def run(client: Client, name: str, **arguments: str) -> str:
+    response = client.post(address(name), {f"argument-{key}": value for key, value in arguments.items()})
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_form_has_a_fitting_input_for_each_argument(browser: Client, tools: None):
+    text = page(browser, address("measure"))
+    assert '<textarea name="argument-name"' in text
+    assert '<input type="number" name="argument-count"' in text
+    assert '<select name="argument-unit"' in text
+    assert '<select name="argument-loud"' in text
+    assert '<textarea name="argument-tags"' in text
+    assert 'id="result"' not in text
+
+
+def test_a_run_shows_request_and_result(browser: Client, tools: None):
+    text = run(browser, "measure", name="北京 <b>", count="2", unit='"ft"', loud="false", tags='["a"]')
+    assert "badge-succeeded" in text
+    request = text[text.index(">Request<") :]
+    for line in ("北京 &lt;b&gt;", "&quot;count&quot;: 2", "&quot;unit&quot;: &quot;ft&quot;", "&quot;loud&quot;: false"):
+        assert line in request
+    assert "&quot;a&quot;" in text
+
+
+def test_an_argument_left_empty_is_not_given(browser: Client, tools: None):
+    text = run(browser, "measure", name="n", count="1")
+    request = text[text.index(">Request<") :]
+    assert "unit" not in request.partition("</pre>")[0]
+    assert "&quot;unit&quot;: &quot;m&quot;" in text
+
+
+def test_faults_are_told_as_the_model_is_told_them(browser: Client, tools: None):
+    text = run(browser, "measure", name="n")
+    assert "badge-failed" in text
+    assert "count" in text[text.index('class="failure words"') :].partition("</p>")[0]
+
+
+def test_json_that_cannot_be_read_is_a_form_error_and_nothing_runs(browser: Client, tools: None):
+    for wrong in ("[1", "[" * 5000):
+        text = run(browser, "measure", name="n", count="1", tags=wrong)
+        assert "Enter a valid JSON." in text
+        assert 'id="result"' not in text
+
+
+def test_a_tool_that_raises_shows_its_error(browser: Client, tools: None):
+    text = run(browser, "broken")
+    assert "badge-failed" in text
+    assert "LookupError: no &lt;luck&gt;" in text
+
+
+def test_the_time_limit_of_the_row_ends_a_run(browser: Client, tools: None):
+    ToolConfig.objects.filter(name="sleepy").update(timeout_seconds=1)
+    assert "超过 1 秒" in run(browser, "sleepy")
+
+
+def test_the_mock_answers_where_it_is_switched_on(browser: Client, tools: None):
+    ToolConfig.objects.filter(name="broken").update(mock_enabled=True, mock_value="just so")
+    text = run(browser, "broken")
+    assert "just so" in text
+    assert "badge-mock" in text
+
+
+def test_limits_of_chats_and_senders_do_not_hold_for_a_run_by_hand(browser: Client, tools: None):
+    limits = {"allowed": "owners", "scope": "group", "visibility": "hidden", "requires_approval": "always"}
+    ToolConfig.objects.filter(name="measure").update(**limits)
+    assert "badge-succeeded" in run(browser, "measure", name="n", count="1")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("send_message", {}, "This tool acts in a chat"),
+        ("broken", {"enabled": False}, "The tool is disabled"),
+        ("broken", {"name": "gone"}, "Nobody provides this tool"),
+    ],
+)
+def test_a_tool_that_cannot_run_here_says_why(browser: Client, tools: None, name: str, change: dict[str, Any], reason: str):
+    ToolConfig.objects.filter(name=name).update(**change)
+    text = run(browser, change.get("name", name))
+    assert reason in text
+    assert 'id="result"' not in text
+
+
+def test_a_run_is_in_the_history_of_the_tool(browser: Client, tools: None):
+    run(browser, "broken")
+    assert "Test run: failed." in page(browser, address("broken").replace("trial", "history"))
+
+
+def test_a_viewer_runs_nothing(browser: Client, tools: None):
+    groups = importlib.import_module("agent.migrations.0002_groups")
+    groups.make_groups(apps, SimpleNamespace(connection=connection))
+    viewer, operator = logged_in("viewer"), logged_in("operator")
+    assert viewer.get(address("measure")).status_code == 403
+    assert viewer.post(address("measure"), {}).status_code == 403
+    assert "/trial/" not in page(viewer, address("measure").replace("trial", "change"))
+    assert "badge-succeeded" in run(operator, "measure", name="n", count="1")
+
+
+def test_a_tool_without_a_schema_takes_all_arguments_as_one_json_object():
+    form = ArgumentForm(None, {"argument-": '{"a": [1]}'})
+    assert form.is_valid()
+    assert form.arguments() == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "value"),
+    [
+        ({"type": ["integer", "null"]}, "7", 7),
+        ({"anyOf": [{"type": "number"}, {"type": "null"}]}, "0.5", 0.5),
+        ({"anyOf": [{"type": "number"}, {"type": "string"}]}, '"x"', "x"),
+        ({"enum": [1, None, "x"]}, "1", 1),
+        ({"$ref": "#/$defs/Unit"}, '"m"', "m"),
+        ({"type": "string"}, " a\n", " a\n"),
+        ({"type": "boolean"}, "false", False),
+        ({}, '{"deep": {}}', {"deep": {}}),
+    ],
+)
+def test_a_value_is_read_as_its_schema_says(part: dict[str, Any], text: str, value: object):
+    schema = {"properties": {"x y": part}, "$defs": {"Unit": {"enum": ["m", "ft"], "type": "string"}}}
+    form = ArgumentForm(schema, {"argument-x y": text})
+    assert form.is_valid()
+    assert form.arguments() == {"x y": value}
