@@ -53,6 +53,7 @@ class Inbox:
         self._queues: dict[ChatAddress, deque[Job]] = {}
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._arriving: Counter[ChatAddress] = Counter()
+        self._claiming: Counter[str] = Counter()
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._waiting_count = 0
         self._is_open = True
@@ -60,15 +61,15 @@ class Inbox:
     def accept(self, message: IncomingMessage, received_at: datetime | None = None) -> None:
         """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at once."""
         chat = message.chat
-        is_idle = chat not in self._workers and chat not in self._arriving
-        plan = self._conversations.plan(message) if is_idle and not self.shares_database else None
+        plan = self._conversations.plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
         committed = self.record.accept(Arrival(message, received_at or timezone.now(), self._rules, plan))
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
         """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at once."""
-        self.record.claim(account).add_done_callback(self._on_claimed)
+        self._claiming[account] += 1
+        self.record.claim(account).add_done_callback(lambda future: self._on_claimed(account, future))
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing more; give what runs ``seconds``, then give it back to the record."""
@@ -96,7 +97,13 @@ class Inbox:
             faults.reached("message_committed")
             self._enqueue(Job(Left(accepted.pk, accepted.session_pk, message), accepted.begun))
 
-    def _on_claimed(self, future: "asyncio.Future[list[Left]]") -> None:
+    def _is_idle(self, chat: ChatAddress) -> bool:
+        """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left over."""
+        busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
+        return not busy and not self.shares_database
+
+    def _on_claimed(self, account: str, future: "asyncio.Future[list[Left]]") -> None:
+        self._claiming[account] -= 1
         if future.cancelled():
             return
         if error := future.exception():

@@ -48,10 +48,8 @@ class OpenAIClient:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 response = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=self._body(request))
-        except (TimeoutError, APITimeoutError) as error:
-            raise LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s") from error
-        except OpenAIError as error:
-            raise LLMError(self._blotted(_in_words(error))) from error
+        except (TimeoutError, OpenAIError) as error:
+            raise self._failure(error) from error
         try:
             body = storable(json.loads(response.content))
         except (ValueError, RecursionError) as error:
@@ -60,6 +58,13 @@ class OpenAIClient:
 
     async def close(self) -> None:
         await self._client.close()
+
+    def _failure(self, error: TimeoutError | OpenAIError) -> LLMError:
+        # A refused connection comes as a time-out too: the transport calls every failure to connect so.
+        is_late = isinstance(error, TimeoutError | APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout)
+        if is_late:
+            return LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s")
+        return LLMError(self._blotted(_in_words(error)))
 
     def _blotted(self, text: str) -> str:
         """``text`` without the key, which some endpoints repeat when they refuse it."""
@@ -87,7 +92,7 @@ def _tool(definition: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_words(error: OpenAIError) -> str:
+def _in_words(error: Exception) -> str:
     match error:
         case APIStatusError():
             return f"the endpoint answered {error.status_code}: {_excerpt(error.response.text)}"

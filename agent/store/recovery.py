@@ -65,6 +65,10 @@ def _settle_orphans(living: set[str]) -> None:
     Message.objects.filter(orphaned, direction=Message.Direction.OUT, state=State.SENT).update(
         state=State.UNKNOWN, detail=gettext_noop("the server stopped before the client answered"), in_history=True, settled_at=now
     )
+    # What a tool wanted to say belongs to a moment that is over; an answer is still wanted.
+    Message.objects.filter(orphaned, direction=Message.Direction.OUT, state=State.PENDING).exclude(tool_call=None).update(
+        state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
+    )
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     if pks := list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]):
         ToolCall.objects.filter(run__in=pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)

@@ -57,8 +57,8 @@ def address(name: str) -> str:
     return f"/admin/tools/toolconfig/{ToolConfig.objects.get(name=name).pk}/trial/"
 
 
-def run(client: Client, name: str, **arguments: str) -> str:
-    response = client.post(address(name), {f"argument-{key}": value for key, value in arguments.items()})
+def run(client: Client, tool_name: str, /, **arguments: str) -> str:
+    response = client.post(address(tool_name), {f"argument-{key}": value for key, value in arguments.items()})
     assert response.status_code == 200
     return response.content.decode()
 

@@ -9,9 +9,10 @@ from django.utils import timezone
 from agent.errors import LLMError
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
-from agent.models import Message
+from agent.models import Message, Run
 from agent.store.arrivals import Accepted, Arrival, Arrivals
-from agent.store.runs import Beginnings, Plan
+from agent.store.replies import Outgoing, Replies
+from agent.store.runs import Beginning, Beginnings, Plan
 from agent.triggers import Rules
 from agent.types import ChatAddress, Delivery, IncomingMessage, Part
 from tools.configs import SettingsCache
@@ -19,11 +20,17 @@ from tools.configs import SettingsCache
 PROCESS = "p1"
 PRIVATE = ChatAddress("10001", "private", "20001")
 GROUP = ChatAddress("10001", "group", "30001")
-PLAN = Plan("chat", "m", 18, PRIVATE.key)
+PLAN = Plan(Run.Origin.CHAT, "m", 18, PRIVATE.key)
 
 
 def message(text: str = "hi", chat: ChatAddress = PRIVATE, **fields: Any) -> IncomingMessage:
-    usual = {"sender_id": "20001", "sender_name": "Ann", "segments": [], "spoken_text": text, "happened_at": timezone.now()}
+    usual: dict[str, Any] = {
+        "sender_id": "20001",
+        "sender_name": "Ann",
+        "segments": [],
+        "spoken_text": text,
+        "happened_at": timezone.now(),
+    }
     return IncomingMessage(chat=chat, text=text, **usual | fields)
 
 
@@ -42,6 +49,21 @@ def arrival(said: IncomingMessage, **fields: Any) -> Arrival:
 def accept(*said: IncomingMessage, process_id: str = PROCESS) -> list[Accepted]:
     """Put messages on record, all in one commit."""
     return arrivals(process_id).accept([arrival(one) for one in said])
+
+
+def reasons(accepted: list[Accepted]) -> list[str]:
+    """Why each message is answered or not; "" for one that was seen before."""
+    return [str(one.decision.reason) if one.decision else "" for one in accepted]
+
+
+def reply(
+    wish: Beginning, run_pk: int, text: str = "hello", state: str = "sent", *, process_id: str = PROCESS, **fields: Any
+) -> int:
+    """Put an outgoing message of a run on record; the key of its row."""
+    assert wish.session_pk is not None
+    usual: dict[str, Any] = {"segments": [{"type": "text"}], "echo": f"e-{text}", "state": Message.State(state)}
+    (pk,) = Replies(process_id).add([Outgoing(wish.session_pk, run_pk, text, **usual | fields)])
+    return pk
 
 
 class Script:

@@ -9,7 +9,7 @@ from agent.models import ChatSession, Message, Run
 from agent.store.arrivals import Arrivals, refuse
 from agent.triggers import Rules
 from agent.types import ChatAddress
-from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, accept, arrival, arrivals, message
+from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, accept, arrival, arrivals, message, reasons
 
 pytestmark = pytest.mark.django_db
 
@@ -162,20 +162,20 @@ def test_what_the_owner_says_with_the_bots_account_is_recorded():
 def test_a_quote_of_the_bots_own_message_is_answered():
     sent("hello", "7")
     (accepted,) = accept(message("why?", GROUP, quoted_id="7"))
-    assert accepted.decision.reason == "quote"
+    assert reasons([accepted]) == ["quote"]
 
 
 def test_a_quote_of_what_the_owner_said_with_the_bots_account_is_answered():
     own, quote = accept(message("by hand", GROUP, message_id="8", from_own_account=True), message("why?", GROUP, quoted_id="8"))
-    assert (own.decision.reason, quote.decision.reason) == ("own_message", "quote")
-    assert accept(message("why?", GROUP, quoted_id="8"))[0].decision.reason == "quote"
+    assert reasons([own, quote]) == ["own_message", "quote"]
+    assert reasons(accept(message("why?", GROUP, quoted_id="8"))) == ["quote"]
 
 
 def test_a_quote_of_somebody_else_or_of_another_chat_is_not():
     sent("hello", "7", chat=PRIVATE)
     accept(message("human", GROUP, message_id="9"))
     quotes = accept(message("why?", GROUP, quoted_id="7"), message("why?", GROUP, quoted_id="9"))
-    assert [one.decision.reason for one in quotes] == ["not_addressed", "not_addressed"]
+    assert reasons(quotes) == ["not_addressed", "not_addressed"]
 
 
 # --- Runs that begin with the message -----------------------------------------------
@@ -184,6 +184,7 @@ def test_a_quote_of_somebody_else_or_of_another_chat_is_not():
 def test_a_planned_run_begins_in_the_same_commit():
     (accepted,) = arrivals().accept([arrival(message(), plan=PLAN)])
     run = Run.objects.get()
+    assert accepted.begun is not None
     assert accepted.begun.run_pk == run.pk
     assert (run.message_id, run.session_id, run.state, run.claimed_by) == (accepted.pk, accepted.session_pk, "running", PROCESS)
     assert Message.objects.get(pk=accepted.pk).state == "running"
@@ -199,7 +200,7 @@ def test_no_run_begins_for_what_is_not_answered():
 
 def test_the_rules_are_those_of_the_moment_it_arrived():
     accepted = arrivals().accept([arrival(message("Frost?", GROUP), rules=Rules(words)) for words in ((), ("Frost",))])
-    assert [one.decision.reason for one in accepted] == ["not_addressed", "wake_word"]
+    assert reasons(accepted) == ["not_addressed", "wake_word"]
 
 
 # --- No room ------------------------------------------------------------------------

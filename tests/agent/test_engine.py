@@ -81,6 +81,7 @@ async def test_an_answer_without_tools_ends_the_run_and_its_step_is_left_to_the_
     result = await run(Script("hello"), tools, notes)
     assert (result.text, result.calls, result.input_tokens, result.output_tokens) == ("hello", 1, 10, 2)
     assert notes.events == []
+    assert result.last_step is not None
     assert (result.last_step.number, result.last_step.request, result.last_step.response) == (1, START, {"content": "hello"})
     assert result.last_step.tools == ["f", "g", "mute"]
 
@@ -97,6 +98,7 @@ async def test_a_tool_is_run_and_the_model_told_its_result(tools, notes):
 async def test_the_steps_together_hold_exactly_what_the_model_was_sent(tools, notes):
     model = Script(calling(("f", "{}")), calling(("f", "{}")), "done")
     result = await run(model, tools, notes)
+    assert result.last_step is not None
     sent = [message for step in (*notes.steps, result.last_step) for message in step.request]
     assert sent == model.requests[-1].messages
 
@@ -243,6 +245,7 @@ async def test_a_step_whose_model_could_not_be_asked_is_asked_again(tools, notes
     model = Script("done")
     result = await run(model, tools, notes, steps=[RecordedStep(START, None, [])])
     assert model.requests[0].messages == START
+    assert result.last_step is not None
     assert (result.last_step.number, result.last_step.request) == (2, [])
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,10 @@ async def test_the_key_is_a_bearer_token_and_nothing_is_sent_without_one(model, 
 async def test_messages_go_out_as_they_are_and_tools_as_functions(model, connect):
     model.script([call("f", a=1)])
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    tools = [{"name": "f", "description": "does f", "parameters_schema": schema}, {"name": "g", "description": ""}]
+    tools: list[dict[str, Any]] = [
+        {"name": "f", "description": "does f", "parameters_schema": schema},
+        {"name": "g", "description": ""},
+    ]
     response = await connect().complete(LLMRequest(HELLO.messages, tools))
     assert model.requests[0].body == {
         "model": "scripted",

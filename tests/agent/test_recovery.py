@@ -18,10 +18,9 @@ from agent.store.recovery import (
     is_next,
     release,
 )
-from agent.store.replies import Outgoing, Replies
 from agent.store.runs import Beginning, NewCall, NewStep, record_steps
 from agent.types import ChatAddress
-from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, beginnings, message
+from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, beginnings, message, reply
 
 pytestmark = pytest.mark.django_db
 State = Message.State
@@ -46,16 +45,16 @@ def running(process_id: str = "dead", *calls: str) -> tuple[int, int, list[int]]
     return accepted.pk, begun.run_pk, pks
 
 
-def outgoing(run_pk: int, state: State, process_id: str = "dead", **fields: Any) -> int:
-    session = Run.objects.get(pk=run_pk).session_id
-    return Replies(process_id).add([Outgoing(session, run_pk, "hello", [], f"{process_id}-{state}", state, **fields)])[0]
+def outgoing(run_pk: int, state: str, process_id: str = "dead", **fields: Any) -> int:
+    wish = Beginning(PLAN, None, Run.objects.get(pk=run_pk).session_id)
+    return reply(wish, run_pk, state=state, process_id=process_id, **fields)
 
 
 def taken(process_id: str = "me", account: str = PRIVATE.account) -> list[Left]:
     return claim([Claim(account, process_id)])[0]
 
 
-def states(model: type, *pks: int) -> list[str]:
+def states(model: Any, *pks: int) -> list[str]:
     return [model.objects.get(pk=pk).state for pk in pks]
 
 
@@ -89,7 +88,7 @@ def test_every_other_process_is_dead_where_only_one_can_be():
 
 def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard():
     _, run_pk, _ = running()
-    pk = outgoing(run_pk, State.SENT)
+    pk = outgoing(run_pk, "sent")
     appear([Sighting("me", alone=True)])
     row = Message.objects.get(pk=pk)
     assert (row.state, row.in_history) == ("unknown", True)
@@ -99,14 +98,14 @@ def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard(
 
 def test_an_answer_that_a_dead_process_had_not_sent_still_waits():
     _, run_pk, _ = running()
-    pk = outgoing(run_pk, State.PENDING)
+    pk = outgoing(run_pk, "pending")
     appear([Sighting("me", alone=True)])
     assert states(Message, pk) == ["pending"]
 
 
 def test_a_tools_message_that_a_dead_process_had_not_sent_will_never_be_and_says_so():
     _, run_pk, (call,) = running("dead", "send_message")
-    pk = outgoing(run_pk, State.PENDING, tool_call_pk=call)
+    pk = outgoing(run_pk, "pending", tool_call_pk=call)
     appear([Sighting("me", alone=True)])
     assert states(Message, pk) == ["failed"]
 
@@ -121,7 +120,7 @@ def test_the_runs_of_a_dead_process_are_interrupted_and_what_they_did_is_unknown
 def test_what_is_in_living_hands_is_left_alone():
     seen("alive")
     _, run_pk, calls = running("alive", "f")
-    pk = outgoing(run_pk, State.SENT, "alive")
+    pk = outgoing(run_pk, "sent", "alive")
     appear([Sighting("me", alone=False)])
     assert (states(Run, run_pk), states(ToolCall, *calls), states(Message, pk)) == (["running"], ["running"], ["sent"])
     assert taken() == []

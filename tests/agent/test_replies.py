@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from agent.models import Message, Run, Step
-from agent.store.replies import Ending, LateAnswer, Outcome, Outgoing, Replies, correct, finish, mark_sent, settle
+from agent.store.replies import Ending, LateAnswer, Outcome, correct, finish, mark_sent, settle
 from agent.store.runs import Beginning, NewStep
 from agent.types import Delivery
-from tests.agent.talk import PLAN, PROCESS, accept, beginnings, message
+from tests.agent.talk import PLAN, PROCESS, accept, beginnings, message, reply
 
 pytestmark = pytest.mark.django_db
 State = Message.State
@@ -25,12 +25,8 @@ def run_pk(wish: Beginning) -> int:
     return beginnings().begin([wish])[0].run_pk
 
 
-def reply(wish: Beginning, run_pk: int, echo: str = "e1", **fields: Any) -> int:
-    usual: dict[str, Any] = {"text": "hello", "segments": [{"type": "text"}], "state": State.SENT}
-    return Replies(PROCESS).add([Outgoing(wish.session_pk, run_pk, echo=echo, **usual | fields)])[0]
-
-
-def row(pk: int) -> Message:
+def row(pk: int | None) -> Message:
+    assert pk is not None
     return Message.objects.get(pk=pk)
 
 
@@ -44,7 +40,7 @@ def outcome(pk: int, state: str, error: str = "", message_id: str = "", **fields
 def test_a_reply_is_on_record_before_it_is_sent(wish, run_pk):
     stored = row(reply(wish, run_pk, temp_group_id="7"))
     assert (stored.direction, stored.state, stored.text, stored.segments) == ("out", "sent", "hello", [{"type": "text"}])
-    assert (stored.echo, stored.run_id, stored.temp_group_id, stored.claimed_by) == ("e1", run_pk, "7", PROCESS)
+    assert (stored.echo, stored.run_id, stored.temp_group_id, stored.claimed_by) == ("e-hello", run_pk, "7", PROCESS)
     assert (stored.in_history, stored.settled_at) == (False, None)
 
 
@@ -54,7 +50,7 @@ def test_the_model_call_it_came_from_is_recorded_with_it(wish, run_pk):
 
 
 def test_a_pending_reply_goes_out_under_a_new_echo(wish, run_pk):
-    pk = reply(wish, run_pk, state=State.PENDING)
+    pk = reply(wish, run_pk, state="pending")
     mark_sent([(pk, "e2")])
     assert (row(pk).state, row(pk).echo) == ("sent", "e2")
 
@@ -78,7 +74,7 @@ def test_an_apology_is_no_part_of_the_conversation(wish, run_pk):
 
 
 def test_several_outcomes_in_one_commit_reach_their_own_rows(wish, run_pk):
-    pks = [reply(wish, run_pk, f"e{number}") for number in range(3)]
+    pks = [reply(wish, run_pk, f"m{number}") for number in range(3)]
     settle([outcome(pk, state) for pk, state in zip(pks, ("delivered", "failed", "unknown"), strict=True)])
     assert [row(pk).state for pk in pks] == ["delivered", "failed", "unknown"]
 
@@ -97,7 +93,7 @@ def test_an_id_that_is_longer_than_its_column_is_cut(wish, run_pk):
 def test_a_late_answer_settles_what_was_unknown(wish, run_pk, state, late, in_history):
     pk = reply(wish, run_pk)
     Message.objects.filter(pk=pk).update(state=state, in_history=True)
-    assert correct([LateAnswer("10001", "e1", Delivery(State(late), "7", "why"))]) == [True]
+    assert correct([LateAnswer("10001", "e-hello", Delivery(State(late), "7", "why"))]) == [True]
     stored = row(pk)
     assert (stored.state, stored.message_id, stored.detail, stored.in_history) == (late, "7", "why", in_history)
 
@@ -106,11 +102,11 @@ def test_a_late_answer_settles_what_was_unknown(wish, run_pk, state, late, in_hi
 def test_what_is_known_already_is_not_changed_by_a_late_answer(wish, run_pk, state):
     pk = reply(wish, run_pk)
     Message.objects.filter(pk=pk).update(state=state)
-    assert correct([LateAnswer("10001", "e1", Delivery(State.DELIVERED, "7"))]) == [False]
+    assert correct([LateAnswer("10001", "e-hello", Delivery(State.DELIVERED, "7"))]) == [False]
     assert (row(pk).state, row(pk).message_id) == (state, "")
 
 
-@pytest.mark.parametrize(("account", "echo"), [("10002", "e1"), ("10001", "e9"), ("10001", "")])
+@pytest.mark.parametrize(("account", "echo"), [("10002", "e-hello"), ("10001", "e9"), ("10001", "")])
 def test_an_answer_of_another_account_or_to_something_else_changes_nothing(wish, run_pk, account, echo):
     pk = reply(wish, run_pk)
     assert correct([LateAnswer(account, echo, Delivery(State.DELIVERED))]) == [False]

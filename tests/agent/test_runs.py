@@ -6,7 +6,7 @@ import pytest
 
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import words
-from agent.store.replies import Ending, Outcome, Outgoing, Replies, finish
+from agent.store.replies import Ending, Outcome, finish
 from agent.store.runs import (
     Beginning,
     Beginnings,
@@ -20,7 +20,7 @@ from agent.store.runs import (
     start_calls,
 )
 from agent.types import Delivery
-from tests.agent.talk import GROUP, PLAN, PROCESS, accept, beginnings, message
+from tests.agent.talk import GROUP, PLAN, PROCESS, accept, beginnings, message, reply
 from tools.configs import SettingsCache
 from tools.models import ToolConfig
 
@@ -48,11 +48,15 @@ def step(run: Begun, number: int = 1, *names: str, **fields: Any) -> NewStep:
 def answered(text: str, answer: str, state: str = "delivered", *, in_history: bool = True) -> None:
     """An exchange of the past: a message, and the final answer to it."""
     run, wish = begun(text)
-    (pk,) = Replies(PROCESS).add([Outgoing(wish.session_pk, run.run_pk, answer, [], f"e-{answer}", Message.State.SENT)])
-    outcome = Outcome(pk, Delivery(Message.State(state)))
+    outcome = Outcome(reply(wish, run.run_pk, answer), Delivery(Message.State(state)))
     finish(
         [Ending(run.run_pk, Run.State.FINISHED, wish.message_pk, Message.State.ANSWERED, outcome=outcome, in_history=in_history)]
     )
+
+
+def incoming(wish: Beginning) -> Message:
+    assert wish.message_pk is not None
+    return Message.objects.get(pk=wish.message_pk)
 
 
 def said(run: Begun) -> list[str]:
@@ -64,13 +68,13 @@ def said(run: Begun) -> list[str]:
 
 def test_a_message_whose_run_begins_is_running_in_the_hands_of_its_process():
     run, wish = begun()
-    row = Message.objects.get(pk=wish.message_pk)
+    row = incoming(wish)
     assert (row.state, row.claimed_by) == ("running", PROCESS)
     assert Run.objects.get(pk=run.run_pk).message_id == wish.message_pk
 
 
 def test_a_run_without_a_chat_has_neither_message_nor_history():
-    (run,) = beginnings().begin([Beginning(Plan("http", "m"))])
+    (run,) = beginnings().begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
     row = Run.objects.get(pk=run.run_pk)
     assert (row.message, row.session, row.origin, run.history) == (None, None, "http", [])
 
@@ -96,8 +100,8 @@ def test_the_history_is_what_was_answered_and_the_answers_oldest_first():
 def test_the_history_holds_no_more_than_is_asked_for_and_the_newest_of_it():
     for number in range(4):
         answered(f"q{number}", f"a{number}")
-    assert said(begun(plan=Plan("chat", "m", 3))[0]) == ["a2", "q3", "a3"]
-    assert said(begun(plan=Plan("chat", "m", 0))[0]) == []
+    assert said(begun(plan=Plan(Run.Origin.CHAT, "m", 3))[0]) == ["a2", "q3", "a3"]
+    assert said(begun(plan=Plan(Run.Origin.CHAT, "m", 0))[0]) == []
 
 
 def test_what_was_not_answered_or_not_heard_is_no_history():
@@ -115,9 +119,7 @@ def test_the_history_of_another_chat_is_not_shown():
 def test_messages_sent_by_tools_are_history_in_the_order_they_were_sent():
     run, wish = begun("q")
     ((call,),) = record_steps([step(run, 1, "send_message")])
-    store = Replies(PROCESS)
-    (wait,) = store.add([Outgoing(wish.session_pk, run.run_pk, "wait", [], "e1", Message.State.SENT, tool_call_pk=call)])
-    (done,) = store.add([Outgoing(wish.session_pk, run.run_pk, "done", [], "e2", Message.State.SENT)])
+    wait, done = reply(wish, run.run_pk, "wait", tool_call_pk=call), reply(wish, run.run_pk, "done")
     heard = Delivery(Message.State.DELIVERED)
     Message.objects.filter(pk=wait).update(in_history=True)
     finish(
@@ -143,9 +145,9 @@ def test_tool_settings_are_as_new_as_the_beginning_of_the_run():
     store = Beginnings(PROCESS, cache, lambda: reloads.append(1))
     for value in ("rain", "snow"):
         ToolConfig.objects.update_or_create(name="f", defaults={"mock_value": value})
-        store.begin([Beginning(Plan("http", "m"))])
+        store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
         assert cache.current["f"].mock_value == value
-    store.begin([Beginning(Plan("http", "m"))])
+    store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
     assert len(reloads) == 2
 
 
@@ -203,7 +205,7 @@ def test_a_run_that_was_broken_off_is_taken_up_and_not_begun_again():
     assert taken.run_pk == run.run_pk
     row = Run.objects.get()
     assert (row.state, row.claimed_by) == ("running", "p2")
-    assert Message.objects.get(pk=wish.message_pk).claimed_by == "p2"
+    assert incoming(wish).claimed_by == "p2"
 
 
 def test_a_message_that_was_never_begun_gets_its_first_run():
@@ -228,8 +230,9 @@ def test_what_was_done_is_handed_over_step_by_step():
 
 def test_a_final_answer_that_was_recorded_is_handed_over():
     run, wish = begun()
-    (pk,) = Replies(PROCESS).add([Outgoing(wish.session_pk, run.run_pk, "hello", [{"a": 1}], "e", Message.State.PENDING)])
+    pk = reply(wish, run.run_pk, "hello", "pending", segments=[{"a": 1}])
     answer = again(wish).answer
+    assert answer is not None
     assert (answer.pk, answer.state, answer.segments, answer.text) == (pk, "pending", [{"a": 1}], "hello")
 
 
@@ -237,7 +240,7 @@ def test_a_final_answer_that_was_recorded_is_handed_over():
 def test_it_is_known_whether_a_tool_has_spoken_before(state, spoken):
     run, wish = begun()
     ((call,),) = record_steps([step(run, 1, "send_message")])
-    (pk,) = Replies(PROCESS).add([Outgoing(wish.session_pk, run.run_pk, "wait", [], "e", Message.State.SENT, tool_call_pk=call)])
+    pk = reply(wish, run.run_pk, "wait", tool_call_pk=call)
     Message.objects.filter(pk=pk).update(state=state)
     taken = again(wish)
     assert (taken.has_spoken, taken.answer) == (spoken, None)

@@ -13,7 +13,7 @@ RULES = Rules(("Frost", "小霜", "f.r."))
 
 
 def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
-    chat = ChatAddress("1", kind, "7")
+    chat = ChatAddress("1", "group" if kind == "group" else "private", "7")
     return IncomingMessage(chat, "2", "Ann", text, [], **{"spoken_text": text, "happened_at": NOW, **fields})
 
 

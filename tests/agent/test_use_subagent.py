@@ -72,6 +72,7 @@ async def test_it_is_offered_without_a_chat_too_and_asks_to_be_announced():
     (spec,) = await registry(Script()).list_tools(ToolAvailabilityContext())
     assert "send_message" in spec.description
     assert "Coder" in spec.description
+    assert spec.parameters_schema is not None
     assert set(spec.parameters_schema["required"]) == {"subagent_name", "content"}
 
 

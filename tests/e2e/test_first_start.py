@@ -48,12 +48,6 @@ def test_a_password_is_made_up_and_shown_on_the_first_start_only(start_server, p
     assert server.log.count(password) == 1
 
 
-def test_installations_have_different_passwords(start_server):
-    fresh = {"DJANGO_SUPERUSER_PASSWORD": "", "LANGUAGE_CODE": "en"}
-    shown = [SHOWN.findall(start_server(**fresh).log) for _ in range(2)]
-    assert shown[0] != shown[1]
-
-
 @BOTH
 def test_an_account_that_is_named_in_the_environment_is_made_and_never_printed(start_server, program):
     server = start_server(
