@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from agent.engine import Engine, Result, Task
 from agent.errors import AgentError, RunTimeout, apology
@@ -115,6 +116,7 @@ class Conversations:
                 message_pk=left.pk,
                 final_text=text,
                 error="out of model calls" if result.out_of_calls else "",
+                notes=notes(left.message),
                 model_calls=result.calls,
                 input_tokens=result.input_tokens,
                 output_tokens=result.output_tokens,
@@ -139,6 +141,7 @@ class Conversations:
                 message_state=State.FAILED,
                 detail=error,
                 error=error,
+                notes=notes(left.message),
                 outcome=Outcome(outcome.pk, outcome.delivery, is_speech=False),
             )
         )
@@ -173,6 +176,15 @@ def _verdict(outcome: Outcome | None, speaker: Speaker) -> Verdict:
         return Verdict(State.FAILED, outcome.delivery.error, speaker.has_spoken)
     state = State.ANSWERED if outcome is not None or speaker.has_spoken else State.SILENT
     return Verdict(state, "", state == State.ANSWERED)
+
+
+def notes(message: IncomingMessage) -> list[str]:
+    """What was left out of a run, and why, for whoever reads its record."""
+    if not message.has_pictures:
+        return []
+    if settings.VISUAL_MODEL_NAME:
+        return [gettext_noop("The pictures were not described: this version does not look at pictures yet.")]
+    return [gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")]
 
 
 def first_request(message: IncomingMessage, history: list[ChatMessage]) -> list[ChatMessage]:

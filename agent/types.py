@@ -52,6 +52,7 @@ class IncomingMessage:
     quoted_id: str = ""
     sender_role: str = ""
     """``owner``, ``admin`` or ``member`` of the group, "" where the client does not say."""
+    has_pictures: bool = False
     from_own_account: bool = False
     from_other_bot: bool = False
     is_notice: bool = False

@@ -18,6 +18,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         spoken_text=spoken_text(event.segments),
         mentions_bot=mentions(event.segments, self_id),
         quoted_id=quoted_id(event.segments),
+        has_pictures=any(segment["type"] == "image" for segment in event.segments),
         from_own_account=event.is_self,
         from_other_bot=from_other_bot,
         is_notice=event.is_notice,

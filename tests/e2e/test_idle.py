@@ -72,11 +72,12 @@ async def test_a_layer_that_leaves_the_time_limit_to_redis_does_not_survive_idli
 
 
 @pytest.mark.may_block("the test itself makes and sends 64 MiB")
-@pytest.mark.parametrize("program", ["runserver", "daphne"])
-async def test_a_frame_of_64_mib_is_accepted_under_both_commands(start_server, model, program):
+@pytest.mark.parametrize("server", ["live", "contrary"])
+async def test_a_frame_of_64_mib_is_accepted_under_both_commands(request, model, server):
+    """``live`` was started with ``runserver``, ``contrary`` with ``daphne``."""
     model.script(["heard all of it"])
-    server, account, user = await asyncio.to_thread(start_server, program), fresh_id(), fresh_id()
-    async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
+    account, user = fresh_id(), fresh_id()
+    async with FakeOneBot(request.getfixturevalue(server).ws_url, account, token=TOKEN) as bot:
         event = {"post_type": "message", "message_type": "private", "self_id": account, "user_id": user, "message": [text("hi")]}
         size = 64 * 2**20 - len(json.dumps({**event, "padding": ""}))
         await bot.send_raw(json.dumps({**event, "padding": "x" * size}))

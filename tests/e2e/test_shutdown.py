@@ -17,7 +17,7 @@ from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
-from tests.scripted_model import ScriptedModel, held
+from tests.scripted_model import ScriptedModel, held, says
 
 GOING_AWAY = 1001
 #: What the process may take to end, in seconds: runs have ten.
@@ -77,59 +77,43 @@ async def end_of(server: LiveServer) -> int | None:
 @pytest.mark.parametrize("age", [0, 0.5, 3])
 async def test_clients_are_told_and_the_status_is_zero_however_old_a_connection_is(either, age):
     await begin(either)
-    async with FakeOneBot(either.ws_url, fresh_id(), token=TOKEN) as bot:
-        await asyncio.sleep(age)  # what went wrong under daphne's own server depended on just this
-        os.kill(either.pid, signal.SIGTERM)
-        assert await bot.close_code() == GOING_AWAY
-        assert await end_of(either) == 0
-
-
-async def test_a_connection_that_has_asked_for_nothing_does_not_hold_the_end_up(either):
-    await begin(either)
-    with socket.create_connection(("127.0.0.1", either.port)):
-        os.kill(either.pid, signal.SIGTERM)
-        assert await end_of(either) == 0
+    with socket.create_connection(("127.0.0.1", either.port)):  # one that asks for nothing does not hold the end up
+        async with FakeOneBot(either.ws_url, fresh_id(), token=TOKEN) as bot:
+            await asyncio.sleep(age)  # what went wrong under daphne's own server depended on just this
+            os.kill(either.pid, signal.SIGTERM)
+            assert await bot.close_code() == GOING_AWAY
+            assert await end_of(either) == 0
 
 
 async def test_what_runs_is_answered_and_what_came_meanwhile_is_answered_after_the_restart(either, model):
-    model.script([held("first"), "second"])
+    model.answer_with(lambda request: held(f"re {request.last_text.rpartition(chr(10))[2]}"))
     await begin(either)
     account, user = fresh_id(), fresh_id()
     async with FakeOneBot(either.ws_url, account, token=TOKEN) as bot:
+        question = asyncio.create_task(asyncio.to_thread(ask, either, "what?"))
         await bot.say_private(user, "one")
-        await model.wait_for_requests(1)
+        await model.wait_for_requests(2)
         os.kill(either.pid, signal.SIGTERM)
         await until_it_listens_no_more(either)
         await bot.say_private(user, "two")
         await either.row("SELECT 1 FROM agent_message WHERE text = 'two' AND sender_id = ?", str(user))
-        model.release()
-        assert spoken(await bot.next_action()) == "first"
+        model.release(2)
+        assert (await question, spoken(await bot.next_action())) == ((200, "re what?"), "re one")
         assert await bot.close_code() == GOING_AWAY
         assert await end_of(either) == 0
+    model.release()
     await begin(either)
     async with FakeOneBot(either.ws_url, account, token=TOKEN) as bot:
-        assert spoken(await bot.next_action()) == "second"
+        assert spoken(await bot.next_action()) == "re two"
         await bot.no_action(user=user)
 
 
-async def test_a_question_over_http_is_answered_before_the_end(either, model):
-    model.script([held("here you are")])
-    await begin(either)
-    asked = asyncio.create_task(asyncio.to_thread(ask, either, "what?"))
-    await model.wait_for_requests(1)
-    os.kill(either.pid, signal.SIGTERM)
-    await until_it_listens_no_more(either)
-    model.release()
-    status, body = await asked
-    assert (status, body["result"]) == (200, "here you are")
-    assert await end_of(either) == 0
-
-
-def ask(server: LiveServer, question: str) -> tuple[int, dict[str, Any]]:
+def ask(server: LiveServer, question: str) -> tuple[int, str]:
+    """The status and the result of a question over HTTP."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
         connection.request("POST", "/agent/query", json.dumps({"input": question}), {"Authorization": f"Bearer {TOKEN}"})
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
+        return response.status, json.loads(response.read())["result"]
 
 
 async def test_control_c_ends_it_in_order_too(either):
@@ -145,37 +129,27 @@ async def test_control_c_ends_it_in_order_too(either):
 # --- What does not finish in time -------------------------------------------------
 
 
-async def test_a_run_that_does_not_finish_is_taken_up_after_the_restart_and_answered_once(hurried, model):
-    model.script([held("too late"), "in time"])
+async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not_written_again(hurried, model):
+    model.script([held("too late")])
+    model.answer_with(lambda request: says(f"re {request.last_text.rpartition(chr(10))[2]}"))
     await begin(hurried)
-    account, user = fresh_id(), fresh_id()
-    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
-        await bot.say_private(user, "hi")
-        await model.wait_for_requests(1)
-        assert await asyncio.to_thread(hurried.terminate) == 0
-        assert await bot.close_code() == GOING_AWAY
-    model.release()
-    await begin(hurried)
-    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
-        assert spoken(await bot.next_action()) == "in time"
-        await bot.no_action(user=user)
-    assert hurried.rows("SELECT state FROM agent_run WHERE final_text = 'in time'") == [{"state": "finished"}]
-    assert len(hurried.rows("SELECT 1 FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text = 'hi'")) == 1
-
-
-async def test_an_answer_that_no_client_confirmed_is_unknown_and_not_sent_again(hurried, model):
-    model.script(["heard, perhaps"])
-    await begin(hurried)
-    account, user = fresh_id(), fresh_id()
+    account, thinking, waiting = fresh_id(), fresh_id(), fresh_id()
     async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
         bot.stay_silent()
-        await bot.say_private(user, "hi")
-        action = await bot.next_action()
+        await bot.say_private(thinking, "hi")
+        await model.wait_for_requests(1)
+        await bot.say_private(waiting, "hello")
+        written = await bot.next_action()
         assert await asyncio.to_thread(hurried.terminate) == 0
-    assert hurried.rows("SELECT state FROM agent_message WHERE text = 'heard, perhaps'") == [{"state": "unknown"}]
+        assert await bot.close_code() == GOING_AWAY
     await begin(hurried)
     async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
-        await hurried.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
-        await bot.no_action(user=user)
-        await bot.answer(action)
-        await hurried.row("SELECT 1 FROM agent_message WHERE text = 'heard, perhaps' AND state = 'delivered'")
+        assert spoken(await bot.next_action()) == "re hi"
+        await hurried.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(waiting))
+        await bot.no_action(user=waiting)
+        await bot.no_action(user=thinking)
+        assert hurried.rows("SELECT state FROM agent_message WHERE echo = ?", written["echo"]) == [{"state": "unknown"}]
+        await bot.answer(written)
+        await hurried.row("SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", written["echo"])
+    runs = "SELECT run.state FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text IN ('hi', 'hello')"
+    assert hurried.rows(runs) == [{"state": "finished"}] * 2
