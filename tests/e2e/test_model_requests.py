@@ -270,3 +270,20 @@ async def test_a_runs_own_calls_come_on_top_of_the_limits(contrary, model):
     assert after.messages[: len(before.messages)] == before.messages
     assert len(before.messages) == 6
     assert [message["role"] for message in after.messages[6:]] == ["assistant", "tool", "tool", "tool", "tool"]
+
+
+async def test_the_run_of_a_picture_says_why_it_is_not_described(contrary, model):
+    model.script(["I see nothing"])
+    user = fresh_id()
+    async with client(contrary) as bot:
+        await tell(bot, [{"type": "image", "data": {"file": "a.png", "url": "https://example.org/a.png"}}], user=user)
+        await bot.next_action()
+    assert words(model.requests[0]) == "[图片]"
+    (run,) = [
+        await contrary.row(
+            "SELECT r.notes FROM agent_run r JOIN agent_message m ON m.id = r.message_id "
+            "WHERE m.sender_id = ? AND r.state = 'finished'",
+            str(user),
+        )
+    ]
+    assert "The pictures were not described" in run["notes"]
