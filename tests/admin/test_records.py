@@ -53,7 +53,7 @@ def test_of_a_bot_only_the_owners_can_be_changed(browser: Client):
     bot = Bot.objects.get()
     browser.post(address("onebot_bot", "change", bot.pk), {"owners": "1, 2\n3", "online": "", "self_id": "666"})
     bot.refresh_from_db()
-    assert (bot.self_id, bot.online, bot.owner_ids) == ("10001", True, {"1", "2", "3"})
+    assert (bot.self_id, bot.online, bot.owner_ids) == ("10001", True, frozenset({"1", "2", "3"}))
 
 
 def test_an_owner_that_is_no_id_is_refused(browser: Client):

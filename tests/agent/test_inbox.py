@@ -217,6 +217,15 @@ async def test_a_process_has_room_for_so_many_messages(make, monkeypatch):
     assert states == {"a": "answered", "b": "answered", "c": "answered", "d": "failed"}
 
 
+async def test_a_message_that_is_refused_leaves_no_run_behind_that_seems_to_go_on(make, monkeypatch):
+    monkeypatch.setattr(module, "TOTAL_LIMIT", 0)
+    inbox = make(Script())
+    inbox.accept(message("hi"))
+    await idle(inbox)
+    assert await rows() == [("hi", "failed", "queue_full")]
+    assert not await sync_to_async(Run.objects.filter(state="running").exists)()
+
+
 # --- What was left ------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import differences, field_label
-from tools.admin.declared import declared
+from tools.admin.declared import declared, title
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin_base import ModelAdmin, row_number
 from tools.history import record_change, revert, snapshot
@@ -54,7 +54,7 @@ class ToolConfigForm(_Form):
 class ToolConfigAdmin(ModelAdmin):
     form = ToolConfigForm
     actions = None
-    list_display = ("tool", "enabled", "visibility", "scope", "allowed", "mock_enabled", "timeout_seconds", "provider_name")
+    list_display = ("tool", "enabled", "visibility", "scope", "allowed", "mock_enabled", "timeout_seconds")
     # Who may use it is not among these: it needs the ids beside it.
     list_editable = ("enabled", "visibility", "scope", "mock_enabled", "timeout_seconds")
     list_filter = ("enabled", "visibility", "scope", "allowed", "mock_enabled", "provider_name")
@@ -90,8 +90,8 @@ class ToolConfigAdmin(ModelAdmin):
 
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:
-        title = declared(config.declaration)["title"]
-        return format_html('{}<div class="quiet">{}</div>', config.name, title) if title else config.name
+        words = " · ".join(filter(None, (title(config.declaration), config.provider_name)))
+        return format_html('{}<div class="quiet">{}</div>', config.name, words)
 
     @admin.display(description=_("arguments"))
     def arguments(self, config: ToolConfig) -> str:

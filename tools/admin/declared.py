@@ -24,7 +24,7 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
     schema, output = declaration.get("parameters_schema"), declaration.get("output_schema")
     annotation = declaration.get("annotation") or {}
     return {
-        "title": declaration.get("title") or annotation.get("title") or "",
+        "title": title(declaration),
         "description": declaration.get("description") or "",
         "icons": [icon["src"] for icon in declaration.get("icons") or () if str(icon.get("src")).startswith(ICON_SOURCES)],
         "parameters": parameters(schema),
@@ -35,6 +35,11 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
         else "",
         "is_long_running": bool(declaration.get("is_long_running")),
     }
+
+
+def title(declaration: dict[str, Any]) -> str:
+    """What the tool is called by people; "" where it does not say."""
+    return str(declaration.get("title") or (declaration.get("annotation") or {}).get("title") or "")
 
 
 def parameters(schema: Any) -> list[Parameter]:
