@@ -56,13 +56,17 @@ class GroupCommit:
         self._waiting: list[_Request[Any, Any]] = []
         self._writer: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
+        self._is_closed = False
 
     def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
         """Queue ``item``; the future holds its result once the transaction is committed.
 
         Cancelling the future does not take the request back. It fails with the error
         of the operation, or with a database error that did not pass within about 15 s.
+        Raises RuntimeError after :meth:`close`.
         """
+        if self._is_closed:
+            raise RuntimeError("the record is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         self._waiting.append(_Request(operation, item, future))
@@ -80,6 +84,7 @@ class GroupCommit:
         """Commit what waits, then end the thread."""
         while self._writer is not None:
             await asyncio.wait([self._writer])
+        self._is_closed = True
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, _disconnect)
         self._thread.shutdown(wait=False)

@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
-from agent.models import ChatSession, Message
+from agent.models import ChatSession, Message, Run
 from agent.store.prepared import Insert
 from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.triggers import Decision, Rules, decide
@@ -221,5 +222,8 @@ def refuse(pks: Sequence[int]) -> list[None]:
     """Settle messages for which there was no room: on record, visible, never answered."""
     Message.objects.filter(pk__in=pks).update(
         state=State.FAILED, reason=Message.Reason.QUEUE_FULL, claimed_by="", settled_at=timezone.now()
+    )
+    Run.objects.filter(message__in=pks, state=Run.State.RUNNING).update(
+        state=Run.State.FAILED, error=gettext_noop("too many messages were waiting in this chat"), finished_at=timezone.now()
     )
     return [None] * len(pks)

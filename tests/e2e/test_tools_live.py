@@ -329,7 +329,7 @@ async def test_a_changed_description_is_told_to_the_model(live, model, configure
     assert described["get_weather"] == "Ask the frog."
 
 
-async def test_a_tool_that_takes_too_long_is_stopped_and_the_run_goes_on(live, model, configure):
+async def test_a_send_that_takes_too_long_is_stopped_and_is_not_called_failed(live, model, configure):
     await configure("send_message", timeout_seconds=1)
     user = fresh_id()
     model.script([call("send_message", messages=[plain("slow")]), "the end"])
@@ -340,4 +340,4 @@ async def test_a_tool_that_takes_too_long_is_stopped_and_the_run_goes_on(live, m
         assert (await outgoing(live, user, "m.text = 'slow' AND m.settled_at IS NOT NULL"))["state"] == "unknown"
         await bot.answer(bot.actions[0], ok({"message_id": 7}))
         assert (await outgoing(live, user, "m.text = 'slow' AND m.state = 'delivered'"))["message_id"] == "7"
-    assert results(model.requests[1]) == ["工具执行失败: 超过 1 秒"]
+    assert results(model.requests[1]) == ["消息可能已送达，请勿重发"]

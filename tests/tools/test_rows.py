@@ -1,10 +1,12 @@
 """What may be written into a tool's row, and what its change leaves behind."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
 from tools.configs import SettingsCache, ToolSettings, load_settings
@@ -12,6 +14,12 @@ from tools.history import record_change, revert, snapshot
 from tools.models import ToolConfig, ToolConfigChange
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _in_english() -> Iterator[None]:
+    with translation.override("en"):
+        yield
 
 
 @pytest.fixture

@@ -44,6 +44,14 @@ class ToolConfigForm(_Form):
             "parameter_descriptions": forms.Textarea(attrs=JSON_INPUT),
         }
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """A request that leaves a field out, as a script's may, leaves that field as it is."""
+        super().__init__(*arguments, **options)
+        if self.is_bound:
+            for name, field in self.fields.items():
+                if field.widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)):
+                    field.required = False
+
     def clean_parameter_descriptions(self) -> Any:
         """An emptied field means that nothing is described."""
         value = self.cleaned_data["parameter_descriptions"]
