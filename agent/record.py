@@ -49,8 +49,8 @@ class Record:
     async def finish_call(self, outcome: runs.CallOutcome) -> None:
         await self._commit.submit(runs.finish_calls, outcome)
 
-    async def add_reply(self, reply: replies.Outgoing) -> int:
-        return await self._commit.submit(self._replies.add, reply)
+    def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
+        return self._commit.submit(self._replies.add, reply)
 
     async def mark_sent(self, pk: int, echo: str) -> None:
         await self._commit.submit(replies.mark_sent, (pk, echo))

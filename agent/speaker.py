@@ -22,6 +22,7 @@ ANSWER_PATIENCE = 300.0
 TOOL_PATIENCE = 20.0
 
 NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
+NOT_SENT = Delivery(State.FAILED, error=gettext_noop("the run ended before it was sent"))
 CUT_OFF = Delivery(State.UNKNOWN, error=gettext_noop("the run ended before the client answered"))
 
 
@@ -74,7 +75,7 @@ class Speaker:
         segments = self._outbox.compose(parts)
         echo = new_echo()
         connected = self._outbox.is_connected(self.chat)
-        pk = await self._record.add_reply(
+        added = self._record.add_reply(
             Outgoing(
                 session_pk=self._session_pk,
                 run_pk=self._run_pk,
@@ -87,7 +88,18 @@ class Speaker:
                 step=step,
             )
         )
+        try:
+            pk = await asyncio.shield(added)
+        except asyncio.CancelledError:
+            added.add_done_callback(lambda future: self._take_back(future, is_answer=tool_call_pk is None))
+            raise
         return await self._pass_on(pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None)
+
+    def _take_back(self, added: "asyncio.Future[int]", *, is_answer: bool) -> None:
+        """What is on record as sent, and was cancelled before it was written: an answer is still to be given."""
+        if not added.cancelled() and added.exception() is None:
+            delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
+            self._record.settle(Outcome(added.result(), delivery, is_speech=False))
 
     async def _wait(self, pk: int, *, is_answer: bool) -> bool:
         """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
