@@ -24,26 +24,20 @@ SAMPLE_TOOLS = (get_weather, get_game_version)
 
 
 def chat_model() -> LLMClient:
-    """The model that answers: the configured endpoint, or the demo without one."""
-    if not settings.UPSTREAM_ENDPOINT:
-        return DemoModel()
-    return OpenAIClient(
-        settings.UPSTREAM_ENDPOINT,
-        settings.UPSTREAM_API_KEY,
-        settings.MODEL_NAME,
-        timeout_seconds=settings.LLM_TIMEOUT,
-    )
+    """The model that answers."""
+    return _model(settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.MODEL_NAME)
 
 
 def coder_model() -> LLMClient:
-    if not settings.CODER_ENDPOINT:
+    """The model of the Coder subagent."""
+    return _model(settings.CODER_ENDPOINT, settings.CODER_API_KEY, settings.CODER_MODEL_NAME)
+
+
+def _model(endpoint: str, api_key: str, name: str) -> LLMClient:
+    """The model ``name`` at ``endpoint``, or the demo where none is configured."""
+    if not endpoint:
         return DemoModel()
-    return OpenAIClient(
-        settings.CODER_ENDPOINT,
-        settings.CODER_API_KEY,
-        settings.CODER_MODEL_NAME,
-        timeout_seconds=settings.LLM_TIMEOUT,
-    )
+    return OpenAIClient(endpoint, api_key, name, timeout_seconds=settings.LLM_TIMEOUT)
 
 
 def tool_registry(cache: SettingsCache, coder: LLMClient) -> ToolRegistry:

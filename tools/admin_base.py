@@ -104,7 +104,27 @@ class RecordChangeList(ChangeList):
         return self.get_query_string(self.model_admin.beyond(list(self.result_list)[-1]))
 
 
-class RecordAdmin(ModelAdmin):
+class PageAdmin(ModelAdmin):
+    """Pages of one row that show more than its fields."""
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """What the template of one row's page is given beside the stock context."""
+        return {}
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        context.update(self.page_context(request, obj))
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+
+class RecordAdmin(PageAdmin):
     """Rows that the program writes and people only read."""
 
     actions = None
@@ -190,22 +210,6 @@ class RecordAdmin(ModelAdmin):
             yield Q(
                 *(reduce(or_, (Q((f"{f}__icontains", word)) for f in self.text_fields)) for word in term.split()[:WORD_LIMIT])
             )
-
-    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """What the template of one record's page is given beside the stock context."""
-        return {}
-
-    def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
-    ) -> HttpResponse:
-        context.update(self.page_context(request, obj))
-        return super().render_change_form(request, context, add, change, form_url, obj)
 
 
 def row_number(term: str) -> int:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.admin.changes import differences, field_label
 from tools.admin.declared import declared, title
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin_base import ModelAdmin, row_number
+from tools.admin_base import PageAdmin, row_number
 from tools.history import record_change, revert, snapshot
 from tools.models import ToolConfig, ToolConfigChange
 
@@ -59,7 +59,7 @@ class ToolConfigForm(_Form):
 
 
 @admin.register(ToolConfig)
-class ToolConfigAdmin(ModelAdmin):
+class ToolConfigAdmin(PageAdmin):
     form = ToolConfigForm
     actions = None
     list_display = ("tool", "enabled", "visibility", "scope", "allowed", "mock_enabled", "timeout_seconds")
@@ -157,18 +157,6 @@ class ToolConfigAdmin(ModelAdmin):
             page["changes"] = [(change, differences(change)) for change in rows]
             page["all_changes_url"] = f"{reverse('admin:tools_toolconfigchange_changelist')}?config__id__exact={config.pk}"
         return page
-
-    def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
-    ) -> HttpResponse:
-        context.update(self.page_context(request, obj))
-        return super().render_change_form(request, context, add, change, form_url, obj)
 
 
 def fault_lines(error: ValidationError) -> list[str]:
