@@ -1,0 +1,15 @@
+"""The record: what was said, why it was answered or not, and what came of it.
+
+The record is also the inbox. A message is committed with its decision before
+anything else happens to it, and a message in state ``waiting`` or ``running``
+is work that a restarted server takes up again.
+"""
+
+from agent.models.approval import Approval
+from agent.models.message import UNSETTLED, Message
+from agent.models.process import ServerProcess
+from agent.models.run import Run, Step
+from agent.models.session import ChatSession
+from agent.models.tool_call import ToolCall
+
+__all__ = ["UNSETTLED", "Approval", "ChatSession", "Message", "Run", "ServerProcess", "Step", "ToolCall"]

@@ -1,0 +1,52 @@
+"""Chat sessions."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class ChatSession(models.Model):
+    """One group or one private peer of one account. Two accounts never share a session."""
+
+    class Kind(models.TextChoices):
+        GROUP = "group", _("group")
+        PRIVATE = "private", _("private")
+
+    platform = models.CharField(_("platform"), max_length=32, default="onebot")
+    account = models.CharField(_("account"), max_length=64)
+    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    peer_id = models.CharField(_("peer"), max_length=64, help_text=_("The group's or the person's id."))
+    title = models.CharField(_("title"), max_length=200, blank=True, default="")
+    state = models.JSONField(
+        _("state"),
+        default=dict,
+        blank=True,
+        help_text=_('What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}.'),
+    )
+    created_at = models.DateTimeField(_("first message"), auto_now_add=True)
+    last_message_at = models.DateTimeField(_("last message"))
+
+    class Meta:
+        verbose_name = _("chat session")
+        verbose_name_plural = _("chat sessions")
+        ordering = ("-last_message_at", "-id")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["platform", "account", "kind", "peer_id"], name="one_session_per_chat"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["-last_message_at", "-id"], name="session_recent"),
+            models.Index(fields=["peer_id"], name="session_peer"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title} ({self.key})" if self.title else self.key
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}:{self.peer_id}"
+
+    @property
+    def address(self) -> str:
+        """``platform_id:message_type:session_id``, as ``send_message`` names a session."""
+        return f"{self.platform}:{self.key}"
