@@ -9,15 +9,19 @@ from typing import NamedTuple
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from agent.decisions import parse_word
 from agent.engine import Engine, Result, Task
 from agent.errors import AgentError, RunTimeout, apology
 from agent.history import fit
+from agent.jobs import Jobs
+from agent.later import LaterCalls
 from agent.llm.base import ToolCallRequest
 from agent.models import Message, Run
-from agent.prompt import ChatMessage, Speech, system_message, user_message
+from agent.prompt import ChatMessage, Speech, outcome_message, system_message, user_message
 from agent.record import Record
 from agent.replies import final_parts
 from agent.speaker import Speaker
+from agent.store.approvals import Decision, Ruling
 from agent.store.recovery import Left
 from agent.store.replies import Ending, Outcome
 from agent.store.runs import Beginning, Begun, Plan
@@ -45,6 +49,7 @@ class Conversations:
     record: Record
     engine: Engine
     outbox: Outbox
+    jobs: Jobs
     origin: Run.Origin = Run.Origin.CHAT
     watch: Watch | None = field(default=None)
 
@@ -61,7 +66,7 @@ class Conversations:
         """
         message = left.message
         if begun is None:
-            wish = Beginning(self.plan(message), left.pk, left.session_pk, resumed)
+            wish = Beginning(self.plan(message), left.pk, left.session_pk, resumed, left.is_later_result)
             begun = await self.record.begin(wish)
         speaker = Speaker(
             self.record,
@@ -76,7 +81,7 @@ class Conversations:
             await self._settle_recorded(left, begun, speaker)
             return
         try:
-            result = await self._run(message, begun, speaker)
+            result = _nothing_to_tell(begun) or await self._ruled(left) or await self._run(left, begun, speaker)
         except AgentError as error:
             await self._fail(left, begun, speaker, str(error))
         except Exception as error:  # the boundary of a run: a bug in it costs one answer, not the chat
@@ -85,14 +90,32 @@ class Conversations:
         else:
             await self._conclude(left, begun, speaker, result)
 
-    async def _run(self, message: IncomingMessage, begun: Begun, speaker: Speaker) -> Result:
+    async def _ruled(self, left: Left) -> Result | None:
+        """The answer to a message that decides over a waiting call; None for every other message."""
+        message = left.message
+        word = None if left.is_later_result else parse_word(message.text)
+        if word is None:
+            return None
+        is_owner = message.sender_id in self.outbox.owners(message.chat)
+        ruling, fault = await self.record.rule(Decision(word, message.chat.account, message.sender_id, is_owner))
+        if ruling is Ruling.UNKNOWN and not is_owner:
+            return None
+        if ruling in (Ruling.APPROVED, Ruling.REFUSED):
+            self.jobs.wake(message.chat.account)
+        return Result(ruling_text(ruling, word.code, fault), None, 0, 0, 0)
+
+    async def _run(self, left: Left, begun: Begun, speaker: Speaker) -> Result:
+        message, can_see = left.message, settings.VISION_MODE != "describe"
+        owners = self.outbox.owners(message.chat)
+        later = LaterCalls(self.record, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
         task = Task(
             run_pk=begun.run_pk,
-            messages=first_request(message, begun.history),
-            context=tool_context(message, speaker, self.outbox.owners(message.chat)),
+            messages=first_request(message, begun),
+            context=tool_context(message, speaker, owners, later),
             model_calls=settings.MAX_ITERATIONS,
-            can_see=settings.VISION_MODE != "describe",
+            can_see=can_see,
             steps=begun.steps,
+            later=begun.later,
             watch=self.watch,
         )
         try:
@@ -124,7 +147,7 @@ class Conversations:
                 outcome=outcome,
                 message_state=verdict.state,
                 detail=verdict.detail,
-                in_history=verdict.in_history,
+                in_history=verdict.in_history and not left.is_later_result,  # nobody said it
             )
         )
 
@@ -165,9 +188,13 @@ class Conversations:
                 detail=answer.error if failed else "",
                 final_text=answer.text,
                 outcome=outcome,
-                in_history=not failed,
+                in_history=not failed and not left.is_later_result,
             )
         )
+
+
+def _nothing_to_tell(begun: Begun) -> Result | None:
+    return Result("", None, 0, 0, 0) if begun.later and begun.later.is_stale else None
 
 
 def _verdict(outcome: Outcome | None, speaker: Speaker) -> Verdict:
@@ -187,21 +214,36 @@ def notes(message: IncomingMessage) -> list[str]:
     return [gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")]
 
 
-def first_request(message: IncomingMessage, history: list[ChatMessage]) -> list[ChatMessage]:
-    """What the model is sent first: persona, fitted history, and the framed words."""
+def ruling_text(ruling: Ruling, code: str, fault: str) -> str:
+    """What whoever decided is told."""
+    match ruling:
+        case Ruling.APPROVED:
+            return f"已批准 {code}，正在执行。"
+        case Ruling.REFUSED:
+            return f"已拒绝 {code}。"
+        case Ruling.NOT_AN_OWNER:
+            return f"只有机器人主人可以处理 {code}。"
+        case Ruling.FAULTY:
+            return f"{code} 的参数有误，仍在等待：\n{fault}"
+        case Ruling.UNKNOWN:
+            return f"没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。"
+
+
+def first_request(message: IncomingMessage, begun: Begun) -> list[ChatMessage]:
+    """What the model is sent first: persona, fitted history, and the framed words or what they stand for."""
     speech = Speech(
         message.text, message.sender_id, message.sender_name, message.chat.key, message.message_id, message.happened_at
     )
     return fit(
         system_message(settings.SYSTEM_PROMPT),
-        history,
-        user_message(speech),
+        begun.history,
+        outcome_message(speech, begun.later.tool_name) if begun.later else user_message(speech),
         max_messages=settings.MAX_CONTEXT_MESSAGES,
         max_chars=settings.MAX_CONTEXT_CHARS,
     )
 
 
-def tool_context(message: IncomingMessage, speaker: Speaker, owners: frozenset[str]) -> ToolExecutionContext:
+def tool_context(message: IncomingMessage, speaker: Speaker, owners: frozenset[str], later: LaterCalls) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
     is_group = chat.kind == "group"
@@ -214,6 +256,7 @@ def tool_context(message: IncomingMessage, speaker: Speaker, owners: frozenset[s
         platform=chat.platform,
         metadata={
             "speaker": speaker,
+            "later": later,
             "account": chat.account,
             "message_id": message.message_id,
             "owners": owners,

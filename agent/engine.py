@@ -14,18 +14,20 @@ from typing import Any, Protocol
 
 from agent import faults
 from agent.errors import LLMError
+from agent.later import LaterCalls
 from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
 from agent.llm.completion import parse_completion
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
-from agent.store.runs import CallOutcome, NewCall, NewStep, RecordedStep
-from agent.tool_results import following_messages, once, result_text
+from agent.store.later import INTERRUPTED, LaterCall, Suspension
+from agent.store.runs import RecordedStep
+from agent.store.steps import CallOutcome, NewCall, NewStep
+from agent.tool_results import call_message, call_outcome, following_messages, needs_approval, once, result_text, suspended
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
 from tools.text import storable
 
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
-INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
 
 
 class Journal(Protocol):
@@ -43,6 +45,10 @@ class Journal(Protocol):
         """Commit how a call ended, and that ``outcome.next_pk`` begins."""
         ...
 
+    async def suspend(self, suspension: Suspension) -> None:
+        """Commit that the run goes on without a call's outcome, and that the next call begins."""
+        ...
+
 
 @dataclass(slots=True)
 class Task:
@@ -56,6 +62,8 @@ class Task:
     """Whether the model takes pictures."""
     steps: list[RecordedStep] = field(default_factory=list)
     """What an earlier process recorded of this run; its requests replace ``messages``."""
+    later: LaterCall | None = None
+    """An earlier run's call: the model is shown it with its outcome, after ``messages``."""
     watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
 
 
@@ -105,8 +113,11 @@ class Engine:
         cancelled, the journal holds every step and call that was completed.
         """
         progress = _Progress(list(task.messages), list(task.messages))
-        if task.steps and (text := await self._take_up(task, journal, progress)) is not None:
-            return progress.end(text, None)
+        if task.steps:
+            if (text := await self._take_up(task, journal, progress)) is not None:
+                return progress.end(text, None)
+        elif task.later is not None:
+            await self._conclude(task.later, task, journal, progress)
         while progress.number < task.model_calls:
             definitions = await self.registry.get_llm_definitions(task.context.availability())
             response, step = await self._ask(task, journal, progress, definitions)
@@ -150,16 +161,21 @@ class Engine:
         progress: _Progress,
         reasoning: str,
         calls: list[tuple[int, ToolCallRequest]],
+        *,
+        approved: bool = False,
     ) -> None:
         """Execute ``calls`` one after the other, in the order the model wrote them."""
         following: list[ChatMessage] = []
         for place, (pk, call) in enumerate(calls):
             started = time.monotonic()
-            result = await self._invoke(task, call, pk, reasoning)
+            result = await self._invoke(task, call, pk, reasoning, approved=approved)
             faults.reached("tool_run")
             text = result_text(call.call_id, result, can_see=task.can_see)
             next_pk = calls[place + 1][0] if place + 1 < len(calls) else None
-            await journal.finish_call(_outcome(pk, result, text, _elapsed_ms(started), next_pk))
+            if suspension := suspended(pk, result, text, next_pk):
+                await journal.suspend(suspension)
+            else:
+                await journal.finish_call(call_outcome(pk, result, text, _elapsed_ms(started), next_pk))
             progress.add({"role": "tool", "tool_call_id": call.call_id, "content": text})
             following += following_messages(call.call_id, result, can_see=task.can_see)
             if task.watch is not None:
@@ -167,7 +183,8 @@ class Engine:
         for message in once(following, progress.following_ids):
             progress.add(message)
 
-    async def _invoke(self, task: Task, call: ToolCallRequest, pk: int, reasoning: str) -> ToolExecutionResult:
+    async def _invoke(self, task: Task, call: ToolCallRequest, pk: int, reasoning: str, *, approved: bool) -> ToolExecutionResult:
+        """The result of a call, or that it comes later: after an owner's word, or much work."""
         context = task.context
         invocation = ToolInvocation(
             tool_name=call.name,
@@ -178,7 +195,28 @@ class Engine:
             reasoning=reasoning,
             metadata={"tool_call_pk": pk},
         )
-        return await self.registry.invoke(invocation, context)
+        later: LaterCalls | None = context.metadata.get("later")
+        if later is None:
+            return await self.registry.invoke(invocation, context, approved=approved)
+        spec = await self.registry.get_tool_spec(call.name, context.availability())
+        if spec is not None and spec.is_long_running:
+            context = later.reporting(context, pk)
+            result = await later.carry(invocation, self.registry.invoke(invocation, context, approved=approved))
+        else:
+            result = await self.registry.invoke(invocation, context, approved=approved)
+        return await later.ask(invocation, result) if needs_approval(result) else result
+
+    async def _conclude(self, call: LaterCall, task: Task, journal: Journal, progress: _Progress) -> None:
+        """Show the model an earlier run's call with its outcome; one that was approved is made now."""
+        request = ToolCallRequest(call.call_id, call.tool_name, json.dumps(call.arguments, ensure_ascii=False))
+        progress.add(call_message(request))
+        if call.is_to_be_made:
+            await journal.start_call(call.pk)
+            await self._call_tools(task, journal, progress, "", [(call.pk, request)], approved=True)
+            return
+        progress.add({"role": "tool", "tool_call_id": call.call_id, "content": call.text})
+        for message in once(call.following, progress.following_ids):
+            progress.add(message)
 
     async def _take_up(self, task: Task, journal: Journal, progress: _Progress) -> str | None:
         """Bring ``progress`` to where the record ends; the final text if the model had given it.
@@ -222,20 +260,6 @@ def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     except (ValueError, RecursionError):
         arguments = call.arguments
     return NewCall(call.call_id, call.name, arguments, requested_by)
-
-
-def _outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None) -> CallOutcome:
-    return CallOutcome(
-        pk=pk,
-        state=ToolCall.State.SUCCEEDED if result.success else ToolCall.State.FAILED,
-        provider_name=str(result.metadata.get("provider_name", "")),
-        mocked=bool(result.metadata.get("mock")),
-        result=text,
-        structured_content=storable(result.structured_content),
-        error=result.error_message,
-        duration_ms=duration_ms,
-        next_pk=next_pk,
-    )
 
 
 def _elapsed_ms(started: float) -> int:

@@ -46,6 +46,15 @@ def user_message(speech: Speech) -> ChatMessage:
     return {"role": "user", "content": f"{frame(speech)}\n{speech.text}"}
 
 
+def outcome_message(speech: Speech, tool_name: str) -> ChatMessage:
+    """What introduces the outcome of an earlier call, which follows: a frame like a person's, and no person's words."""
+    asked = {"event": "tool_result", "tool": tool_name, "requested_by": speech.sender_id, "chat": speech.chat}
+    if speech.message_id:
+        asked["message_id"] = speech.message_id
+    header = json.dumps(asked, ensure_ascii=False)
+    return {"role": "user", "content": f"{header}\n此前的工具调用有了结果（见下）。请把结果告诉提出请求的人。"}
+
+
 def words(content: str) -> str:
     """The user's words out of a framed message: the inverse of :func:`user_message`."""
     header, newline, text = content.partition("\n")

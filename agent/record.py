@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from agent.commit import GroupCommit, I, R
-from agent.store import arrivals, recovery, replies, runs
+from agent.store import approvals, arrivals, later, recovery, replies, runs, steps
 from tools.configs import SettingsCache
 
 
@@ -40,14 +40,29 @@ class Record:
     async def begin(self, wish: runs.Beginning) -> runs.Begun:
         return await self._commit.submit(self._beginnings.begin, wish)
 
-    async def record_step(self, step: runs.NewStep) -> list[int]:
-        return await self._commit.submit(runs.record_steps, step)
+    async def record_step(self, step: steps.NewStep) -> list[int]:
+        return await self._commit.submit(steps.record_steps, step)
 
     async def start_call(self, pk: int) -> None:
-        await self._commit.submit(runs.start_calls, pk)
+        await self._commit.submit(steps.start_calls, pk)
 
-    async def finish_call(self, outcome: runs.CallOutcome) -> None:
-        await self._commit.submit(runs.finish_calls, outcome)
+    async def finish_call(self, outcome: steps.CallOutcome) -> None:
+        await self._commit.submit(steps.finish_calls, outcome)
+
+    async def suspend(self, suspension: later.Suspension) -> None:
+        await self._commit.submit(later.suspend, suspension)
+
+    def complete(self, completion: later.Completion) -> "asyncio.Future[bool]":
+        return self._commit.submit(later.complete, completion)
+
+    def note_progress(self, report: later.Progress) -> "asyncio.Future[None]":
+        return self._commit.submit(later.note_progress, report)
+
+    async def ask(self, question: approvals.Question) -> approvals.Asked | None:
+        return await self._commit.submit(approvals.ask, question)
+
+    async def rule(self, decision: approvals.Decision) -> tuple[approvals.Ruling, str]:
+        return await self._commit.submit(approvals.rule, decision)
 
     def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
         return self._commit.submit(self._replies.add, reply)

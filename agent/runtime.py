@@ -17,6 +17,7 @@ from agent import wiring
 from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.inbox import Inbox
+from agent.jobs import Jobs
 from agent.queries import Queries
 from agent.record import Record
 from agent.types import IncomingMessage, Outbox
@@ -40,7 +41,8 @@ class Runtime:
         self.registry = wiring.tool_registry(cache, self._coder)
         self.engine = Engine(wiring.chat_model(), self.registry)
         self.queries = Queries(self.record, self.engine)
-        self._inbox = Inbox(self.record, Conversations(self.record, self.engine, outbox), wiring.rules())
+        self.jobs = Jobs(self.record, self._wake)
+        self._inbox = Inbox(self.record, Conversations(self.record, self.engine, outbox, self.jobs), wiring.rules())
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
@@ -76,19 +78,25 @@ class Runtime:
 
     async def drain(self, seconds: float) -> None:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
-        await self._inbox.drain(seconds)
+        await asyncio.gather(self._inbox.drain(seconds), self.jobs.drain(seconds))
 
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
         if self._presence is not None:
             self._presence.cancel()
             await asyncio.wait([self._presence])
+        await self.jobs.drain(0)
         await self.registry.close()
         await self.engine.model.close()
         await self._coder.close()
         await self.record.close()
         if self._lock is not None:
             self._lock.close()
+
+    def _wake(self, account: str) -> None:
+        """Something of this process's making waits in a chat of ``account``."""
+        if account in self._accounts:
+            self._inbox.resume(account)
 
     async def _stay_present(self, sighting: "asyncio.Future[None]") -> None:
         """Renew the lease. Who was there at the start is dead or not; who comes later is judged by its own lease."""

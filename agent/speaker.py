@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 from agent.models import Message
 from agent.record import Record
 from agent.store.replies import Outcome, Outgoing
-from agent.store.runs import NewStep
+from agent.store.steps import NewStep
 from agent.types import ChatAddress, Delivery, Outbox, Part
 
 State = Message.State

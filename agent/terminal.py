@@ -19,7 +19,8 @@ from agent.runtime import HEARTBEAT_SECONDS, Runtime
 from agent.store.arrivals import Arrival
 from agent.store.recovery import Left
 from agent.store.replies import Ending
-from agent.store.runs import Beginning, Begun, CallOutcome
+from agent.store.runs import Beginning, Begun
+from agent.store.steps import CallOutcome
 from agent.triggers import Rules
 from agent.types import ChatAddress, Delivery, IncomingMessage, Part
 from tools.boundary import survive
@@ -89,7 +90,10 @@ class Talk:
         outbox = TerminalOutbox(write)
         self._runtime = Runtime(outbox)
         self._record = self._runtime.record
-        self._conversations = Conversations(self._record, self._runtime.engine, outbox, Run.Origin.TERMINAL, watch)
+        self._conversations = Conversations(
+            self._record, self._runtime.engine, outbox, self._runtime.jobs, Run.Origin.TERMINAL, watch
+        )
+        self._later: list[Left] = []
 
     @property
     def model_name(self) -> str:
@@ -101,13 +105,15 @@ class Talk:
         await self.give_up_leftovers()
         presence = asyncio.create_task(self._stay_present(), name="presence")
         try:
-            return await self._answer(_incoming(text))
+            pk = await self._answer(_incoming(text))
+            await self._tell_later()
+            return pk
         finally:
             presence.cancel()
 
     async def give_up_leftovers(self) -> None:
         """Bring what nobody works on any more to its recorded end, without asking the model."""
-        for left in await self._record.claim(ACCOUNT):
+        for left in await self._claimed():
             plan = self._conversations.plan(left.message)
             begun = await self._record.begin(Beginning(plan, left.pk, left.session_pk, resumed=True))
             for call in (call for step in begun.steps for call in step.calls if call.state == ToolCall.State.WAITING):
@@ -117,6 +123,19 @@ class Talk:
     async def close(self) -> None:
         """End everything; nothing can be said afterwards."""
         await self._runtime.close()
+    async def _claimed(self) -> list[Left]:
+        """What was said and left; outcomes of earlier calls are put aside, to be told."""
+        claimed = await self._record.claim(ACCOUNT)
+        self._later += [left for left in claimed if left.is_later_result]
+        return [left for left in claimed if not left.is_later_result]
+
+    async def _tell_later(self) -> None:
+        """Answer the outcomes that have come of earlier calls, those of this answer included."""
+        await self.give_up_leftovers()
+        while self._later:
+            await self._conversations.answer(self._later[0], resumed=True)
+            del self._later[0]
+
 
     async def _answer(self, message: IncomingMessage) -> int:
         committed = self._record.accept(Arrival(message, timezone.now(), Rules()))

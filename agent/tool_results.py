@@ -1,10 +1,16 @@
-"""What the model is shown of a tool's result: text in the result itself, pictures after it. Pure."""
+"""What becomes of a tool's result: what the model is shown (text in the result itself, pictures after it), and the record. Pure."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from agent.llm.base import ToolCallRequest
+from agent.models import ToolCall
 from agent.prompt import ChatMessage
+from agent.store.later import Suspension
+from agent.store.steps import CallOutcome
 from tools.contract import ToolContentItem, ToolExecutionResult
+from tools.refusals import Reason
+from tools.text import storable
 
 #: What stands for a result that has nothing to say.
 NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
@@ -59,3 +65,41 @@ def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
         {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
     ]
     return {"role": "user", "content": parts}
+
+
+def call_message(call: ToolCallRequest) -> ChatMessage:
+    """An assistant message that makes this one call."""
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": call.call_id, "type": "function", "function": function}]}
+
+
+def needs_approval(result: ToolExecutionResult) -> bool:
+    return result.metadata.get("refusal") == Reason.NEEDS_APPROVAL
+
+
+def pending(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
+    """Not a result yet: what the model is told meanwhile; ``worker`` is the process that works on it, "" for none."""
+    return ToolExecutionResult(name, success=True, content=text, metadata={"pending": True, "worker": worker})
+
+
+def suspended(pk: int, result: ToolExecutionResult, told: str, next_pk: int | None) -> Suspension | None:
+    """How the record keeps a call that has no result yet; None for one that has."""
+    if not result.metadata.get("pending"):
+        return None
+    provider_name = str(result.metadata.get("provider_name", ""))
+    return Suspension(pk, provider_name, told, str(result.metadata.get("worker", "")), next_pk)
+
+
+def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None) -> CallOutcome:
+    """How the record keeps a call that has ended; ``text`` is what the model was told."""
+    return CallOutcome(
+        pk=pk,
+        state=ToolCall.State.SUCCEEDED if result.success else ToolCall.State.FAILED,
+        provider_name=str(result.metadata.get("provider_name", "")),
+        mocked=bool(result.metadata.get("mock")),
+        result=text,
+        structured_content=storable(result.structured_content),
+        error=result.error_message,
+        duration_ms=duration_ms,
+        next_pk=next_pk,
+    )

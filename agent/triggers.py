@@ -42,11 +42,11 @@ class Decision:
         return self.state is State.WAITING
 
 
-def decide(message: IncomingMessage, rules: Rules, *, now: datetime, quotes_bot: bool) -> Decision:
-    """Judge one message; ``quotes_bot`` says that it quotes one of the bot's own."""
+def decide(message: IncomingMessage, rules: Rules, *, now: datetime, quotes_bot: bool, is_decision: bool = False) -> Decision:
+    """Judge one message: whether it quotes one of the bot's own, and whether it is a word on a call that waits."""
     if refusal := _never_answered(message):
         return Decision(State.RECORDED, refusal)
-    reason = _why_answered(message, rules, quotes_bot=quotes_bot)
+    reason = Reason.DECISION if is_decision else _why_answered(message, rules, quotes_bot=quotes_bot)
     if reason in (Reason.NOT_ADDRESSED, Reason.GROUPS_OFF):
         return Decision(State.RECORDED, reason)
     if message.happened_at is not None and now - message.happened_at > MAX_AGE:

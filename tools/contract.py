@@ -190,6 +190,15 @@ class ToolExecutionContext:
     platform: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
 
+    def report_progress(self, text: str, *, tell: bool = False) -> None:
+        """Put on record how far a long-running tool is; ``tell``: and have the model told, who may tell the chat.
+
+        May be called from any thread, returns at once, and does nothing where nobody
+        could be told: of a call that is no long-running tool's, or without a chat.
+        """
+        if report := self.metadata.get("report_progress"):
+            report(text, tell)
+
     def availability(self) -> ToolAvailabilityContext:
         return ToolAvailabilityContext(
             session_id=self.session_id,

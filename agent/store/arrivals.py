@@ -10,7 +10,9 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from agent.decisions import parse_word
 from agent.models import ChatSession, Message, Run
+from agent.store.approvals import waiting_codes
 from agent.store.prepared import Insert
 from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.triggers import Decision, Rules, decide
@@ -111,6 +113,7 @@ class Arrivals:
         places = [self._sessions.find(a.message.chat, a.message.chat_title, a.received_at) for a in arrivals]
         seen = _seen(arrivals, places)
         quoted = _own_messages(arrivals, places)
+        decisions = _decisions(arrivals)
         rows: list[dict[str, Any]] = []
         results: list[tuple[int, Decision | None]] = []
         for arrival, session_pk in zip(arrivals, places, strict=True):
@@ -126,6 +129,7 @@ class Arrivals:
                 arrival.rules,
                 now=arrival.received_at,
                 quotes_bot=(session_pk, message.quoted_id) in quoted,
+                is_decision=id(message) in decisions,
             )
             rows.append(self._row(arrival, session_pk, key, decision))
             results.append((session_pk, decision))
@@ -216,6 +220,12 @@ def _own_messages(arrivals: Sequence[Arrival], places: Sequence[int]) -> set[tup
     )
     beside = {(pk, a.message.message_id) for a, pk in zip(arrivals, places, strict=True) if a.message.from_own_account}
     return beside | set(own.order_by().values_list("session_id", "message_id"))
+
+
+def _decisions(arrivals: Sequence[Arrival]) -> set[int]:
+    """The ``id()`` of each message that is a word on a call that waits in a chat of its account."""
+    words = [(arrival.message, word) for arrival in arrivals if (word := parse_word(arrival.message.text))]
+    return {id(message) for message, word in words if waiting_codes(message.chat.account, {word.code})}
 
 
 def refuse(pks: Sequence[int]) -> list[None]:

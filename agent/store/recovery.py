@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
+from agent.store import approvals, later
 from agent.types import ChatAddress, IncomingMessage
 
 #: A process not seen for this long is taken for dead, in seconds.
@@ -28,6 +29,8 @@ class Left:
     pk: int
     session_pk: int
     message: IncomingMessage
+    is_later_result: bool = False
+    """Whether it stands for the outcome of an earlier call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def appear(sightings: Sequence[Sighting]) -> list[None]:
         dead = others if sighting.alone else others.filter(last_seen_at__lt=now - timedelta(seconds=LEASE_SECONDS))
         dead.delete()
         _settle_orphans(_living(sighting.process_id))
+        approvals.expire()
     return [None] * len(sightings)
 
 
@@ -73,6 +77,8 @@ def _settle_orphans(living: set[str]) -> None:
     if pks := list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]):
         ToolCall.objects.filter(run__in=pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
         Run.objects.filter(pk__in=pks).update(state=Run.State.INTERRUPTED)
+    abandoned = ToolCall.objects.filter(orphaned, state=ToolCall.State.PENDING)
+    later.give_up(list(abandoned.select_related("run__message")[:TAKE_LIMIT]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,8 @@ def _claim(claim: Claim) -> list[Left]:
     for row in waiting.select_related("session").order_by("pk")[:TAKE_LIMIT]:
         mine = Message.objects.filter(UNSETTLED, orphaned, pk=row.pk).update(claimed_by=claim.process_id)
         if mine:
-            taken.append(Left(row.pk, row.session_id, _as_incoming(row, row.session)))
+            is_later = row.reason == Message.Reason.LATER_RESULT
+            taken.append(Left(row.pk, row.session_id, _as_incoming(row, row.session), is_later))
     return taken
 
 

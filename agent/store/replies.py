@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agent.models import Message, Run
 from agent.store.prepared import Insert, Update
-from agent.store.runs import NewStep, record_steps
+from agent.store.steps import NewStep, record_steps
 from agent.types import Delivery
 
 Direction = Message.Direction

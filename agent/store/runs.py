@@ -1,4 +1,4 @@
-"""Runs on record: begun, step by step, and finished."""
+"""Runs on record: begun, and taken up again."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from django.utils import timezone
 
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import ChatMessage, Speech, assistant_message, user_message
+from agent.store import later
+from agent.store.later import LaterCall
 from agent.store.prepared import Insert, Select, Update
 from tools.configs import SettingsCache
 
 Direction = Message.Direction
 State = Message.State
 
-insert_runs, insert_steps, insert_calls = Insert(Run), Insert(Step), Insert(ToolCall)
+insert_runs = Insert(Run)
 take_messages = Update(Message, "state", "claimed_by")
-begin_calls = Update(ToolCall, "state")
-settle_calls = Update(ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms")
 
 
 @cache
@@ -47,6 +47,7 @@ class Beginning:
     message_pk: int | None = None
     session_pk: int | None = None
     resumed: bool = False
+    is_later_result: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class Begun:
     """A run on record. ``steps`` and ``answer`` are what an earlier process left of it.
 
     ``answer`` is the final message, if it got that far;
-    ``has_spoken`` tells whether a tool sent something to the chat before.
+    ``has_spoken`` tells whether a tool sent something to the chat before. ``later`` is
+    the earlier call whose outcome the run tells.
     """
 
     run_pk: int
@@ -92,48 +94,7 @@ class Begun:
     steps: list[RecordedStep] = field(default_factory=list)
     answer: RecordedAnswer | None = None
     has_spoken: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NewCall:
-    """A tool call the model asked for. The first of a step begins at once, the others wait."""
-
-    call_id: str
-    tool_name: str
-    arguments: Any
-    requested_by: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewStep:
-    """One model call and what it asked for."""
-
-    run_pk: int
-    number: int
-    request: list[ChatMessage]
-    tools: list[str]
-    response: dict[str, Any] | None
-    finish_reason: str = ""
-    error: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    latency_ms: int = 0
-    calls: tuple[NewCall, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit."""
-
-    pk: int
-    state: ToolCall.State
-    provider_name: str
-    mocked: bool
-    result: str
-    structured_content: Any
-    error: str
-    duration_ms: int
-    next_pk: int | None = None
+    later: LaterCall | None = None
 
 
 class Beginnings:
@@ -174,16 +135,17 @@ class Beginnings:
         }
 
     def _begun(self, wish: Beginning, new_pk: int | None, broken: Run | None) -> Begun:
+        call = later.find(wish.message_pk, resumed=wish.resumed) if wish.is_later_result and wish.message_pk else None
         if broken is None:
             assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
-            return Begun(new_pk, _history(wish))
+            return Begun(new_pk, _history(wish), later=call)
         Run.objects.filter(pk=broken.pk).update(state=Run.State.RUNNING, claimed_by=self._process_id)
-        return Begun(broken.pk, _history(wish), _recorded_steps(broken), _recorded_answer(broken), _has_spoken(broken))
+        return Begun(broken.pk, _history(wish), _recorded_steps(broken), _recorded_answer(broken), _has_spoken(broken), call)
 
 
 def _broken_off(message_pk: int) -> Run | None:
     states = (Run.State.RUNNING, Run.State.INTERRUPTED)
-    return Run.objects.filter(message_id=message_pk, state__in=states).order_by("-pk").first()
+    return Run.objects.filter(message_id=message_pk, parent=None, state__in=states).order_by("-pk").first()
 
 
 def _recorded_steps(run: Run) -> list[RecordedStep]:
@@ -215,59 +177,3 @@ def _history(wish: Beginning) -> list[ChatMessage]:
         else assistant_message(text)
         for direction, text, sender_id, sender_name, message_id, happened_at in reversed(rows)
     ]
-
-
-def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
-    """Store ``steps``; each result lists the primary keys of the step's tool calls, in order."""
-    now = timezone.now()
-    rows = [
-        {
-            "run_id": step.run_pk,
-            "number": step.number,
-            "request": step.request,
-            "tools": step.tools,
-            "response": step.response,
-            "finish_reason": step.finish_reason[:64],
-            "error": step.error,
-            "input_tokens": step.input_tokens,
-            "output_tokens": step.output_tokens,
-            "latency_ms": step.latency_ms,
-            "created_at": now,
-        }
-        for step in steps
-    ]
-    pks = insert_steps(rows)
-    calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
-    call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
-    return [[next(call_pks) for _ in of_step] for of_step in calls]
-
-
-def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any]]:
-    return [
-        {
-            "run_id": step.run_pk,
-            "step_id": step_pk,
-            "position": position,
-            "call_id": call.call_id[:128],
-            "tool_name": call.tool_name[:128],
-            "arguments": call.arguments,
-            "requested_by": call.requested_by,
-            "state": ToolCall.State.WAITING if position else ToolCall.State.RUNNING,
-            "created_at": now,
-        }
-        for position, call in enumerate(step.calls)
-    ]
-
-
-def start_calls(pks: Sequence[int]) -> list[None]:
-    """Mark calls as begun: what is found so after a crash may have had its effect."""
-    begin_calls([(ToolCall.State.RUNNING, pk) for pk in pks])
-    return [None] * len(pks)
-
-
-def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
-    settle_calls(
-        [(o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.pk) for o in outcomes]
-    )
-    start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
-    return [None] * len(outcomes)

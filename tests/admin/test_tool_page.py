@@ -57,11 +57,10 @@ def test_a_wrong_setting_is_refused_with_the_reason(browser: Client, weather: To
     assert fault in text
 
 
-def test_approval_is_neither_shown_nor_changed_by_the_form(browser: Client, weather: ToolConfig):
-    browser.post(f"{TOOLS}{weather.pk}/change/", tool_form(requires_approval="never"))
+def test_the_form_says_which_calls_need_approval(browser: Client, weather: ToolConfig):
+    browser.post(f"{TOOLS}{weather.pk}/change/", tool_form(requires_approval="always"))
     weather.refresh_from_db()
-    assert weather.requires_approval == "own"
-    assert "requires_approval" not in page(browser, f"{TOOLS}{weather.pk}/change/")
+    assert weather.requires_approval == "always"
 
 
 def test_the_declaration_is_readable_and_harmless(browser: Client, weather: ToolConfig):

@@ -9,7 +9,8 @@ import pytest
 from agent.engine import INTERRUPTED, OUT_OF_CALLS, Engine, Result, Task
 from agent.errors import LLMError
 from agent.models import ToolCall
-from agent.store.runs import CallOutcome, NewStep, RecordedCall, RecordedStep
+from agent.store.runs import RecordedCall, RecordedStep
+from agent.store.steps import CallOutcome, NewStep
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec

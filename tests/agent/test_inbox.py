@@ -12,6 +12,7 @@ from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.errors import LLMError
 from agent.inbox import Inbox
+from agent.jobs import Jobs
 from agent.models import Message, Run
 from agent.prompt import words
 from agent.record import Record
@@ -35,7 +36,7 @@ async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
     made: list[Inbox] = []
 
     def make(model: Script) -> Inbox:
-        made.append(Inbox(record, Conversations(record, Engine(model, ToolRegistry()), mailbox), Rules()))
+        made.append(Inbox(record, Conversations(record, Engine(model, ToolRegistry()), mailbox, Jobs(record, str)), Rules()))
         return made[-1]
 
     yield make

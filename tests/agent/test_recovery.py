@@ -18,7 +18,8 @@ from agent.store.recovery import (
     is_next,
     release,
 )
-from agent.store.runs import Beginning, NewCall, NewStep, record_steps
+from agent.store.runs import Beginning
+from agent.store.steps import NewCall, NewStep, record_steps
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, beginnings, message, reply
 

@@ -6,7 +6,8 @@ import pytest
 
 from agent.models import Message, Run, Step
 from agent.store.replies import Ending, LateAnswer, Outcome, correct, finish, mark_sent, settle
-from agent.store.runs import Beginning, NewStep
+from agent.store.runs import Beginning
+from agent.store.steps import NewStep
 from agent.types import Delivery
 from tests.agent.talk import PLAN, PROCESS, accept, beginnings, message, reply
 

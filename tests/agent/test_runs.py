@@ -7,18 +7,8 @@ import pytest
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import words
 from agent.store.replies import Ending, Outcome, finish
-from agent.store.runs import (
-    Beginning,
-    Beginnings,
-    Begun,
-    CallOutcome,
-    NewCall,
-    NewStep,
-    Plan,
-    finish_calls,
-    record_steps,
-    start_calls,
-)
+from agent.store.runs import Beginning, Beginnings, Begun, Plan
+from agent.store.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
 from agent.types import Delivery
 from tests.agent.talk import GROUP, PLAN, PROCESS, accept, beginnings, message, reply
 from tools.configs import SettingsCache

@@ -10,6 +10,7 @@ from agent.builtin_tools import send_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.conversation import Conversations
 from agent.engine import Engine
+from agent.jobs import Jobs
 from agent.models import Message, ToolCall
 from agent.record import Record
 from agent.store.recovery import Left
@@ -201,7 +202,7 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     said = message("hi")
     accepted = await record.accept(arrival(said))
     left = Left(accepted.pk, accepted.session_pk, said)
-    await Conversations(record, Engine(model, registry()), mailbox).answer(left)
+    await Conversations(record, Engine(model, registry()), mailbox, Jobs(record, str)).answer(left)
     return model
 
 

@@ -1,5 +1,6 @@
 """The operator at the admin's pages, as a browser has it: over HTTP, with a session and a form."""
 
+import json
 import re
 from typing import Any
 
@@ -27,6 +28,23 @@ class Cockpit:
         form = {name: value for name, value in fields.items() if name not in ("enabled", "mock_enabled") or value}
         self._post(f"/admin/tools/toolconfig/{row['id']}/change/", form)
         return {name: row[name] for name in changes}
+
+    def own(self, account: int | str, owners: str) -> None:
+        """Say to whom a bot belongs."""
+        (row,) = self._server.rows("SELECT id FROM onebot_bot WHERE self_id = ?", str(account))
+        self._post(f"/admin/onebot/bot/{row['id']}/change/", {"owners": owners})
+
+    def approve(self, approval: int) -> None:
+        """Approve a call that waits."""
+        self._post(f"/admin/agent/approval/{approval}/change/", {"decision": "approve"})
+
+    def set_state(self, session_pk: int, state: dict[str, Any]) -> None:
+        """Save the state on the page of one chat."""
+        self._post(f"/admin/agent/chatsession/{session_pk}/change/", {"state": json.dumps(state)})
+
+    def page(self, path: str) -> str:
+        """A page as the administrator reads it, in the installation's language."""
+        return self._browser.get(self._server.url + path, timeout=10).text
 
     def close(self) -> None:
         self._browser.close()

@@ -1,11 +1,13 @@
 """Servers that the end-to-end tests share, beside ``live`` with its default settings."""
 
+import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.conftest import TOKEN
+from tests.e2e.later_server import LaterServer
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
 
@@ -41,6 +43,18 @@ def impatient(model_server: ScriptedModel) -> Iterator[LiveServer]:
     }
     with ImpatientServer(env) as server:
         yield server
+
+
+@pytest.fixture
+def start_later(model_server: ScriptedModel) -> Iterator[Callable[..., LaterServer]]:
+    """Start servers with tools whose outcome comes later, each with a data folder of its own."""
+    with contextlib.ExitStack() as servers:
+
+        def start(**env: str) -> LaterServer:
+            usual = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
+            return servers.enter_context(LaterServer({**usual, **env}))
+
+        yield start
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ class ToolConfigForm(_Form):
 
     class Meta:
         model = ToolConfig
-        exclude = ("requires_approval",)
+        fields = "__all__"
         field_classes = {"parameter_descriptions": IndentedJSONField}  # noqa: RUF012 - Django's own way to say it
         widgets = {  # noqa: RUF012 - as above
             "description": forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
@@ -80,6 +80,7 @@ class ToolConfigAdmin(PageAdmin):
                     "scope",
                     "allowed",
                     "allowed_ids",
+                    "requires_approval",
                     "calls_per_minute_person",
                     "calls_per_minute_chat",
                 )

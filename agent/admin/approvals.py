@@ -1,0 +1,157 @@
+"""Approvals: calls that wait for an owner's word, which may be given here as well as in the chat."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.models import Approval
+from agent.store.approvals import Ruling, argument_faults, settle
+from tools.admin.json_field import JSON_INPUT, IndentedJSONField
+from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin_filters import Rows
+from tools.readable import arguments_text, json_block
+
+APPROVE, REFUSE = "approve", "refuse"
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Approval]
+else:
+    _Form = forms.ModelForm
+
+
+class DecisionForm(_Form):
+    """Yes or no, and with which arguments. The arguments are checked as the model's are."""
+
+    decision = forms.ChoiceField(
+        label=_("decision"),
+        choices=[(APPROVE, _("approve: the call is made now")), (REFUSE, _("refuse: the call is not made"))],
+        widget=forms.RadioSelect,
+        help_text=_("The model is told, and tells the chat."),
+    )
+
+    class Meta:
+        model = Approval
+        fields = ("changed_arguments",)
+        field_classes = {"changed_arguments": IndentedJSONField}  # noqa: RUF012 - Django's own way to say it
+        widgets = {"changed_arguments": forms.Textarea(attrs=JSON_INPUT)}  # noqa: RUF012 - as above
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        field = self.fields["changed_arguments"]
+        field.required = False
+        field.help_text = _("Other arguments to make the call with, all of them. Empty: as the model gave them.")
+
+    def clean_changed_arguments(self) -> dict[str, Any] | None:
+        arguments = self.cleaned_data["changed_arguments"]
+        if arguments is None:
+            return None
+        if not isinstance(arguments, dict):
+            raise ValidationError(gettext("The arguments are a JSON object."))
+        if faults := argument_faults(self.instance, arguments):
+            raise ValidationError(faults.splitlines())
+        return cast("dict[str, Any]", arguments)
+
+
+@admin.register(Approval)
+class ApprovalAdmin(RecordAdmin):
+    list_display = ("asked", "outcome", "tool", "given", "chat", "asked_by", "decided_by", "expiry")
+    list_filter = ("state",)
+    list_select_related = ("call", "session")
+    list_defer = ("changed_arguments",)
+    text_fields = ("decided_by",)
+    search_help_text: ClassVar = _("A code or the number of an approval, or who decided.")
+    form = DecisionForm
+    change_form_template = "admin/change_form.html"
+    readonly_fields = (
+        *("outcome", "code", "tool", "asked_by", "chat", "asked", "expiry"),
+        *("arguments_json", "changed_json", "decided_by", "decided_at"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        return super().get_queryset(request).select_related("call", "session")
+
+    def get_fields(self, request: HttpRequest, obj: Approval | None = None) -> list[str]:
+        shown = ["outcome", "tool", "asked_by", "chat", "asked", "expiry", "code", "arguments_json"]
+        if obj is not None and self.has_change_permission(request, obj):
+            return [*shown, "decision", "changed_arguments"]
+        return [*shown, "changed_json", "decided_by", "decided_at"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Only what waits can be decided."""
+        is_open = not isinstance(obj, Approval) or _is_open(obj)
+        return is_open and request.user.has_perm("agent.change_approval")
+
+    def has_index(self, conditions: Iterable[str]) -> bool:
+        """Approvals are few."""
+        return True
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(pk=row_number(term))
+        yield Q(code=term)
+
+    def save_model(self, request: HttpRequest, obj: Approval, form: Any, change: bool) -> None:
+        """Decide, once: whoever comes second is told so."""
+        by = cast("User", request.user).get_username()
+        is_approval = form.cleaned_data["decision"] == APPROVE
+        arguments = form.cleaned_data["changed_arguments"] if is_approval else None
+        request.ruling = settle(obj.pk, is_approval=is_approval, by=by, arguments=arguments)  # type: ignore[attr-defined]
+
+    def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
+        match getattr(request, "ruling", None):
+            case Ruling.APPROVED:
+                messages.success(request, gettext("Approved. The call is made within seconds, and the chat is told."))
+            case Ruling.REFUSED:
+                messages.success(request, gettext("Refused. The call is not made, and the chat is told."))
+            case _:
+                messages.warning(request, gettext("Somebody else decided this before, or it has expired."))
+        return redirect("admin:agent_approval_change", obj.pk)
+
+    @admin.display(description=_("state"))
+    def outcome(self, approval: Approval) -> str:
+        return badge(approval.state, approval.get_state_display())
+
+    @admin.display(description=_("tool"))
+    def tool(self, approval: Approval) -> str:
+        return record_link("agent_toolcall", approval.call_id, approval.call.tool_name)
+
+    @admin.display(description=_("requested by"))
+    def asked_by(self, approval: Approval) -> str:
+        return approval.call.requested_by
+
+    @admin.display(description=_("chat session"))
+    def chat(self, approval: Approval) -> str:
+        return record_link("agent_chatsession", approval.session_id, approval.session.title or approval.session.key)
+
+    @admin.display(description=_("asked"))
+    def asked(self, approval: Approval) -> str:
+        return moment(approval.created_at)
+
+    @admin.display(description=_("expires"))
+    def expiry(self, approval: Approval) -> str:
+        return moment(approval.expires_at)
+
+    @admin.display(description=_("arguments"))
+    def given(self, approval: Approval) -> str:
+        return clamped(arguments_text(approval.arguments))
+
+    @admin.display(description=_("arguments"))
+    def arguments_json(self, approval: Approval) -> str:
+        return json_block(approval.arguments)
+
+    @admin.display(description=_("changed arguments"))
+    def changed_json(self, approval: Approval) -> str:
+        return json_block(approval.changed_arguments)
+
+
+def _is_open(approval: Approval) -> bool:
+    return approval.state == Approval.State.WAITING and approval.expires_at > timezone.now()

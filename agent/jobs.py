@@ -1,0 +1,101 @@
+"""Work that goes on after the run that began it: kept, bounded, and ended with the process."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+
+from agent.models import ToolCall
+from agent.record import Record
+from agent.store.later import INTERRUPTED, Completion, Progress
+from agent.store.steps import CallOutcome
+from agent.tool_results import call_outcome, following_messages, result_text
+from tools.boundary import survive
+from tools.contract import ToolExecutionResult
+
+logger = logging.getLogger(__name__)
+
+#: Tool calls that one process works on at a time after their runs.
+LIMIT = 100
+#: How often one call may have the chat told of its progress.
+TELL_LIMIT = 20
+PROGRESS_LIMIT = 2_000
+
+Work = asyncio.Task[ToolExecutionResult]
+
+
+class Jobs:
+    """The long-running tool calls of this process.
+
+    ``wake`` is to be told the account in whose chats something new is to be answered.
+    """
+
+    def __init__(self, record: Record, wake: Callable[[str], None]) -> None:
+        self._record = record
+        self.wake = wake
+        self._tasks: dict[asyncio.Task[None], Work] = {}
+
+    @property
+    def worker(self) -> str:
+        """The name under which the record knows who works on a call."""
+        return self._record.process_id
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._tasks) >= LIMIT
+
+    def keep(self, work: Work, pk: int, account: str, *, can_see: bool) -> None:
+        """See ``work`` to its end, record what comes of the call, and have it told in its chat."""
+        task = asyncio.get_running_loop().create_task(self._see_through(work, pk, account, can_see=can_see), name=f"call {pk}")
+        self._tasks[task] = work
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    def reporter(self, pk: int, account: str) -> Callable[[str, bool], None]:
+        """What a tool says of its work is given to this function, in any thread."""
+        loop, told = asyncio.get_running_loop(), 0
+
+        def report(text: str, tell: bool) -> None:
+            nonlocal told
+            number = told if tell and told < TELL_LIMIT else None
+            told += number is not None
+            progress = Progress(pk, text[:PROGRESS_LIMIT], number)
+            loop.call_soon_threadsafe(self._note, progress, account)
+
+        return report
+
+    async def drain(self, seconds: float) -> None:
+        """Give what goes on ``seconds``, then end it; how it ended is on record."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for work in list(self._tasks.values()):
+            work.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _see_through(self, work: Work, pk: int, account: str, *, can_see: bool) -> None:
+        started = time.monotonic()
+        await asyncio.wait([work])
+        completion = _completion(pk, work, round((time.monotonic() - started) * 1000), can_see=can_see)
+        with survive(logger, "What came of tool call %s could not be recorded", pk):
+            if await self._record.complete(completion):
+                self.wake(account)
+
+    def _note(self, progress: Progress, account: str) -> None:
+        self._record.note_progress(progress).add_done_callback(partial(self._noted, progress, account))
+
+    def _noted(self, progress: Progress, account: str, future: "asyncio.Future[None]") -> None:
+        if future.cancelled():
+            return
+        if error := future.exception():
+            logger.warning("The progress of tool call %s could not be recorded: %s", progress.pk, error)
+        elif progress.number is not None:
+            self.wake(account)
+
+
+def _completion(pk: int, work: Work, duration_ms: int, *, can_see: bool) -> Completion:
+    if work.cancelled() or work.exception() is not None:  # the registry makes a result of everything else
+        return Completion(CallOutcome(pk, ToolCall.State.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms))
+    result = work.result()
+    text = result_text(f"later-{pk}", result, can_see=can_see)
+    following = list(following_messages(f"later-{pk}", result, can_see=can_see))
+    return Completion(call_outcome(pk, result, text, duration_ms), following)

@@ -1,0 +1,94 @@
+"""The calls of one run whose outcome comes after it: those that wait for an owner, and those that take long."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+from agent.jobs import Jobs
+from agent.record import Record
+from agent.speaker import Speaker
+from agent.store.approvals import Question
+from agent.tool_results import pending
+from agent.types import Part
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.readable import arguments_text
+
+#: How long a long-running tool may take to be answered like any other, in seconds.
+GRACE_SECONDS = 2.0
+#: Owners that are mentioned when a group's question is asked, and characters of the arguments that are shown.
+MENTION_LIMIT, SHOWN_LIMIT = 3, 600
+
+
+class LaterCalls:
+    """Knows the run's chat and its owners; holds nothing of a single call."""
+
+    def __init__(
+        self, record: Record, jobs: Jobs, speaker: Speaker, *, session_pk: int, owners: frozenset[str], can_see: bool
+    ) -> None:
+        self._record = record
+        self._jobs = jobs
+        self._speaker = speaker
+        self._session_pk = session_pk
+        self._owners = owners
+        self._can_see = can_see
+
+    async def ask(self, invocation: ToolInvocation, refusal: ToolExecutionResult) -> ToolExecutionResult:
+        """Ask the owners about a call that was refused until one of them approves; what the model is told meanwhile."""
+        name, pk = invocation.tool_name, invocation.metadata["tool_call_pk"]
+        arguments = refusal.metadata["arguments"]
+        asked = await self._record.ask(Question(pk, self._session_pk, arguments))
+        if asked is None:
+            return _failed(name, "本会话等待批准的调用太多，请先处理它们。")
+        if not asked.is_new:
+            return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
+        text = _question(name, arguments, asked.code)
+        await self._speaker.say(self._parts(text), text, tool_call_pk=pk)
+        told = (
+            f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。已在本会话请主人处理（编号 {asked.code}），"
+            "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
+        )
+        result = pending(name, told)
+        return replace(result, metadata={**refusal.metadata, **result.metadata})
+
+    async def carry(self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]) -> ToolExecutionResult:
+        """The result of ``work`` if it comes soon; otherwise that it goes on, and its end is told in the chat.
+
+        When cancelled meanwhile, the work is cancelled with it.
+        """
+        name = invocation.tool_name
+        if self._jobs.is_full:
+            work.close()
+            return _failed(name, "后台任务已满，请稍后再试。")
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        try:
+            await asyncio.wait([task], timeout=GRACE_SECONDS)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            return task.result()
+        self._jobs.keep(task, invocation.metadata["tool_call_pk"], self._speaker.chat.account, can_see=self._can_see)
+        told = f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，不要重复调用。"
+        return pending(name, told, worker=self._jobs.worker)
+
+    def reporting(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:
+        """``context`` for a call that may say how far it is."""
+        report = self._jobs.reporter(pk, self._speaker.chat.account)
+        return replace(context, metadata={**context.metadata, "report_progress": report})
+
+    def _parts(self, text: str) -> list[Part]:
+        if self._speaker.chat.kind != "group" or not self._owners:
+            return [Part("plain", text=text)]
+        mentions = [Part("mention_user", mention_user_id=owner) for owner in sorted(self._owners)[:MENTION_LIMIT]]
+        return [*mentions, Part("plain", text=f" {text}")]
+
+
+def _question(name: str, arguments: dict[str, Any], code: str) -> str:
+    shown = arguments_text(arguments)
+    shown = f"{shown[:SHOWN_LIMIT]}…" if len(shown) > SHOWN_LIMIT else shown
+    return f"需要机器人主人批准：调用工具 {name}\n参数：{shown}\n主人可回复「批准 {code}」或「拒绝 {code}」，也可在管理后台处理。"
+
+
+def _failed(name: str, text: str) -> ToolExecutionResult:
+    return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {text}")
