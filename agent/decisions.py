@@ -9,10 +9,12 @@
 The last form approves the call with other arguments, all of them.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
+
+from tools.arguments import parse_arguments
+from tools.errors import InvalidArguments
 
 CODE_DIGITS = 6
 
@@ -50,6 +52,6 @@ def _with_arguments(word: Word, text: str) -> Word:
     if not word.is_approval:
         return Word(word.is_approval, word.code, fault="拒绝时不需要参数")
     try:
-        return Word(word.is_approval, word.code, arguments=json.loads(text))
-    except (ValueError, RecursionError) as error:
-        return Word(word.is_approval, word.code, fault=f"参数不是 JSON: {error}")
+        return Word(word.is_approval, word.code, arguments=parse_arguments(text))
+    except InvalidArguments as error:
+        return Word(word.is_approval, word.code, fault=str(error))

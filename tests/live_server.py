@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from tests.environment import PROJECT, clean_environment
 
@@ -47,7 +47,7 @@ class LiveServer:
         self._log_file = self.folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> "LiveServer":
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:
@@ -64,7 +64,7 @@ class LiveServer:
 
     # --- Life -------------------------------------------------------------------
 
-    def start(self, timeout: float = 30) -> "LiveServer":
+    def start(self, timeout: float = 30) -> Self:
         """Start the process and wait until ``/health`` answers 200."""
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -85,7 +85,7 @@ class LiveServer:
         """End the process at once (SIGKILL), as a crash would; its exit status."""
         return self._end(signal.SIGKILL, 10)
 
-    def restart(self, **env: str) -> "LiveServer":
+    def restart(self, **env: str) -> Self:
         """End the process if it runs, and start again on the same data folder, with ``env`` changed."""
         self.terminate()
         self.env |= env

@@ -47,9 +47,9 @@ class DecisionForm(_Form):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        field = self.fields["changed_arguments"]
-        field.required = False
-        field.help_text = _("Other arguments to make the call with, all of them. Empty: as the model gave them.")
+        if field := self.fields.get("changed_arguments"):  # a page that only shows has none
+            field.required = False
+            field.help_text = _("Other arguments to make the call with, all of them. Empty: as the model gave them.")
 
     def clean_changed_arguments(self) -> dict[str, Any] | None:
         arguments = self.cleaned_data["changed_arguments"]
@@ -80,7 +80,7 @@ class ApprovalAdmin(RecordAdmin):
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("call", "session")
 
-    def get_fields(self, request: HttpRequest, obj: Approval | None = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         shown = ["outcome", "tool", "asked_by", "chat", "asked", "expiry", "code", "arguments_json"]
         if obj is not None and self.has_change_permission(request, obj):
             return [*shown, "decision", "changed_arguments"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.engine import INTERRUPTED, OUT_OF_CALLS, Engine, Result, Task
+from agent.engine import OUT_OF_CALLS, Engine, Result, Task
 from agent.errors import LLMError
 from agent.models import ToolCall
+from agent.store.later import INTERRUPTED, Suspension
 from agent.store.runs import RecordedCall, RecordedStep
 from agent.store.steps import CallOutcome, NewStep
 from tests.agent.talk import Script, calling
@@ -39,6 +40,9 @@ class Notes:
     async def finish_call(self, outcome: CallOutcome) -> None:
         self.outcomes.append(outcome)
         self.events.append(f"finish {outcome.pk} next {outcome.next_pk}")
+
+    async def suspend(self, suspension: Suspension) -> None:
+        self.events.append(f"suspend {suspension.pk} next {suspension.next_pk}")
 
 
 class Tools(Provider):

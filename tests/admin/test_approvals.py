@@ -1,0 +1,84 @@
+"""Approvals in the admin: what waits can be decided there, once, by those who may."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agent.models import Approval, Message, ToolCall
+from tests.admin.record import call_of, chat, logged_in, page, run_for, said, step_of
+from tools.models import ToolConfig
+
+LIST = "/admin/agent/approval/"
+SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+
+
+@pytest.fixture
+def approval(db: None) -> Approval:
+    session = chat()
+    ToolConfig.objects.update_or_create(name="transfer", defaults={"declaration": {"parameters_schema": SCHEMA}})
+    call = call_of(step_of(run_for(said(session))), "transfer", state="pending", requested_by="20001", arguments={"amount": 5})
+    now = timezone.now()
+    return Approval.objects.create(
+        call=call, session=session, code="482913", arguments={"amount": 5}, created_at=now, expires_at=now + timedelta(hours=1)
+    )
+
+
+def decide(browser: Client, approval: Approval, **form: Any) -> str:
+    """The page that a decision leads to."""
+    return browser.post(f"{LIST}{approval.pk}/change/", {"changed_arguments": "", **form}, follow=True).content.decode()
+
+
+def test_what_waits_is_listed_and_can_be_approved(browser: Client, approval: Approval):
+    assert "transfer" in page(browser, LIST)
+    assert "the chat is told" in decide(browser, approval, decision="approve")
+    approval.refresh_from_db()
+    assert (approval.state, approval.decided_by) == ("approved", "user-")
+    assert Message.objects.filter(reason="later_result", tool_call=approval.call).count() == 1
+
+
+def test_a_refused_call_has_failed(browser: Client, approval: Approval):
+    decide(browser, approval, decision="refuse", changed_arguments='{"amount": 1}')
+    approval.refresh_from_db()
+    assert (approval.state, approval.changed_arguments) == ("refused", None)
+    assert ToolCall.objects.get().state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [('{"amount": "x"}', "amount"), ("[1]", "The arguments are a JSON object."), ("{", "Enter a valid JSON"), ("{}", "amount")],
+)
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(browser: Client, approval: Approval, arguments: str, fault: str):
+    text = decide(browser, approval, decision="approve", changed_arguments=arguments)
+    assert "errornote" in text
+    assert fault in text
+    approval.refresh_from_db()
+    assert approval.state == "waiting"
+
+
+def test_changed_arguments_go_with_the_approval(browser: Client, approval: Approval):
+    decide(browser, approval, decision="approve", changed_arguments='{"amount": 1}')
+    assert ToolCall.objects.get().arguments == {"amount": 1}
+
+
+def test_a_decision_is_not_made_without_a_word(browser: Client, approval: Approval):
+    assert "errornote" in decide(browser, approval)
+
+
+def test_what_is_decided_or_has_expired_is_only_shown(browser: Client, approval: Approval):
+    decide(browser, approval, decision="approve")
+    assert browser.post(f"{LIST}{approval.pk}/change/", {"decision": "refuse"}).status_code == 403
+    assert 'name="decision"' not in page(browser, f"{LIST}{approval.pk}/change/")
+    Approval.objects.update(state="waiting", expires_at=timezone.now())
+    assert browser.post(f"{LIST}{approval.pk}/change/", {"decision": "approve"}).status_code == 403
+
+
+def test_a_viewer_sees_and_an_operator_decides(approval: Approval):
+    viewer, operator = logged_in("viewer"), logged_in("operator")
+    assert 'name="decision"' not in page(viewer, f"{LIST}{approval.pk}/change/")
+    assert viewer.post(f"{LIST}{approval.pk}/change/", {"decision": "approve"}).status_code == 403
+    decide(operator, approval, decision="refuse")
+    approval.refresh_from_db()
+    assert approval.decided_by == "user-operator"

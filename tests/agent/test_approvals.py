@@ -1,0 +1,190 @@
+"""Questions to the owners on record: asked once, decided once, and closed when nobody answers."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agent.decisions import Word
+from agent.models import Approval, ChatSession, Message, ToolCall
+from agent.store import approvals, later, recovery
+from agent.store.approvals import Decision, Question, Ruling
+from agent.store.steps import CallOutcome
+from tests.admin.record import call_of, chat, run_for, said, step_of
+from tools.models import ToolConfig
+
+pytestmark = pytest.mark.django_db
+ACCOUNT = "10001"
+
+
+@pytest.fixture
+def session() -> ChatSession:
+    return chat(account=ACCOUNT)
+
+
+def called(session: ChatSession, tool: str = "transfer", **fields: Any) -> ToolCall:
+    """A call that is under way in a run of ``session``."""
+    usual: dict[str, Any] = {"state": "running", "requested_by": "20001"}
+    return call_of(step_of(run_for(said(session, state="running"))), tool, **usual | fields)
+
+
+def ask(call: ToolCall, **arguments: Any) -> approvals.Asked | None:
+    assert call.run.session_id
+    (asked,) = approvals.ask([Question(call.pk, call.run.session_id, arguments)])
+    return asked
+
+
+def waiting(session: ChatSession, **arguments: Any) -> Approval:
+    call = called(session)
+    ask(call, **arguments)
+    later.suspend([later.Suspension(call.pk, "samples", "wait")])
+    return Approval.objects.get(call=call)
+
+
+def rule(approval: Approval, word: Word | None = None, *, account: str = ACCOUNT, is_owner: bool = True) -> Ruling:
+    word = word or Word(True, approval.code)
+    return approvals.rule([Decision(word, account, "666", is_owner)])[0][0]
+
+
+def told(session: ChatSession) -> list[Message]:
+    return list(Message.objects.filter(session=session, reason="later_result"))
+
+
+def test_an_approval_is_work_for_the_inbox_once(session):
+    approval = waiting(session, amount=5)
+    assert [rule(approval) for _ in range(2)] == [Ruling.APPROVED, Ruling.UNKNOWN]
+    (message,) = told(session)
+    assert (message.state, message.sender_id, message.tool_call_id) == ("waiting", "20001", approval.call_id)
+    approval.refresh_from_db()
+    assert (approval.state, approval.decided_by) == ("approved", "666")
+
+
+def test_a_refused_call_has_ended_and_can_no_longer_be_approved(session):
+    approval = waiting(session)
+    assert rule(approval, Word(False, approval.code)) is Ruling.REFUSED
+    assert approvals.settle(approval.pk, is_approval=True, by="admin") is Ruling.UNKNOWN
+    call = ToolCall.objects.get(pk=approval.call_id)
+    assert (call.state, call.result) == ("failed", approvals.REFUSED)
+    assert len(told(session)) == 1
+
+
+def test_what_has_expired_is_closed_before_anybody_looks(session):
+    approval = waiting(session)
+    Approval.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert rule(approval) is Ruling.UNKNOWN
+    assert (approvals.expire(), approvals.expire()) == (1, 0)
+    assert ToolCall.objects.get(pk=approval.call_id).result == approvals.EXPIRED
+    assert len(told(session)) == 1
+
+
+def test_a_stranger_and_an_owner_of_another_account_decide_nothing(session):
+    approval = waiting(session)
+    assert rule(approval, is_owner=False) is Ruling.NOT_AN_OWNER
+    assert rule(approval, account="10002") is Ruling.UNKNOWN
+    approval.refresh_from_db()
+    assert approval.state == "waiting"
+
+
+def test_changed_arguments_are_checked_and_are_those_of_the_call(session):
+    schema = {"type": "object", "properties": {"amount": {"type": "integer"}}, "additionalProperties": False}
+    ToolConfig.objects.create(name="transfer", declaration={"parameters_schema": schema})
+    approval = waiting(session, amount=500)
+    assert rule(approval, Word(True, approval.code, {"sum": 5})) is Ruling.FAULTY
+    assert rule(approval, Word(True, approval.code, {"amount": 5})) is Ruling.APPROVED
+    approval.refresh_from_db()
+    assert (approval.arguments, approval.changed_arguments) == ({"amount": 500}, {"amount": 5})
+    assert ToolCall.objects.get(pk=approval.call_id).arguments == {"amount": 5}
+
+
+def test_the_same_question_of_the_same_person_is_asked_once(session):
+    first = waiting(session, amount=5)
+    again, other, stranger = (
+        ask(called(session), amount=5),
+        ask(called(session), amount=6),
+        ask(called(session, requested_by="3"), amount=5),
+    )
+    assert again == approvals.Asked(first.code, is_new=False)
+    assert other
+    assert stranger
+    assert other.is_new
+    assert stranger.is_new
+
+
+def test_a_chat_has_so_many_questions_and_no_more(session):
+    for amount in range(approvals.CHAT_LIMIT):
+        waiting(session, amount=amount)
+    assert ask(called(session), amount=-1) is None
+    assert ask(called(chat("701")), amount=-1)
+
+
+def test_an_approved_call_is_to_be_made_until_it_began(session):
+    approval = waiting(session)
+    rule(approval)
+    (message,) = told(session)
+    call = later.find(message.pk, resumed=True)
+    assert call
+    assert call.is_to_be_made
+    ToolCall.objects.update(state="running")
+    begun = later.find(message.pk, resumed=True)
+    assert begun
+    assert (begun.is_to_be_made, begun.text) == (False, later.INTERRUPTED)
+
+
+def test_only_codes_that_wait_in_the_account_are_words(session):
+    approval = waiting(session)
+    assert approvals.waiting_codes(ACCOUNT, {approval.code, "000000"}) == {approval.code}
+    assert approvals.waiting_codes("10002", {approval.code}) == set()
+
+
+# --- Long-running calls -----------------------------------------------------------
+
+
+def suspended(session: ChatSession, worker: str) -> ToolCall:
+    call = called(session, "render")
+    later.suspend([later.Suspension(call.pk, "samples", "wait", worker)])
+    return call
+
+
+def ended(call: ToolCall, text: str = "done") -> bool:
+    outcome = CallOutcome(call.pk, ToolCall.State.SUCCEEDED, "samples", False, text, None, "", 1)
+    return later.complete([later.Completion(outcome)])[0]
+
+
+def test_an_outcome_is_told_once_and_the_first_counts(session):
+    call = suspended(session, "p1")
+    assert [ended(call, "first"), ended(call, "second")] == [True, False]
+    call.refresh_from_db()
+    assert (call.state, call.result, len(told(session))) == ("succeeded", "first", 1)
+
+
+def test_an_outcome_that_came_before_its_run_went_on_is_kept(session):
+    call = called(session, "render")
+    ended(call, "early")
+    later.suspend([later.Suspension(call.pk, "samples", "wait", "p1")])
+    call.refresh_from_db()
+    assert (call.state, call.result) == ("succeeded", "early")
+
+
+def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(session):
+    mine, theirs, outside = suspended(session, "alive"), suspended(session, "dead"), suspended(session, "")
+    recovery.appear([recovery.Sighting("alive", alone=True)])
+    states = dict(ToolCall.objects.values_list("pk", "state"))
+    assert [states[call.pk] for call in (mine, theirs, outside)] == ["pending", "unknown", "pending"]
+    assert [message.tool_call_id for message in told(session)] == [theirs.pk]
+
+
+def test_progress_is_kept_and_told_only_while_the_chat_waits_for_it(session):
+    call = called(session, "render")
+    later.note_progress([later.Progress(call.pk, "10%", 0)])
+    assert told(session) == []
+    later.suspend([later.Suspension(call.pk, "samples", "wait", "p1")])
+    later.note_progress([later.Progress(call.pk, "20%"), later.Progress(call.pk, "30%", 1)])
+    (message,) = told(session)
+    found = later.find(message.pk, resumed=False)
+    assert found
+    assert (found.text, found.is_stale) == ("仍在执行: 30%", False)
+    ended(call)
+    stale = later.find(message.pk, resumed=False)
+    assert stale
+    assert stale.is_stale

@@ -1,0 +1,49 @@
+"""An owner's word in a chat: read when it is nothing else, and never guessed at."""
+
+import pytest
+
+from agent.decisions import Word, parse_word
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("批准 482913", Word(True, "482913")),
+        ("同意482913", Word(True, "482913")),
+        ("  Approve 482913\n", Word(True, "482913")),
+        ("拒绝 482913", Word(False, "482913")),
+        ("驳回 482913", Word(False, "482913")),
+        ("reject 482913", Word(False, "482913")),
+        ("[回复:-77] [@10002] 批准 482913", Word(True, "482913")),
+        ('批准 482913 {"amount": 5}', Word(True, "482913", {"amount": 5})),
+    ],
+)
+def test_a_word_is_read(text, word):
+    assert parse_word(text) == word
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "批准",
+        "批准 48291",
+        "批准 4829131",
+        "我批准 482913",
+        "批准 482913 吧",
+        "482913",
+        "批准 482913 [1]",
+        "不批准 482913",
+        "批准 482913" + " " * 10_000,
+        "",
+    ],
+)
+def test_everything_else_is_talk(text):
+    assert parse_word(text) is None
+
+
+@pytest.mark.parametrize("text", ["批准 482913 {amount}", '批准 482913 {"amount": NaN}', '拒绝 482913 {"a": 1}'])
+def test_arguments_that_cannot_be_read_decide_nothing(text):
+    word = parse_word(text)
+    assert word is not None
+    assert word.fault
+    assert word.arguments is None
