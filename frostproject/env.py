@@ -15,6 +15,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from tools.fetch.allow_list import AllowList
+
 TRUE_WORDS = frozenset({"true", "1", "yes", "on"})
 DATABASE_FORMS = "wants postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH"
 FALSE_WORDS = frozenset({"false", "0", "no", "off"})
@@ -72,6 +74,15 @@ class Env:
     def words(self, name: str) -> list[str]:
         """A comma list, trimmed, without empty entries; the Chinese comma separates as well."""
         return [word for word in (part.strip() for part in self.text(name).replace("，", ",").split(",")) if word]
+
+    def destinations(self, name: str) -> list[str]:
+        """A comma list of hosts and networks, as ``AllowList`` reads it."""
+        entries = self.words(name)
+        try:
+            AllowList.parse(entries)
+        except ValueError as error:
+            raise WrongSetting(f"{name}: {error}") from None
+        return entries
 
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         word = self.text(name, default)

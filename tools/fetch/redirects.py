@@ -1,0 +1,72 @@
+"""What is sent where, and what of it may follow a redirect."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from yarl import URL
+
+from tools.fetch.allow_list import canonical
+from tools.fetch.errors import RedirectRefused, RequestRefused
+from tools.fetch.urls import join_url
+
+MAX_REDIRECTS = 5
+STATUSES = frozenset({301, 302, 303, 307, 308})
+HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
+"""Headers that say nothing about who asks. Any other may be a key, whatever its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One request on the wire."""
+
+    url: URL
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+
+    @property
+    def has_secrets(self) -> bool:
+        return self.body is not None or any(name.lower() not in HARMLESS for name in self.headers)
+
+
+def next_hop(hop: Hop, status: int, location: str) -> Hop:
+    """The request that ``status`` and ``location`` ask for instead of ``hop``.
+
+    Its method is that of RFC 9110, 15.4, as browsers read it. To another origin only
+    ``HARMLESS`` headers go along; the step from http to https of the same host is none.
+    Raises :class:`RedirectRefused` when a body would go to another origin or anything that
+    may be secret from https to http, and when ``location`` cannot be fetched.
+    """
+    url = _target(hop, location)
+    asked = _as_get(hop) if _becomes_get(hop.method, status) else hop
+    if _is_same_site(hop.url, url):
+        return Hop(url, asked.method, asked.headers, asked.body)
+    if (hop.url.scheme, url.scheme) == ("https", "http") and asked.has_secrets:
+        raise RedirectRefused(f"{hop.url.host} redirects from https to http, and the request may hold secrets")
+    if asked.body is not None:
+        raise RedirectRefused(f"{hop.url.host} redirects a request with a body to {url.host}")
+    headers = {name: value for name, value in asked.headers.items() if name.lower() in HARMLESS}
+    return Hop(url, asked.method, headers, None)
+
+
+def _target(hop: Hop, location: str) -> URL:
+    try:
+        return join_url(hop.url, location)
+    except RequestRefused as error:
+        raise RedirectRefused(f"{hop.url.host} redirects to something that cannot be fetched: {error}") from error
+
+
+def _becomes_get(method: str, status: int) -> bool:
+    return (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST")
+
+
+def _as_get(hop: Hop) -> Hop:
+    headers = {name: value for name, value in hop.headers.items() if not name.lower().startswith("content-")}
+    return Hop(hop.url, "GET", headers, None)
+
+
+def _is_same_site(old: URL, new: URL) -> bool:
+    if canonical(old.raw_host or "") != canonical(new.raw_host or ""):
+        return False
+    is_upgrade = (old.scheme, new.scheme) == ("http", "https") and old.is_default_port() and new.is_default_port()
+    return is_upgrade or (old.scheme, old.port) == (new.scheme, new.port)
