@@ -1,9 +1,13 @@
 """Where a failure ends: the edge of a task that nobody waits for, or of one try among many."""
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -21,6 +25,23 @@ def caught() -> Iterator[Attempt]:
         yield attempt
     except Exception as error:  # noqa: BLE001 - the boundary
         attempt.error = error
+
+
+async def confined(work: Awaitable[T]) -> T:
+    """The result of foreign ``work`` that may end itself and nothing more.
+
+    Raises RuntimeError when it wants to end the process, or says that it was cancelled
+    where nobody cancelled the task that awaits it. Real cancellation passes through.
+    """
+    try:
+        return await work
+    except SystemExit as error:
+        raise RuntimeError(f"SystemExit: {error}") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("CancelledError") from error
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """One call on its way: its hooks, the tool itself or its mock, and the check of what came back."""
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Sequence
@@ -10,12 +9,14 @@ from typing import Any
 
 from tools import outcomes
 from tools.arguments import UNUSABLE_SCHEMA, schema_faults
-from tools.boundary import caught
+from tools.boundary import caught, confined
 from tools.configs import ToolSettings
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolProvider, ToolSpec
 from tools.errors import InvalidArguments, ToolFailed
 from tools.extent import refuse_excess
 from tools.hooks import After, Before, Hooks
+from tools.limits import time_limit
+from tools.soundness import sound
 from tools.steps import Watched
 from tools.templates import render_mock
 from tools.threads import run_in_thread
@@ -72,7 +73,7 @@ async def _asked(hook: Before | After, *arguments: Any) -> ToolExecutionResult |
         answer = await answer
     if not isinstance(answer, ToolExecutionResult | None):
         raise TypeError(f"a hook returned {type(answer).__name__} and no result")
-    return answer
+    return None if answer is None else sound(answer)
 
 
 async def _invoked(call: Call, provider: ToolProvider) -> ToolExecutionResult:
@@ -80,6 +81,7 @@ async def _invoked(call: Call, provider: ToolProvider) -> ToolExecutionResult:
     result = await (Watched(work, partial(_held_up, call)) if inspect.iscoroutine(work) else work)
     if not isinstance(result, ToolExecutionResult):
         raise TypeError(f"{provider.provider_name} returned {type(result).__name__} and no result")
+    result = sound(result)
     if RESERVED & result.metadata.keys():
         result = replace(result, metadata={key: value for key, value in result.metadata.items() if key not in RESERVED})
     schema, value = call.spec.output_schema, result.structured_content
@@ -109,10 +111,9 @@ async def _output_faults(call: Call, schema: JsonSchema, value: Any) -> list[str
 
 async def _settled(call: Call, work: Awaitable[Any]) -> ToolExecutionResult | None:
     """What ``work`` came to within its time, in a form fit for the model."""
-    limit = asyncio.timeout(call.seconds)
     with caught() as attempt:
-        async with limit:
-            result = await work
+        async with time_limit(call.seconds) as limit:
+            result = await confined(work)
         return None if result is None else outcomes.clipped(outcomes.worded(result))
     return _failure(call, attempt.error, is_late=limit.expired())
 

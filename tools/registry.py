@@ -5,6 +5,7 @@ operator's row decides over each tool, arguments are checked, calls are limited 
 and number, results in length.
 """
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -31,11 +32,12 @@ from tools.offers import Offer, Offers
 from tools.policy import decide, exposure
 from tools.rate import CallRates
 from tools.refusals import Refuse
-from tools.roster import Roster
+from tools.roster import Listed, Roster
 
 logger = logging.getLogger(__name__)
 
 Settings = Mapping[str, ToolSettings]
+Keep = Callable[[ToolSpec], bool]
 HOOK_SECONDS = 60
 """How long a hook may take over a call of a tool that there is not."""
 
@@ -56,6 +58,7 @@ class ToolRegistry:
         self._rates = CallRates()
         self._hooks = Hooks()
         self._reported: set[tuple[str, str, str]] = set()
+        self._keep: Keep | None = None
 
     def register_provider(self, provider: ToolProvider) -> None:
         """Add ``provider`` at the end; one of the same name is dropped, and closing it is its owner's."""
@@ -70,11 +73,20 @@ class ToolRegistry:
         added = Hooks((before,) if before else (), (after,) if after else (), (on_error,) if on_error else ())
         self._hooks += added
 
+    def narrowed(self, keep: Keep) -> "ToolRegistry":
+        """This registry for somebody who has only the tools that ``keep`` says yes to; the others are not found.
+
+        Everything else is one with it: rows, rates, hooks and providers, which closing either closes.
+        """
+        view, wider = copy.copy(self), self._keep
+        view._keep = keep if wider is None else lambda spec: wider(spec) and keep(spec)
+        return view
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         """Every tool in the view of ``context`` in provider order, as the operator describes it; the first of a name wins."""
         listed: dict[str, Offer] = {}
         settings = self._settings()
-        for provider, declared in await self._roster.listed(context):
+        for provider, declared in await self._listed(context):
             offer = self._offers.of(provider, declared, settings.get(declared.name))
             if exposure(declared, offer.settings, context) is not None:
                 continue
@@ -163,12 +175,16 @@ class ToolRegistry:
             raise ApprovalNeeded(arguments)
         return arguments
 
+    async def _listed(self, context: ToolAvailabilityContext | None) -> Listed:
+        pairs = await self._roster.listed(context)
+        return pairs if self._keep is None else [pair for pair in pairs if self._keep(pair[1])]
+
     async def _offer(self, name: str, context: ToolExecutionContext | None) -> Offer | Refuse:
         """The tool that is called ``name`` in the view of ``context``, or why there is none."""
         row = self._settings().get(name)
         chat = context.availability() if context else None
         found: Refuse | None = None
-        for provider, declared in await self._roster.listed(chat):
+        for provider, declared in await self._listed(chat):
             if declared.name == name:
                 offer = self._offers.of(provider, declared, row)
                 refusal = exposure(declared, offer.settings, chat)
@@ -179,7 +195,7 @@ class ToolRegistry:
 
     async def _absence(self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None) -> Refuse:
         """Why no provider has a tool called ``name`` here."""
-        if chat is not None and any(spec.name == name for _, spec in await self._roster.listed(None)):
+        if chat is not None and any(spec.name == name for _, spec in await self._listed(None)):
             return refusals.NOT_HERE
         if self._roster.is_down(name, row.provider_name if row else ""):
             return refusals.SERVER_DOWN

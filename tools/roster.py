@@ -5,13 +5,15 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from tools.boundary import caught, survive
+from tools.boundary import caught, confined, survive
 from tools.contract import TOOL_NAME, ToolAvailabilityContext, ToolProvider, ToolSpec
+from tools.soundness import declaration_fault
 
 logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 10
 """How long a provider may take to list its tools."""
+CLOSE_SECONDS = 10
 REST_SECONDS = 30
 """How long a provider that took too long is not asked again: every message would wait for it."""
 
@@ -69,7 +71,8 @@ class Roster:
             provider = self._providers[name]
             self.drop(name)
             with survive(logger, "tool provider %s could not be closed", name):
-                await provider.close()
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await confined(provider.close())
 
     async def _specs(self, name: str, provider: ToolProvider, context: ToolAvailabilityContext | None) -> list[ToolSpec]:
         loop = asyncio.get_running_loop()
@@ -78,7 +81,7 @@ class Roster:
         limit = asyncio.timeout(LIST_SECONDS)
         with caught() as attempt:
             async with limit:
-                specs = self._usable(name, await provider.list_tools(context))
+                specs = self._usable(name, await confined(provider.list_tools(context)))
             self._broken.discard(name)
             self._last[name] = specs
             return specs
@@ -99,8 +102,8 @@ class Roster:
             return self._report(provider_name, f"a {type(spec).__name__} is no tool")
         if not (isinstance(spec.name, str) and TOOL_NAME.fullmatch(spec.name)):
             return self._report(provider_name, f"{spec.name!r:.100} is no name of a tool")
-        if spec.parameters_schema is not None and not isinstance(spec.parameters_schema, dict):
-            return self._report(provider_name, f"the parameters of {spec.name} are no JSON schema")
+        if fault := declaration_fault(spec):
+            return self._report(provider_name, f"{spec.name}: {fault}")
         if len(self._seen) >= MOST_SEEN:  # a provider makes its specs anew for each listing
             self._seen.clear()
         self._seen[id(spec)] = spec

@@ -89,7 +89,7 @@ async def test_the_models_own_json_text_is_read_and_coerced():
 
 
 async def test_a_schema_that_cannot_be_used_is_a_failure_of_the_tool(caplog):
-    result = await outcome(echo, {"n": 1}, parameters_schema={"type": "nonsense"})
+    result = await outcome(echo, {"n": 1}, parameters_schema={"type": "object", "minProperties": "one"})
     assert result.error_message == "工具执行失败: 工具的参数定义有误，无法调用"
     assert "SchemaError" in caplog.text
 

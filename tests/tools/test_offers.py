@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
+from tools.choices import Scope
 from tools.configs import ToolSettings
 from tools.contract import LONG_RUNNING_NOTE, ToolAnnotation, ToolAvailabilityContext, ToolIcon, ToolInvocation, ToolSpec
 from tools.definitions import MOST_KEPT, Definitions
@@ -96,8 +97,8 @@ async def test_a_long_running_tool_says_so_in_its_declaration_alone():
     assert (await registry.invoke(ToolInvocation("a"))).metadata["is_long_running"]
 
 
-async def test_a_schema_that_is_no_plain_json_is_told_as_it_is():
-    odd = {"type": "object", "properties": {"n": {"enum": [object]}}}
+async def test_a_schema_of_other_than_plain_values_is_told_as_it_is():
+    odd = {"type": "object", "properties": {"n": {"enum": [Scope.GROUP]}}}
     [definition] = await registry_of(ToolSpec(name="t", parameters_schema=odd)).get_llm_definitions()
     assert definition["parameters_schema"] == odd
 

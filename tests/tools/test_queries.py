@@ -1,0 +1,29 @@
+"""What tools cost the database: nothing a tool."""
+
+import asyncio
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from tests.tools.fakes import Provider
+from tools.catalogue import ensure_rows
+from tools.configs import SettingsCache
+from tools.contract import ToolExecutionContext, ToolInvocation, ToolSpec
+from tools.registry import ToolRegistry
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("count", [1, 50])
+def test_listing_and_calling_ask_nothing_of_the_database(count: int, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    specs = [ToolSpec(name=f"t{number}", parameters_schema={"type": "object"}) for number in range(count)]
+    ensure_rows(specs)
+    cache, chat = SettingsCache(), ToolExecutionContext(is_group_chat=False)
+    registry = ToolRegistry(lambda: cache.current)
+    registry.register_provider(Provider("P", *specs))
+    with django_assert_num_queries(2):
+        cache.refresh()
+    with django_assert_num_queries(0):
+        assert len(asyncio.run(registry.get_llm_definitions(chat.availability()))) == count
+        assert asyncio.run(registry.invoke(ToolInvocation(f"t{count - 1}"), chat)).success
+    with django_assert_num_queries(1):
+        cache.refresh()

@@ -1,0 +1,70 @@
+"""Whether what a provider gives back is what the contract says, before anybody builds on it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tools.contract import ToolContentItem, ToolExecutionResult, ToolSpec
+from tools.text import storable
+
+_RESULT: Mapping[str, type] = {
+    "success": bool,
+    "content": str,
+    "error_message": str,
+    "content_items": list,
+    "post_history_messages": list,
+    "metadata": dict,
+}
+_ITEM: Mapping[str, type] = dict.fromkeys(("content_type", "text", "data", "mime_type", "uri", "name", "description"), str)
+
+
+def sound(result: ToolExecutionResult) -> ToolExecutionResult:
+    """``result``, whose structured content is JSON or else its text, and whose messages can be sent.
+
+    Raises TypeError when a field of it is of another type than the contract says.
+    """
+    _refuse_other(result, _RESULT)
+    for item in result.content_items:
+        if not isinstance(item, ToolContentItem):
+            raise TypeError(f"{type(item).__name__} is no content item")
+        _refuse_other(item, _ITEM)
+    if result.post_history_messages:
+        result = replace(result, post_history_messages=_messages(result.post_history_messages))
+    value = result.structured_content
+    if value is None or isinstance(value, str) or is_json(value):
+        return result
+    return replace(result, structured_content=str(value))
+
+
+def declaration_fault(spec: ToolSpec) -> str:
+    """Why no model can be told of ``spec``; "" when it can."""
+    schema = spec.parameters_schema
+    if schema is not None and (not isinstance(schema, dict) or schema.get("type", "object") != "object"):
+        return "the parameters are no JSON schema of an object"
+    if not isinstance(spec.metadata, dict):
+        return "the metadata is no object"
+    if not is_json(declared := [spec.description, schema]) or storable(declared) != declared:
+        return "the declaration is no JSON"
+    return ""
+
+
+def is_json(value: Any) -> bool:
+    """Whether ``value`` can be written as JSON."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _messages(given: list[Any]) -> list[dict[str, Any]]:
+    if not (all(isinstance(message, dict) for message in given) and is_json(given)):
+        raise TypeError("post_history_messages are no messages")
+    return list(storable(given))
+
+
+def _refuse_other(value: Any, wanted: Mapping[str, type]) -> None:
+    for name, kind in wanted.items():
+        if not isinstance(found := getattr(value, name), kind):
+            raise TypeError(f"{name} is {type(found).__name__} and no {kind.__name__}")
