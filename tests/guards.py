@@ -1,20 +1,26 @@
 """What no test may do unnoticed: leave the machine, or block the event loop."""
 
 import asyncio.events
+import dis
+import gc
 import ipaddress
+import linecache
 import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 from tests.environment import PROJECT
 
 PRODUCTION = tuple(PROJECT / package for package in ("frostproject", "onebot", "agent", "tools"))
+Stack = list[tuple[CodeType, int]]
+RESUME = dis.opmap["RESUME"]
 LOCAL_NAMES = frozenset({"", "localhost", "localhost.localdomain", socket.gethostname()})
 
 
@@ -87,22 +93,68 @@ def _needs_no_lookup(host: str | bytes | None) -> bool:
     return True
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds: how far the clocks that matter to one thread have come, or the difference of two such readings."""
+
+    wall: float
+    computed: float
+    """CPU time of the watched thread, garbage collection included."""
+    collected: float = 0.0
+    """What garbage collection took of that."""
+    others: float = 0.0
+    """CPU time of the other threads of this process, for which this one may have had to wait."""
+
+    def __sub__(self, earlier: "Spent") -> "Spent":
+        return Spent(*(getattr(self, each.name) - getattr(earlier, each.name) for each in fields(self)))
+
+    def is_plain(self, tick: float) -> bool:
+        """Whether the thread computed all the time, and was looked at when it should have been."""
+        return self.wall < 3 * tick and self.computed > self.wall / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Seconds that a thread was ready to run and had no core."""
+
+    watched: float = 0.0
+    watcher: float = 0.0
+
+    def __sub__(self, earlier: "Queued") -> "Queued":
+        return Queued(self.watched - earlier.watched, self.watcher - earlier.watcher)
+
+
+def stall(spent: Spent, queued: Queued, tick: float) -> float:
+    """How long the thread surely computed or waited of its own accord; one look proves no more than a ``tick`` of waiting.
+
+    What a machine short of cores, garbage collection or another thread may have taken is
+    left out. Computing is believed for as long as the watcher was kept from looking by
+    the interpreter, as it is during one long call, and not by the machine.
+    """
+    computed = min(spent.computed, spent.wall - queued.watcher) - spent.collected
+    waited = min(spent.wall, tick) - spent.collected - spent.others - queued.watched
+    return max(computed, waited, 0.0)
+
+
+@dataclass(slots=True, eq=False)
 class _Callback:
     """One callback of the event loop, as far as it has been watched."""
 
-    ticks: int = 0
-    stacks: list[str] = field(default_factory=list)
-    touched_production: bool = False
+    wall: float
+    computed: float
+    stall: float = 0.0
+    stack: Stack = field(default_factory=list)
 
 
 class LoopWatch:
-    """Collects callbacks of this thread's event loop that run longer than ``limit`` seconds.
+    """Collects callbacks of this thread's event loop in which code under ``roots`` took longer than ``limit`` seconds.
 
-    Computing is measured in CPU time and waiting in samples of a second thread, so
-    that a busy machine, on which every callback takes long, raises no false alarm. A
-    callback counts only when a file under ``roots`` was seen on its stack: what a test
-    or the harness itself blocks on is its own affair.
+    A second thread looks at the stack every ``tick`` seconds, and after a call that lets
+    no other thread run as soon as that has ended, which is still in the function that made it.
+    What passed since its last look is laid to production only when a file under
+    ``roots`` is on the stack: what a test or the harness itself blocks on is its own
+    affair. So are imports, the starting of threads, garbage collection, and a machine
+    that is busy otherwise. ``stalls`` is complete after the ``with`` block.
     """
 
     def __init__(self, roots: Sequence[Path] = PRODUCTION, limit: float = 0.25, tick: float = 0.025) -> None:
@@ -111,60 +163,120 @@ class LoopWatch:
         self._limit = limit
         self._tick = tick
         self._thread = threading.get_ident()
+        self._clock = time.pthread_getcpuclockid(self._thread)
+        self._native_id = threading.get_native_id()
         self._current: _Callback | None = None
+        self._stalled: list[_Callback] = []
+        self._collected = 0.0
+        self._collecting_since: float | None = None
         self._stopped = threading.Event()
-        self._sampler = threading.Thread(target=self._sample, name="loop-watch", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="loop-watch", daemon=True)
         self._original = asyncio.events.Handle._run
+        self._last = self._spent()
+        self._queue = Queued()
 
     def __enter__(self) -> "LoopWatch":
         watch, original = self, self._original
 
         def run(handle: asyncio.events.Handle) -> None:
             if threading.get_ident() == watch._thread:
-                watch._measured(original, handle)
+                watch._run(original, handle)
             else:
                 original(handle)
 
         asyncio.events.Handle._run = run  # type: ignore[method-assign, assignment] # every callback passes here
-        self._sampler.start()
+        gc.callbacks.append(self._note_collection)
+        self._last = self._spent()
+        self._watcher.start()
+        self._queue = self._queued()
         return self
 
     def __exit__(self, *_exc: object) -> None:
         asyncio.events.Handle._run = self._original  # type: ignore[method-assign]
         self._stopped.set()
-        self._sampler.join()
+        self._watcher.join()
+        self.stalls += map(self._told, self._stalled)
+        gc.callbacks.remove(self._note_collection)
 
-    def _measured(self, original: Callable[[asyncio.events.Handle], None], handle: asyncio.events.Handle) -> None:
-        before, self._current = time.thread_time(), (callback := _Callback())
+    def _run(self, original: Callable[[asyncio.events.Handle], None], handle: asyncio.events.Handle) -> None:
+        self._current = _Callback(time.perf_counter(), time.thread_time())
         try:
             original(handle)
         finally:
             self._current = None
-            self._judge(callback, time.thread_time() - before, handle)
 
-    def _judge(self, callback: _Callback, computed: float, handle: asyncio.events.Handle) -> None:
-        took = max(computed, callback.ticks * self._tick)
-        if took < self._limit or (callback.stacks and not callback.touched_production):
+    def _note_collection(self, phase: str, _info: dict[str, int]) -> None:
+        if threading.get_ident() != self._thread:
             return
-        where = callback.stacks[-1] if callback.stacks else f"(inside one call that let no other thread run)\n{handle!r}"
-        self.stalls.append(f"the event loop stood still for {took:.2f} s at\n{where}")
+        if phase == "start":
+            self._collecting_since = time.thread_time()
+        elif self._collecting_since is not None:
+            self._collected += time.thread_time() - self._collecting_since
+            self._collecting_since = None
 
-    def _sample(self) -> None:
-        while not self._stopped.wait(self._tick):
-            if callback := self._current:
-                callback.ticks += 1
-                if callback.ticks * self._tick * 4 >= self._limit:
-                    self._look(callback)
+    def _watch(self) -> None:
+        # Whoever was kept from looking looks at once.
+        while not self._stopped.wait(max(0.0, self._last.wall + self._tick - time.perf_counter())):
+            if self._collecting_since is not None:
+                time.sleep(self._tick)  # the next look knows how long it took
+                continue
+            callback, stack = self._current, _stack(sys._current_frames().get(self._thread))
+            now = self._spent()
+            if callback is None:
+                self._queue = self._queued()
+            elif self._is_ours(stack):
+                self._note_stall(callback, stack, now)
+            # Reading a file lets the watched thread go on: what it did meanwhile is laid to nobody.
+            self._last = self._spent()
 
-    def _look(self, callback: _Callback) -> None:
-        frame = sys._current_frames().get(self._thread)
-        stack = traceback.extract_stack(frame)
-        if any(entry.filename == threading.__file__ and entry.name == "start" for entry in stack[-4:]):
-            callback.ticks -= 1  # a thread that is slow to start on a busy machine is nobody's fault
-            return
-        ours = [entry for entry in stack if entry.filename.startswith(self._roots)]
-        if ours:
-            callback.touched_production = True
-        elif callback.touched_production:
-            return
-        callback.stacks[:] = ["".join(traceback.format_list(ours + [entry for entry in stack[-4:] if entry not in ours]))]
+    def _note_stall(self, callback: _Callback, stack: Stack, now: Spent) -> None:
+        last, queued = self._last, Queued()
+        spent = now - replace(last, wall=max(last.wall, callback.wall), computed=max(last.computed, callback.computed))
+        if not spent.is_plain(self._tick):
+            before, self._queue = self._queue, self._queued()
+            queued = self._queue - before
+        callback.stall += stall(spent, queued, self._tick)
+        callback.stack = stack
+        if callback.stall >= self._limit and callback not in self._stalled:
+            self._stalled.append(callback)
+
+    def _spent(self) -> Spent:
+        computed = time.clock_gettime(self._clock)
+        return Spent(time.perf_counter(), computed, self._collected, time.process_time() - computed)
+
+    def _queued(self) -> Queued:
+        return Queued(_queued(self._native_id), _queued(self._watcher.native_id))
+
+    def _is_ours(self, stack: Stack) -> bool:
+        names = [(code.co_filename, code.co_name) for code, _ in stack]
+        return any(file.startswith(self._roots) for file, _ in names) and not any(map(_is_excused, names))
+
+    def _told(self, callback: _Callback) -> str:
+        """Where it was seen last: what is ours, and where that had led to."""
+        last = len(callback.stack) - 4
+        lines = (
+            f'  File "{code.co_filename}", line {line}, in {code.co_name}\n    {linecache.getline(code.co_filename, line).strip()}'
+            for number, (code, line) in enumerate(callback.stack)
+            if number >= last or code.co_filename.startswith(self._roots)
+        )
+        return f"the event loop stood still for {callback.stall:.2f} s at\n" + "\n".join(lines)
+
+
+def _stack(frame: FrameType | None) -> Stack:
+    """Who is at work, the outermost first. A function that was only just entered has done nothing yet."""
+    if frame is not None and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == RESUME:
+        frame = frame.f_back
+    return [(each.f_code, line) for each, line in traceback.walk_stack(frame)][::-1] if frame else []
+
+
+def _is_excused(place: tuple[str, str]) -> bool:
+    """Whether it imports, or starts a thread, which a busy machine may make wait."""
+    return place[0].startswith("<frozen importlib") or place == (threading.__file__, "start")
+
+
+def _queued(native_id: int | None) -> float:
+    """Seconds that the thread was ready to run and had no core; 0.0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0

@@ -1,13 +1,18 @@
 """The guards of the suite: that they see what they are for, and nothing else."""
 
 import asyncio
+import gc
+import importlib
+import inspect
 import os
 import re
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -15,7 +20,7 @@ from django.db import connection
 
 from tests.conftest import network
 from tests.environment import PROJECT
-from tests.guards import LoopWatch, OffMachineError
+from tests.guards import LoopWatch, OffMachineError, Queued, Spent, stall
 
 HERE = (Path(__file__).parent,)
 
@@ -52,40 +57,132 @@ def test_loopback_is_left_alone(host):
     assert network.taken_attempts() == []
 
 
+def watched(*roots: Path) -> LoopWatch:
+    return LoopWatch(roots=roots or HERE, limit=0.1, tick=0.01)
+
+
+def compute(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def compute_in_one_call(seconds: float) -> None:
+    """No other thread runs before it is over."""
+    began, _ = time.thread_time(), sum(range(1_000_000))
+    sum(range(int(1_000_000 * seconds / (time.thread_time() - began))))
+
+
+def elsewhere(tmp_path: Path, name: str) -> Callable[[float], None]:
+    """A function of this file as if it stood in another folder."""
+    space: dict[str, Any] = {"time": time}
+    exec(compile(inspect.getsource(globals()[name]), str(tmp_path / "elsewhere.py"), "exec"), space)
+    return space[name]  # type: ignore[no-any-return]
+
+
 @pytest.mark.may_block("the stall is the subject")
 async def test_a_waiting_callback_is_reported_with_its_place():
-    with LoopWatch(roots=HERE, limit=0.1, tick=0.01) as watch:
+    with watched() as watch:
         await asyncio.sleep(0)
-        time.sleep(0.2)  # noqa: ASYNC251
+        time.sleep(0.3)  # noqa: ASYNC251
         await asyncio.sleep(0)
     assert re.search(r"stood still .*test_guards", watch.stalls[0], re.DOTALL)
-    assert "time.sleep(0.2)" in watch.stalls[0]
+    assert "time.sleep(0.3)" in watch.stalls[0]
 
 
 @pytest.mark.may_block("the stall is the subject")
-async def test_a_computing_callback_is_reported():
-    with LoopWatch(roots=HERE, limit=0.1, tick=0.01) as watch:
+@pytest.mark.parametrize("work", [compute, compute_in_one_call])
+async def test_a_computing_callback_is_reported_with_its_place(work):
+    with watched() as watch:
         await asyncio.sleep(0)
-        end = time.thread_time() + 0.15
-        while time.thread_time() < end:
-            pass
+        work(0.3)
         await asyncio.sleep(0)
     assert len(watch.stalls) == 1
+    assert f"in {work.__name__}" in watch.stalls[0]
 
 
 async def test_waiting_without_blocking_is_no_stall():
-    with LoopWatch(roots=HERE, limit=0.05, tick=0.01) as watch:
+    with watched() as watch:
         await asyncio.sleep(0.15)
     assert watch.stalls == []
 
 
 @pytest.mark.may_block("the stall is the subject")
-async def test_a_stall_outside_the_watched_code_is_ignored():
-    with LoopWatch(roots=(Path("/nowhere"),), limit=0.1, tick=0.01) as watch:
+@pytest.mark.parametrize("work", [compute, compute_in_one_call])
+async def test_a_stall_outside_the_watched_code_is_ignored(work):
+    with watched(Path("/nowhere")) as watch:
         await asyncio.sleep(0)
+        work(0.2)
         time.sleep(0.15)  # noqa: ASYNC251
         await asyncio.sleep(0)
     assert watch.stalls == []
+
+
+@pytest.mark.may_block("the stall is the subject")
+async def test_watched_code_is_not_blamed_for_what_came_before_it(tmp_path):
+    """A long operation that is no call: the watcher gets its first look on entering the function after it."""
+    number, harmless = 3**1_500_000, elsewhere(tmp_path, "compute")
+    with watched(tmp_path) as watch:
+        await asyncio.sleep(0)
+        for _ in range(3):
+            number * number
+            harmless(0)
+        await asyncio.sleep(0)
+    assert watch.stalls == []
+
+
+@pytest.mark.may_block("the stall is the subject")
+async def test_many_short_visits_to_the_watched_code_are_no_stall(tmp_path):
+    visit = elsewhere(tmp_path, "compute")
+    with watched(tmp_path) as watch:
+        await asyncio.sleep(0)
+        for _ in range(20):
+            compute(0.015)
+            visit(0.0005)
+        await asyncio.sleep(0)
+    assert watch.stalls == []
+
+
+@pytest.mark.may_block("the stall is the subject")
+async def test_a_garbage_collection_is_nobodys_stall():
+    def dawdle(phase: str, _info: dict[str, int]) -> None:
+        compute_in_one_call(0.2 if phase == "start" else 0)
+
+    with watched() as watch:
+        gc.callbacks.append(dawdle)
+        await asyncio.sleep(0)
+        gc.collect()
+        await asyncio.sleep(0)
+        gc.callbacks.remove(dawdle)
+    assert watch.stalls == []
+
+
+@pytest.mark.may_block("the stall is the subject")
+async def test_an_import_is_nobodys_stall(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(0.2)\nsum(range(10**7))")
+    with watched() as watch:
+        await asyncio.sleep(0)
+        importlib.import_module("slow_to_import")
+        await asyncio.sleep(0)
+    assert watch.stalls == []
+
+
+@pytest.mark.parametrize(
+    ("spent", "queued", "seconds"),
+    [
+        (Spent(wall=0.01, computed=0.01), Queued(), 0.01),
+        (Spent(wall=0.5, computed=0.4), Queued(), 0.4),
+        (Spent(wall=0.5, computed=0.4), Queued(watcher=0.4), 0.1),
+        (Spent(wall=0.5, computed=0.4, collected=0.35), Queued(), 0.05),
+        (Spent(wall=0.5, computed=0.0), Queued(), 0.01),
+        (Spent(wall=0.01, computed=0.0), Queued(watched=0.008), 0.002),
+        (Spent(wall=0.01, computed=0.0, others=0.01), Queued(), 0.0),
+    ],
+    ids=["computing", "one long call", "busy machine", "collecting", "a late look", "no core", "another thread"],
+)
+def test_only_what_is_proven_counts(spent, queued, seconds):
+    assert stall(spent, queued, tick=0.01) == pytest.approx(seconds)
 
 
 def test_the_suite_runs_on_its_own_settings():
