@@ -18,6 +18,7 @@ from benchmarks.marks import mark, now_us, read_directives
 from benchmarks.speedups import dumps, loads, run
 
 HOST = "127.0.0.1"
+LOOKS = {"look": 1, "looks": 6}
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _HEAD = b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _MODELS = dumps({"object": "list", "data": [{"id": "bench", "object": "model"}]})
@@ -56,20 +57,24 @@ class FakeModel:
         nonce, script = read_directives(question)
         self.stats.nameless += not nonce
         if results:
-            self.stats.crossed += script == "weather" and nonce not in results[-1]
+            self.stats.crossed += script != "send" and any(nonce not in result for result in results)
         elif script == "weather":
-            return self._tool_call("get_weather", {"city": nonce})
+            return self._tool_calls(("get_weather", {"city": nonce}))
+        elif script in LOOKS:
+            return self._tool_calls(*[("look_up_0", {"city": nonce, "days": "2"})] * LOOKS[script])
         elif script == "send":
             working = {"type": "plain", "text": f"{mark(nonce, 't')} working on it"}
-            return self._tool_call("send_message", {"messages": [working]})
+            return self._tool_calls(("send_message", {"messages": [working]}))
         answer = f"{mark(nonce, 'f', model_in_us, now_us())} here is the answer"
         return {"role": "assistant", "content": answer}
+
+    def _tool_calls(self, *calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+        return {"role": "assistant", "content": None, "tool_calls": [self._tool_call(*call) for call in calls]}
 
     def _tool_call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self._calls_made += 1
         function = {"name": name, "arguments": dumps(arguments).decode()}
-        call = {"id": f"call_{self._calls_made}", "type": "function", "function": function}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
+        return {"id": f"call_{self._calls_made}", "type": "function", "function": function}
 
 
 def _last_turn(messages: list[dict[str, Any]]) -> tuple[str, list[str]]:

@@ -4,7 +4,8 @@ The user's text carries directives, which the fake model obeys::
 
     [[n=NONCE]]     names the message
     [[s=SCRIPT]]    plain (default): a text. send: a send_message call, then the text.
-                    weather: a get_weather call, then the text
+                    weather: a get_weather call, then the text. look: a call of a tool of the benchmark's own;
+                    looks: six of them at once
 
 and what the model says, in a text or through ``send_message``, carries
 ``[[r=NONCE:PART:T_IN:T_OUT]]``: the part is ``t`` for what a tool sends and ``f``

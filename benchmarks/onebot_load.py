@@ -23,7 +23,7 @@ from benchmarks.websocket import WebSocket
 
 PATH = "/ws/frostagent"
 SENDS = frozenset({"send_msg", "send_private_msg", "send_group_msg"})
-PARTS = {"plain": "f", "weather": "f", "send": "tf"}
+PARTS = {"plain": "f", "weather": "f", "look": "f", "looks": "f", "send": "tf"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -24,7 +25,7 @@ START_SECONDS = 60
 STOP_SECONDS = 30
 TOKEN = secrets.token_hex(16)
 ADMIN, PASSWORD = "bench", secrets.token_hex(16)
-_SETUP = "import django; django.setup(); from benchmarks.seeding import main; main()"
+_SETUP = "import django; django.setup(); from benchmarks.{} import main; main()"
 
 
 class ServerError(RuntimeError):
@@ -41,6 +42,8 @@ class Installation:
     profile: Path | None = None
     """A file name to profile into, one file a thread."""
     settings: dict[str, str] = field(default_factory=dict)
+    own_tools: int = 0
+    """How many tools the server offers beside those it brings along, see :mod:`benchmarks.own_tools`."""
 
     @property
     def log(self) -> Path:
@@ -73,12 +76,13 @@ class Installation:
         else:
             server = ["manage.py", "runserver", f"{HOST}:{port}", "--noreload"]
         profiler = ["-m", "benchmarks.profiling", str(self.profile)] if self.profile else []
-        return [sys.executable, *profiler, *server]
+        tools = ["-c", _SETUP.format("own_tools"), str(self.own_tools)] if self.own_tools else []
+        return [sys.executable, *(tools or profiler), *(profiler if tools else []), *server]
 
     async def seed(self, *words: str, seconds: float) -> None:
         """Fill the database in a child process, see :mod:`benchmarks.seeding`; after cancellation it has ended."""
         with self.log.open("ab") as log:
-            command = [sys.executable, "-c", _SETUP, *words]
+            command = [sys.executable, "-c", _SETUP.format("seeding"), *words]
             child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log)
         try:
             status = await asyncio.wait_for(child.wait(), seconds)
@@ -88,6 +92,12 @@ class Installation:
                 await child.wait()
         if status:
             raise ServerError(f"seeding ended with status {status}:\n{tail(self.log)}")
+
+    def tool_costs(self, count: int) -> dict[str, float]:
+        """What ``count`` tools cost the registry by itself, see :mod:`benchmarks.own_tools`."""
+        command = [sys.executable, "-c", _SETUP.format("own_tools"), str(count), "--cost"]
+        output = subprocess.run(command, cwd=ROOT, env=self.environment(), stdout=subprocess.PIPE, timeout=60, check=True).stdout
+        return dict(json.loads(output))
 
     @contextlib.contextmanager
     def serving(self) -> Iterator["Server"]:

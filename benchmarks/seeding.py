@@ -2,7 +2,8 @@
 
 ``history FIRST COUNT LENGTH``: chats FIRST to FIRST + COUNT, each with LENGTH
 messages of history. ``record CHATS MESSAGES``: a large record as years of use
-leave it, a fifth of it in the first chat.
+leave it, a fifth of it in the first chat. ``offer COUNT``: nothing but that COUNT of
+the benchmark's own tools are enabled, and the others not.
 
 Every row is settled, so that a server that starts on it has nothing to take up.
 """
@@ -20,6 +21,7 @@ from django.utils import timezone
 from agent.models import ChatSession, Message, Run, Step, ToolCall
 from benchmarks.chats import CONNECTIONS, FIRST_ACCOUNT, Chat, chats
 from onebot.models import Bot
+from tools.models import ToolConfig
 
 BATCH = 10_000
 QUESTION = "[[n=seeded-000-0000]] hello, what is the weather like today?"
@@ -185,6 +187,11 @@ def _places(count_of_chats: int) -> Iterator[int]:
             yield 1 + others % (count_of_chats - 1)
 
 
+def offer(count: int) -> None:
+    own = ToolConfig.objects.filter(name__startswith="look_up_")
+    own.update(enabled=models.Case(models.When(name__in=[f"look_up_{n}" for n in range(count)], then=True), default=False))
+
+
 def hurry() -> None:
     """A database that is thrown away if anything fails need not survive a power cut."""
     with connection.cursor() as cursor:
@@ -196,4 +203,4 @@ def main() -> None:
     kind, *numbers = sys.argv[1:]
     call_command("migrate", verbosity=0)
     hurry()
-    {"history": seed_history, "record": seed_record}[kind](*map(int, numbers))
+    {"history": seed_history, "record": seed_record, "offer": offer}[kind](*map(int, numbers))
