@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import ToolCall
@@ -17,6 +17,8 @@ from tools.readable import arguments_text, json_block, text_block
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200
+#: Runs of agents that a call's page links to.
+RUN_LIMIT = 20
 
 
 class ToolFilter(admin.SimpleListFilter):
@@ -51,6 +53,7 @@ class ToolCallAdmin(RecordAdmin):
         "mocked",
         "requested_by",
         "run_link",
+        "inner_runs",
         "step",
         "call_id",
         "created_at",
@@ -85,6 +88,12 @@ class ToolCallAdmin(RecordAdmin):
     @admin.display(description=_("run"))
     def run_link(self, call: ToolCall) -> str:
         return record_link("agent_run", call.run_id, f"#{call.run_id}")
+
+    @admin.display(description=_("runs of agents"))
+    def inner_runs(self, call: ToolCall) -> str:
+        """The runs that the call set off."""
+        pks = call.agent_runs.order_by("pk").values_list("pk", flat=True)[:RUN_LIMIT]
+        return format_html_join(" ", "{}", ((record_link("agent_run", pk, f"#{pk}"),) for pk in pks)) or "-"
 
     @admin.display(description=_("arguments"))
     def given(self, call: ToolCall) -> str:

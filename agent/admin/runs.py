@@ -1,12 +1,13 @@
 """Runs: everything done for one message, on one page."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.turns import turns
@@ -72,17 +73,25 @@ class RunAdmin(RecordAdmin):
     def page_context(self, request: HttpRequest, obj: Run) -> dict[str, Any]:
         sees = request.user.has_perm
         calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
-        messages = list(_messages(obj)) if sees("agent.view_message") else []
-        steps = [_shown_step(step, calls, messages) for step in _steps(obj)] if sees("agent.view_step") else []
-        shown = {m.pk for step in steps for *_call, sent in step["calls"] for m in sent}
+        messages = list(_messages(obj, calls)) if sees("agent.view_message") else []
+        inner = runs_inside(calls)
+        steps = [_shown_step(step, calls, messages, inner) for step in _steps(obj)] if sees("agent.view_step") else []
+        shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         return {
             "seconds": run_seconds(obj),
-            "notes": [printable(str(note)) for note in obj.notes],
+            "notes": [_shown_note(printable(str(note))) for note in obj.notes],
             "asked": _asked(obj) if sees("agent.view_message") else None,
+            "made_for": _made_for(obj) if sees("agent.view_toolcall") else None,
             "steps": steps,
             "messages_sent": [m for m in messages if m.pk not in shown],
             "was_sent": obj.final_text in {m.text for m in messages},
         }
+
+
+def _shown_note(note: str) -> str:
+    """A note whose first line is a fixed sentence, and the rest what it is about."""
+    sentence, _newline, about = note.partition("\n")
+    return f"{gettext(sentence)} {about}" if sentence and about else note
 
 
 def run_seconds(run: Run) -> str:
@@ -102,20 +111,48 @@ def _calls(run: Run) -> Iterable[ToolCall]:
     return ToolCall.objects.filter(run=run).order_by("step_id", "position")[:CALL_LIMIT]
 
 
-def _messages(run: Run) -> Iterable[Message]:
-    sent = Message.objects.filter(run=run, direction=Message.Direction.OUT).order_by("pk")
+def _made_for(run: Run) -> ToolCall | None:
+    """The call that an agent's run was made for."""
+    if run.parent_id is None:
+        return None
+    return ToolCall.objects.only("run_id", "tool_name").filter(pk=run.parent_id).first()
+
+
+def runs_inside(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
+    """The runs of agents that ``calls`` set off, by the key of the call, oldest first."""
+    inside: dict[int | None, list[Run]] = {}
+    runs = Run.objects.filter(parent__in=[call.pk for call in calls]).order_by("pk")
+    for run in runs.only("parent_id", "state", "started_at", "finished_at")[:CALL_LIMIT]:
+        inside.setdefault(run.parent_id, []).append(run)
+    return inside
+
+
+def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
+    """What went out. What an agent's tools say is said by the run around it, so it is found by the calls."""
+    source = Q(tool_call__in=[call.pk for call in calls]) if run.parent_id else Q(run=run)
+    sent = Message.objects.filter(source, direction=Message.Direction.OUT).order_by("pk")
     return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
 
 
-def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message]) -> dict[str, Any]:
-    """A step with its calls inside, and inside each call the messages it sent."""
+def _shown_step(
+    step: Step, calls: list[ToolCall], messages: list[Message], inner: Mapping[int | None, list[Run]]
+) -> dict[str, Any]:
+    """A step with its calls inside, and inside each call the messages it sent and the agents' runs it set off."""
     inside = [call for call in calls if call.step_id == step.pk]
     return {
         "step": step,
         "offered": printable(", ".join(map(str, step.tools))),
         "request": turns(step.request),
         "answer": turns(step.response) if step.response is not None else [],
-        "calls": [(call, arguments_text(call.arguments), _sent_by(call, messages)) for call in inside],
+        "calls": [
+            {
+                "call": call,
+                "arguments": arguments_text(call.arguments),
+                "sent": _sent_by(call, messages),
+                "runs": inner.get(call.pk, []),
+            }
+            for call in inside
+        ],
     }
 
 

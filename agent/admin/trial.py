@@ -73,12 +73,10 @@ def _with_registry(work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
     settings = OpenSettings()
 
     async def worked() -> T:
-        coder = wiring.coder_model()
-        registry = wiring.tool_registry(settings, coder)
+        registry = wiring.tool_registry(settings)
         try:
             return await work(registry)
         finally:
             await registry.close()
-            await coder.close()
 
     return async_to_sync(worked)()

@@ -1,49 +1,33 @@
-"""``use_subagent``: a task handed to another model with a prompt of its own."""
+"""``use_subagent``: a task handed to another agent by name."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
+from agent.agents.agent import Agent
+from agent.agents.runner import AgentRunner
 from agent.builtin_tools.entry import BuiltinTool
-from agent.errors import LLMError
-from agent.llm.base import LLMClient, LLMRequest
-from agent.prompt import system_message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.errors import ToolFailed
 
 NAME = "use_subagent"
 
 
-@dataclass(frozen=True, slots=True)
-class Subagent:
-    """A model with a fixed system prompt, without tools and without memory."""
-
-    name: str
-    system_prompt: str
-    model: LLMClient
-
-    async def ask(self, content: str) -> str:
-        """The text of one answer. Raises :class:`agent.errors.LLMError`."""
-        messages = [system_message(self.system_prompt), {"role": "user", "content": content}]
-        return (await self.model.complete(LLMRequest(messages))).text
-
-
-def tool(subagents: Mapping[str, Subagent]) -> BuiltinTool:
-    """The tool that hands work to one of ``subagents``, by name."""
-    names = "、".join(subagents)
+def tool(agents: Iterable[Agent], runner: AgentRunner) -> BuiltinTool:
+    """The tool that hands work to one of ``agents``, by name, in words."""
+    by_name = {agent.name.casefold(): agent for agent in agents}
+    names = "、".join(agent.name for agent in by_name.values())
+    described = "、".join(f"{agent.name}（{agent.description}）" for agent in by_name.values())
 
     async def use_subagent(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
         wanted = invocation.arguments["subagent_name"].strip()
-        subagent = next((s for name, s in subagents.items() if name.casefold() == wanted.casefold()), None)
-        if subagent is None:
-            return _failure(f"没有名为 {wanted} 的子代理，可用的有：{names}")
-        try:
-            text = await subagent.ask(invocation.arguments["content"])
-        except LLMError as error:
-            return _failure(f"子代理 {subagent.name} 没有完成任务: {error}")
-        return ToolExecutionResult(NAME, success=True, content=text or f"子代理 {subagent.name} 没有给出内容")
+        agent = by_name.get(wanted.casefold())
+        if agent is None:
+            raise ToolFailed(f"没有名为 {wanted} 的子代理，可用的有：{names}")
+        text = await runner.ask(agent, invocation.arguments["content"], invocation, context)
+        return ToolExecutionResult(NAME, success=True, content=text or f"子代理 {agent.name} 没有给出内容")
 
     return BuiltinTool(
         name=NAME,
-        description=f"把任务交给专门的子代理完成，可用的子代理：{names}（Coder 擅长编写和解释代码）。"
+        description=f"把任务交给专门的子代理完成，可用的子代理：{described}。"
         "子代理需要较长时间，调用之前请先用 send_message 告诉用户已经派出子代理。",
         parameters={
             "type": "object",
@@ -54,9 +38,5 @@ def tool(subagents: Mapping[str, Subagent]) -> BuiltinTool:
             "required": ["subagent_name", "content"],
         },
         handler=use_subagent,
-        timeout_seconds=180,
+        timeout_seconds=max((agent.seconds for agent in by_name.values()), default=60),
     )
-
-
-def _failure(text: str) -> ToolExecutionResult:
-    return ToolExecutionResult(NAME, success=False, error_message=text)

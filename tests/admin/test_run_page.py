@@ -1,11 +1,12 @@
 """A run on one page: why, what the model was sent and said, what the tools did, what went out."""
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from agent.models import Run
-from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
+from tests.admin.record import ENGLISH, answered, call_of, chat, page, run_for, said, step_of
 
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "上海"}'}}]
 
@@ -93,5 +94,49 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     run = run_for(said(chat()))
     for number in range(count):
         call_of(step_of(run, number))
-    with django_assert_num_queries(7):  # the login's two, the run, its message, its calls, its steps, what it sent
+    with django_assert_num_queries(8):  # the login's two, the run, its message, its calls, agents' runs, its steps, what it sent
         page(browser, address(run))
+
+
+# --- Runs of agents -----------------------------------------------------------------
+
+
+def test_a_call_that_set_an_agent_to_work_and_the_agents_run_link_to_each_other(browser: Client):
+    call = call_of(step_of(run_for(said(chat()))), "use_subagent")
+    inner = run_for(call.run.message, parent=call, origin="agent", state="interrupted")
+    assert f'href="{address(inner)}"' in page(browser, address(call.run))
+    text = page(browser, address(inner))
+    for expected in ("another agent", "use_subagent", f'href="{address(call.run)}"', f"/admin/agent/toolcall/{call.pk}/change/"):
+        assert expected in text
+    assert f'href="{address(inner)}"' in page(browser, f"/admin/agent/toolcall/{call.pk}/change/")
+
+
+def test_what_an_agents_tool_sent_is_shown_at_its_call(browser: Client):
+    outer = answered(said(chat()), "done").run
+    assert outer is not None
+    inner = run_for(outer.message, parent=call_of(step_of(outer), "use_subagent"), origin="agent")
+    call = call_of(step_of(inner), "send_message")
+    answered(said(chat("701")), "half way", run=outer, tool_call=call)
+    text = page(browser, address(inner))
+    assert "half way" in text
+    assert "done" not in text
+    assert "<h2>Messages sent</h2>" not in text
+
+
+def test_a_run_of_an_agent_shows_nothing_of_its_call_to_whoever_may_not_see_calls(db: None):
+    call = call_of(step_of(run_for()), "use_subagent")
+    inner = run_for(parent=call, origin="agent")
+    only_runs = User.objects.create_user("runs", is_staff=True)
+    only_runs.user_permissions.add(Permission.objects.get(codename="view_run"))
+    browser = Client(headers=ENGLISH)
+    browser.force_login(only_runs)
+    assert "use_subagent" not in page(browser, address(inner))
+
+
+def test_the_page_of_a_chat_shows_the_run_of_the_message_and_not_those_inside_it(browser: Client):
+    message = said(chat(), state="answered")
+    outer = run_for(message)
+    inner = run_for(message, parent=call_of(step_of(outer), "use_subagent"), origin="agent")
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert address(outer) in text
+    assert address(inner) not in text

@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 
+from agent.agents.runner import AgentRunner
 from agent.builtin_tools import use_subagent
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.builtin_tools.use_subagent import Subagent
 from agent.errors import LLMError
-from tests.agent.talk import Script
+from tests.agent.agents import agent
+from tests.agent.talk import Script, calling
+from tests.tools.fakes import Provider
 from tools.contract import ToolAvailabilityContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
 
 
 def registry(coder: Script, **others: Script) -> ToolRegistry:
-    subagents = {name: Subagent(name, f"I am {name}", model) for name, model in {"Coder": coder, **others}.items()}
+    agents = [agent(model, name, description=f"Is {name}.", tools=["f"]) for name, model in {"Coder": coder, **others}.items()]
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([use_subagent.tool(subagents)]))
+    registry.register_provider(MaisakaBuiltinToolProvider([use_subagent.tool(agents, AgentRunner(registry))]))
     return registry
 
 
@@ -68,10 +70,21 @@ async def test_a_subagent_that_says_nothing_is_named(text):
     assert "Coder" in result.content
 
 
+async def test_a_subagent_may_use_the_tools_of_its_list():
+    coder = Script(calling(("f", '{"a": 1}'), ("use_subagent", "{}")), "done")
+    tools = registry(coder)
+    tools.register_provider(Provider("tools", "f", "g"))
+    result = await tools.invoke(ToolInvocation("use_subagent", {"subagent_name": "Coder", "content": "x"}))
+    assert (result.content, [tool["name"] for tool in coder.requests[0].tools]) == ("done", ["f"])
+    given, refused = (message["content"] for message in coder.requests[1].messages[3:])
+    assert given == "{'a': 1}"
+    assert refused.startswith("Tool not found: use_subagent")
+
+
 async def test_it_is_offered_without_a_chat_too_and_asks_to_be_announced():
     (spec,) = await registry(Script()).list_tools(ToolAvailabilityContext())
     assert "send_message" in spec.description
-    assert "Coder" in spec.description
+    assert "Coder（Is Coder.）" in spec.description
     assert spec.parameters_schema is not None
     assert set(spec.parameters_schema["required"]) == {"subagent_name", "content"}
 

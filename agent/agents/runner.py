@@ -1,0 +1,130 @@
+"""Running an agent for a tool call: a run of its own on record, inside the run that made the call."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from django.utils.translation import gettext_noop
+
+from agent.agents.agent import Agent
+from agent.agents.unrecorded import Unrecorded
+from agent.engine import Engine
+from agent.errors import AgentError
+from agent.llm.base import LLMClient
+from agent.models import Run
+from agent.persona import chat_prompt, prompt_notes
+from agent.record import Record
+from agent.store.agent_runs import AgentRun, BrokenOff, begin_agent_runs, break_off
+from agent.store.replies import Ending
+from agent.task import Journal, Result, Task
+from tools.contract import ToolExecutionContext, ToolInvocation
+from tools.errors import ToolFailed
+from tools.registry import ToolRegistry
+
+#: Agents at work for each other at a time, each for the one before.
+MAX_DEPTH = 3
+CHAIN = "agents"
+"""The entry of a context's metadata that names the agents at work, the outermost first."""
+STOPPED = gettext_noop("the tool call was stopped before the agent had finished")
+
+
+class AgentRunner:
+    """Has agents work with the tools of ``registry``.
+
+    Every call that an agent makes is decided by the registry as its caller's are: for the
+    sender of the same message, in the same chat. Without a ``record``, and for calls that
+    are not on record themselves, nothing is put down. Used from one event loop.
+    """
+
+    def __init__(self, registry: ToolRegistry, record: Record | None = None) -> None:
+        self._registry = registry
+        self._record = record
+        self._models: dict[Callable[[], LLMClient], LLMClient] = {}
+
+    async def ask(self, agent: Agent, request: str, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
+        """The text of the last answer to ``request``; "" where the agent had nothing to say.
+
+        Raises :class:`tools.errors.ToolFailed`, which names the agent, when it may not
+        begin or comes to no end. When cancelled, its run is on record as interrupted.
+        """
+        inner = nested(agent, context)
+        model, tools = self._model(agent), self._registry.narrowed(agent.may_use)
+        prompt = await chat_prompt(agent.prompt, inner, tools)
+        run_pk = await self._begin(model, invocation)
+        task = Task(run_pk, agent.opening(prompt.text, request), inner, agent.model_calls)
+        try:
+            result = await self._run(Engine(model, tools), task)
+        except AgentError as error:
+            await self._end(Ending(run_pk, Run.State.FAILED, error=str(error), notes=prompt_notes(prompt)))
+            raise _unfinished(agent, str(error)) from error
+        except (Exception, asyncio.CancelledError) as error:  # not for here, but the record must not say that it goes on
+            await self._break_off(run_pk, error)
+            raise
+        await self._end(_ending(run_pk, result, prompt_notes(prompt)))
+        if result.out_of_calls:
+            raise _unfinished(agent, result.text)
+        return result.text.strip()
+
+    async def close(self) -> None:
+        """Close the models that were made; they are made anew when an agent is asked again."""
+        while self._models:
+            await self._models.popitem()[1].close()
+
+    def _model(self, agent: Agent) -> LLMClient:
+        if agent.model not in self._models:
+            self._models[agent.model] = agent.model()
+        return self._models[agent.model]
+
+    async def _begin(self, model: LLMClient, invocation: ToolInvocation) -> int:
+        """The key of the run; 0 for one that is not on record."""
+        call_pk = invocation.metadata.get("tool_call_pk")
+        if self._record is None or call_pk is None:
+            return 0
+        begun = self._record.submit(begin_agent_runs, AgentRun(call_pk, model.name, self._record.process_id))
+        try:
+            return await asyncio.shield(begun)
+        except asyncio.CancelledError as error:  # it may be committed all the same
+            await self._break_off(await begun, error)
+            raise
+
+    async def _run(self, engine: Engine, task: Task) -> Result:
+        journal: Journal = self._record if self._record is not None and task.run_pk else Unrecorded()
+        return await engine.run(task, journal)
+
+    async def _end(self, ending: Ending) -> None:
+        if self._record is not None and ending.run_pk:
+            await self._record.finish(ending)
+
+    async def _break_off(self, run_pk: int, error: BaseException) -> None:
+        if self._record is not None and run_pk:
+            reason = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
+            await self._record.submit(break_off, BrokenOff(run_pk, reason))
+
+
+def nested(agent: Agent, context: ToolExecutionContext) -> ToolExecutionContext:
+    """``context`` as the agent's tools see it: the same chat and sender, one agent deeper.
+
+    Raises :class:`tools.errors.ToolFailed` where agents are nested too deep.
+    """
+    chain: tuple[str, ...] = context.metadata.get(CHAIN, ())
+    if len(chain) >= MAX_DEPTH:
+        raise _unfinished(agent, f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），请不要再派出子代理，直接完成任务")
+    return replace(context, metadata={**context.metadata, CHAIN: (*chain, agent.name)})
+
+
+def _unfinished(agent: Agent, reason: str) -> ToolFailed:
+    return ToolFailed(f"子代理 {agent.name} 没有完成任务: {reason}")
+
+
+def _ending(run_pk: int, result: Result, notes: list[str]) -> Ending:
+    return Ending(
+        run_pk,
+        Run.State.FAILED if result.out_of_calls else Run.State.FINISHED,
+        final_text=result.text,
+        error="out of model calls" if result.out_of_calls else "",
+        notes=notes,
+        model_calls=result.calls,
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        step=result.last_step,
+    )

@@ -1,0 +1,20 @@
+"""The journal of a run that is not on record: of an operator's test run, which is not either."""
+
+from agent.store.later import Suspension
+from agent.store.steps import CallOutcome, NewStep
+
+
+class Unrecorded:
+    """A :class:`agent.engine.Journal` that keeps nothing; its tool calls have the key 0."""
+
+    async def record_step(self, step: NewStep) -> list[int]:
+        return [0] * len(step.calls)
+
+    async def start_call(self, pk: int) -> None:
+        """There is nowhere to say so."""
+
+    async def finish_call(self, outcome: CallOutcome) -> None:
+        """As above."""
+
+    async def suspend(self, suspension: Suspension) -> None:
+        """As above."""

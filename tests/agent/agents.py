@@ -1,0 +1,45 @@
+"""Agents for tests, with models by script, beside a tool that tells what it was given."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.agents.agent import Agent
+from agent.agents.provider import AgentToolProvider
+from agent.agents.runner import AgentRunner
+from agent.record import Record
+from tests.agent.talk import Script
+from tests.tools.fakes import Provider
+from tools.configs import ToolSettings
+from tools.contract import ToolExecutionContext, ToolProvider
+from tools.registry import ToolRegistry
+
+CONTEXT = ToolExecutionContext(
+    session_id="onebot:private:20001", is_group_chat=False, user_id="20001", platform="onebot", metadata={"owners": {"1"}}
+)
+
+
+def agent(model: Script, name: str = "helper", **fields: Any) -> Agent:
+    usual: dict[str, Any] = {"description": "Helps.", "prompt": f"I am {name}"}
+    return Agent(name=name, model=lambda: model, **usual | fields)
+
+
+def registry_of(
+    *agents: Agent,
+    tools: ToolProvider | None = None,
+    rows: Mapping[str, ToolSettings] | None = None,
+    record: Record | None = None,
+) -> ToolRegistry:
+    """A registry of ``tools`` (``f`` and ``g``, unless others are given) and of ``agents`` as tools."""
+    registry = ToolRegistry(lambda: rows or {})
+    registry.register_provider(tools or Provider("tools", "f", "g"))
+    registry.register_provider(AgentToolProvider(agents, AgentRunner(registry, record)))
+    return registry
+
+
+def told(model: Script, number: int = -1) -> str:
+    """What the last message of a request said."""
+    return str(model.requests[number].messages[-1]["content"])
+
+
+def offered(model: Script, number: int = 0) -> list[str]:
+    return [tool["name"] for tool in model.requests[number].tools]
