@@ -17,8 +17,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import checks
 from django.db import DatabaseError, connection
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agent.instructions import placeholders, program_values
 from frostproject.bootstrap import has_pending_migrations
 from frostproject.machine import own_hosts
 
@@ -66,6 +68,7 @@ def fail(text: str, advice: str) -> Finding:
 def installation() -> Iterator[Finding]:
     """Everything on this machine, in the order in which it is needed."""
     yield from system_checks()
+    yield from prompt(settings.SYSTEM_PROMPT)
     yield from data_folder(settings.DATA_DIR)
     yield from database()
     yield from tokens()
@@ -80,6 +83,15 @@ def system_checks() -> Iterator[Finding]:
         yield make(str(message.msg), str(message.hint or ""))
     if not found:
         yield ok(_("The settings can be read and fit together."))
+
+
+def prompt(template: str) -> Iterator[Finding]:
+    """Which placeholders of the persona's prompt somebody has to give values for."""
+    known = program_values(settings.BOT_NAME, "group", timezone.localtime())
+    wanted = [p.written for p in placeholders(template) if not (p.is_tool or p.is_optional or p.name in known)]
+    if wanted:
+        text = _("The prompt shows values that each chat has of its own: %s") % ", ".join(dict.fromkeys(wanted))
+        yield note(text, _("Give them in the state on the chat's page in the admin, or write {name?} where one may be missing."))
 
 
 def data_folder(folder: Path) -> Iterator[Finding]:

@@ -176,6 +176,12 @@ def test_another_program_on_the_port_is_recognised(stranger):
 # --- This machine ---------------------------------------------------------------
 
 
+def test_placeholders_of_the_prompt_that_need_a_value_are_listed():
+    (found,) = diagnosis.prompt('{date} {topic} {tool:x} {hint?} {"a": 1} { topic } {app:mood} {topic}')
+    assert (found.level, found.text.partition(": ")[2]) == (Level.NOTE, "{topic}, { topic }, {app:mood}")
+    assert list(diagnosis.prompt('{date} {"a": 1}')) == []
+
+
 @pytest.mark.django_db
 def test_an_admin_whose_password_is_the_name_is_a_failure():
     User.objects.create_superuser("admin", "", "admin")

@@ -4,14 +4,18 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chat import BUBBLE, chat_page, runs_behind
+from agent.admin.state_form import StateForm
+from agent.admin.thumbnails import media_behind
 from agent.models import ChatSession, Message
+from agent.store.states import save_changes
 from tools.admin_base import RecordAdmin, moment, row_number
 from tools.admin_filters import PeriodFilter, Rows
+from tools.readable import readable
 
 #: Accounts offered as a filter.
 ACCOUNT_LIMIT = 20
@@ -53,8 +57,18 @@ class ChatSessionAdmin(RecordAdmin):
     search_help_text: ClassVar = _("The id of a group or a person, or words of a title.")
     text_fields = ("title",)
     free_lookups = frozenset({"since", "last_message_at__lte"})
+    list_defer = ("state",)
     change_form_template = "admin/agent/chatsession/change_form.html"
-    fields = ()
+    form = StateForm
+    fields = ("state",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Of a chat, its state alone can be changed."""
+        return request.user.has_perm("agent.change_chatsession")
+
+    def save_model(self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool) -> None:
+        """Store what was changed on the page and nothing else of the row, which goes on living meanwhile."""
+        save_changes([form.change()])
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Chats are few beside messages: walking them in order is short whatever the condition."""
@@ -76,12 +90,16 @@ class ChatSessionAdmin(RecordAdmin):
         return moment(session.last_message_at)
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
+        state = obj.state if isinstance(obj.state, dict) else {}
+        context: dict[str, Any] = {"state": state, "state_json": readable(state)}
         if not request.user.has_perm("agent.view_message"):
-            return {}
+            return context
         page = chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
         behind = runs_behind([m for m in page.messages if m.direction == Message.Direction.IN])
-        bubbles = [(message, behind.get(message.pk, [])) for message in page.messages]
-        return {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE, "bottom": page.messages[-1].pk if bubbles else 0}
+        media = media_behind([message.pk for message in page.messages])
+        bubbles = [(message, behind.get(message.pk, []), media.get(message.pk)) for message in page.messages]
+        bottom = page.messages[-1].pk if bubbles else 0
+        return context | {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE, "bottom": bottom}
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

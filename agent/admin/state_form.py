@@ -1,0 +1,96 @@
+"""The form of a chat's state: a few names with their values, which the persona's prompt shows."""
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.instructions import is_name
+from agent.models import ChatSession
+from agent.state import SIZE_LIMIT, TEMPORARY, StateChange, difference, is_same, size
+from tools.admin.json_field import IndentedJSONField
+
+#: Characters of a wrong name that its fault repeats.
+NAME_SHOWN = 64
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[ChatSession]
+else:
+    _Form = forms.ModelForm
+
+
+class StateForm(_Form):
+    """The state as JSON. What the page showed is sent along, so that only what was changed there is saved."""
+
+    state = IndentedJSONField(
+        label=_("state"),
+        required=False,
+        show_hidden_initial=True,
+        help_text=_(
+            'What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}. The program itself knows'
+            " bot_name, chat_kind, date, time and weekday. Tools may read and change these values."
+        ),
+    )
+
+    class Meta:
+        model = ChatSession
+        fields = ("state",)
+
+    def clean_state(self) -> dict[str, Any]:
+        """A request that leaves the field out, as a script's may, changes nothing; an emptied one empties the state."""
+        if self.fields["state"].widget.value_omitted_from_data(self.data, self.files, self.add_prefix("state")):
+            return self._stored
+        state = self.cleaned_data["state"]
+        if faults := list(state_faults({} if state is None else state, self._stored)):
+            raise ValidationError(faults)
+        return state or {}
+
+    def change(self) -> StateChange:
+        """What was changed on the page, of a form that is valid."""
+        return difference(self.instance.pk, self._shown(), self.cleaned_data["state"])
+
+    @property
+    def _stored(self) -> dict[str, Any]:
+        state = self.initial.get("state")
+        return state if isinstance(state, dict) else {}
+
+    def _shown(self) -> dict[str, Any]:
+        """The state when the page was made: a tool may have changed it since."""
+        try:
+            shown = self.fields["state"].clean(self.data.get(self.add_initial_prefix("state")))
+        except ValidationError:
+            shown = None
+        return shown if isinstance(shown, dict) else self._stored
+
+
+def state_faults(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
+    """What keeps ``state`` from being saved, one translated line each.
+
+    What people write is flat, as placeholders show it; what a tool has stored may be of
+    any shape, and stays as long as nobody touches it.
+    """
+    if not isinstance(state, dict):
+        yield gettext('Write an object: {"name": "value"}.')
+        return
+    written = {name: value for name, value in state.items() if name not in stored or not is_same(value, stored[name])}
+    faults = [fault for name, value in written.items() if (fault := _fault(name, value))]
+    yield from faults
+    if not faults and (over := size(state)) > SIZE_LIMIT:
+        yield gettext("A state has room for %(limit)d bytes; this one has %(size)d.") % {"limit": SIZE_LIMIT, "size": over}
+
+
+def _fault(name: str, value: Any) -> str:
+    """What is wrong with one entry as somebody wrote it; "" if nothing is."""
+    if name.startswith(TEMPORARY):
+        fault = gettext("“%(name)s”: what begins with temp: is never stored; only tools set it, for one run.")
+    elif not is_name(name):
+        fault = gettext("“%(name)s” is no name: write letters, digits and _, at most with app: or user: before them.")
+    elif isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
+        fault = gettext("“%(name)s” needs a text, a number, true, false or null.")
+    else:
+        fault = ""
+    return fault % {"name": name[:NAME_SHOWN]}

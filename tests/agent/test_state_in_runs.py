@@ -1,0 +1,147 @@
+"""The state of a chat in real runs: tools find and change it, prompts show it, and it lasts."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent import later
+from agent.conversation import Conversations
+from agent.engine import Engine
+from agent.errors import LLMError
+from agent.jobs import Jobs
+from agent.models import ChatSession, Run
+from agent.queries import Queries
+from agent.record import Record
+from agent.store.arrivals import Arrival
+from agent.store.recovery import Left
+from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
+from tools.contract import ToolExecutionContext
+from tools.functions import tool
+from tools.providers.functions import FunctionProvider
+from tools.registry import ToolRegistry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Say = Callable[..., Any]
+REMEMBER = calling(("remember", '{"topic": "tea"}'))
+
+
+@tool
+def remember(topic: str, context: ToolExecutionContext) -> str:
+    """Remember what the chat is about; tells how often that changed."""
+    state = context.metadata["state"]
+    state |= {"topic": topic, "times": state.get("times", 0) + 1, "temp:busy": True}
+    if topic == "taboo":
+        raise ValueError(topic)
+    return f"{state['times']}"
+
+
+@pytest.fixture
+def registry() -> ToolRegistry:
+    registry = ToolRegistry()
+    registry.register_provider(FunctionProvider("own", "test", [remember]))
+    return registry
+
+
+@pytest.fixture
+def prompt(settings: Any) -> None:
+    settings.SYSTEM_PROMPT = "Topic: {topic?}/{times?}/{temp:busy?}, {tool:remember}, {date?}{nobody}."
+
+
+@pytest.fixture
+def say(record: Record, prompt: None, registry: ToolRegistry) -> Say:
+    """Have a script answer a message; everything is settled when it returns."""
+    engine = Engine(Script(), registry)
+    conversations = Conversations(record, engine, Mailbox(), Jobs(record, lambda account: None))
+
+    async def say(model: Script, chat: Any = PRIVATE) -> Script:
+        engine.model = model
+        said: Arrival = arrival(message("hi", chat, mentions_bot=True))
+        accepted = await record.accept(said)
+        await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
+        return model
+
+    return say
+
+
+def told(model: Script) -> list[str]:
+    """What the tools of the last request returned."""
+    return [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+
+
+def shown(model: Script) -> str:
+    """The topic, as the prompt of the first request shows it."""
+    return str(model.requests[0].messages[0]["content"]).partition(",")[0]
+
+
+@sync_to_async
+def stored(chat: Any = PRIVATE) -> Any:
+    return ChatSession.objects.get(kind=chat.kind, peer_id=chat.peer_id).state
+
+
+@sync_to_async
+def last_run() -> Run:
+    return Run.objects.latest("pk")
+
+
+async def test_what_a_tool_sets_is_there_for_the_next_call_and_for_later_prompts(say: Say):
+    calls = calling(("remember", '{"topic": "tea"}'), ("remember", '{"topic": "茶"}'))
+    first = await say(Script(calls, REMEMBER, "ok"))
+    assert shown(first) == "Topic: //"
+    assert told(first) == ["1", "2", "3"]
+    assert await stored() == {"topic": "tea", "times": 3}
+    assert shown(await say(Script("ok"))) == "Topic: tea/3/"
+
+
+async def test_each_chat_has_a_state_of_its_own(say: Say):
+    await say(Script(REMEMBER, "ok"))
+    assert shown(await say(Script(REMEMBER, "ok"), GROUP)) == "Topic: //"
+    assert await stored(GROUP) == {"topic": "tea", "times": 1}
+
+
+async def test_a_tool_that_fails_keeps_what_it_had_set_and_one_that_is_refused_sets_nothing(say: Say):
+    await say(Script(calling(("remember", '{"topic": "taboo"}'), ("remember", "{}")), "ok"))
+    assert await stored() == {"topic": "taboo", "times": 1}
+
+
+async def test_a_long_running_tool_stores_what_it_set_with_its_later_outcome(
+    say: Say, registry: ToolRegistry, monkeypatch: pytest.MonkeyPatch
+):
+    may_end = asyncio.Event()
+
+    @tool(is_long_running=True)
+    async def ponder(context: ToolExecutionContext) -> str:
+        """Think about it."""
+        await may_end.wait()
+        context.metadata["state"]["topic"] = "42"
+        return "pondered"
+
+    registry.register_provider(FunctionProvider("slow", "test", [ponder]))
+    monkeypatch.setattr(later, "GRACE_SECONDS", 0)
+    assert "正在执行" in told(await say(Script(calling(("ponder", "{}")), "wait")))[0]
+    assert await stored() == {}
+    may_end.set()
+    async with asyncio.timeout(5):
+        while await stored() != {"topic": "42"}:  # noqa: ASYNC110 - what works behind a run rings no bell
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("answer", ["ok", LLMError("down")])
+async def test_the_run_notes_what_had_no_value_and_goes_on(say: Say, answer: Any):
+    model = await say(Script(answer))
+    content = model.requests[0].messages[0]["content"]
+    assert content.startswith("Topic: //, remember, 2")
+    assert content.endswith("{nobody}.")
+    (note,) = (await last_run()).notes
+    assert note.endswith("\n{nobody}")
+
+
+async def test_without_a_chat_a_state_lasts_for_one_run(record: Record, prompt: None, registry: ToolRegistry):
+    model = Script(REMEMBER, REMEMBER, "ok")
+    await Queries(record, Engine(model, registry)).answer([{"role": "user", "content": "hi"}])
+    assert shown(model) == "Topic: //"
+    assert told(model) == ["1", "2"]
+    assert (await last_run()).notes[0].endswith("\n{nobody}")
