@@ -2,12 +2,13 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any
 
 from django.utils.translation import gettext_noop
 
+from agent.media_folder import MediaError
 from agent.models import Message
 from agent.record import Record
 from agent.store.replies import Outcome, Outgoing
@@ -42,11 +43,13 @@ class Speaker:
         self, record: Record, outbox: Outbox, chat: ChatAddress, *, session_pk: int, run_pk: int, temp_group_id: str = ""
     ) -> None:
         self.chat = chat
+        self.session_pk = session_pk
         self.has_spoken = False
         """Whether anything was, or may have been, heard."""
+        self.has_replied = False
+        """Whether the ``reply`` tool sent something: then the final text is not sent."""
         self._record = record
         self._outbox = outbox
-        self._session_pk = session_pk
         self._run_pk = run_pk
         self._temp_group_id = temp_group_id
 
@@ -77,7 +80,7 @@ class Speaker:
         connected = self._outbox.is_connected(self.chat)
         added = self._record.add_reply(
             Outgoing(
-                session_pk=self._session_pk,
+                session_pk=self.session_pk,
                 run_pk=self._run_pk,
                 text=text,
                 segments=segments,
@@ -116,10 +119,33 @@ class Speaker:
             if not await self._wait(pk, is_answer=is_answer):
                 return Outcome(pk, NOT_CONNECTED)
             await self._record.mark_sent(pk, echo)
+        delivery = await self._deliver(pk, segments, echo)
+        if delivery.again is not None:
+            delivery = await self._try_again(pk, delivery, delivery.again)
+        self.has_spoken |= delivery.state != State.FAILED
+        return Outcome(pk, delivery)
+
+    async def _deliver(self, pk: int, segments: list[dict[str, Any]], echo: str) -> Delivery:
         try:
-            delivery = await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
+            return await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
         except asyncio.CancelledError:
             self._record.settle(Outcome(pk, CUT_OFF))
             raise
-        self.has_spoken |= delivery.state != State.FAILED
-        return Outcome(pk, delivery)
+
+    async def _try_again(self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]) -> Delivery:
+        """Send what was surely not sent once more, in another form and under its own echo, and no more after that.
+
+        The record keeps the form it had. When cancelled before it is written again, it stays refused.
+        """
+        echo = new_echo()
+        try:
+            segments = await remake()
+            await self._record.mark_sent(pk, echo)
+        except MediaError as error:
+            return Delivery(State.FAILED, error=f"{refused.error}; {error}")
+        except asyncio.CancelledError:
+            self._record.settle(Outcome(pk, refused))
+            raise
+        second = await self._deliver(pk, segments, echo)
+        said = f"{refused.error}; as Base64: {second.error or second.state.value}"
+        return Delivery(second.state, second.message_id, said)

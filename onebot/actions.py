@@ -7,10 +7,13 @@ Lagrange with QQ's own code and no words at all).
 
 import json
 import re
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agent.types import Kind
+from onebot.base64_file import Base64File
 from onebot.segments import Segment
 from onebot.values import exact_id, usable_message_id, value_text
 from tools.text import storable
@@ -19,6 +22,8 @@ STATUS_WORDS = ("ok", "async", "failed")
 NO_RETCODE = -1
 NAPCAT_TIMEOUT = "Timeout: NTEvent"
 _QQ_RESULT = re.compile(r"\bresult\W{1,6}?(-?\d{1,9})")
+#: QQ's codes for a bot that is muted and for one that is no member any more.
+_SHUT_OUT = (120, 110)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,11 @@ class ActionResponse:
         return usable_message_id(self.data.get("message_id")) if isinstance(self.data, dict) else ""
 
     @property
+    def file(self) -> str:
+        """Where a client has put a file that it was told to load, "" when it has not."""
+        return value_text(self.data.get("file")) if self.is_success and isinstance(self.data, dict) else ""
+
+    @property
     def is_uncertain(self) -> bool:
         """Whether this failure only says that QQ did not confirm in time, so that the message may be there.
 
@@ -52,8 +62,17 @@ class ActionResponse:
         """
         if self.is_success or NAPCAT_TIMEOUT not in self.error_text:
             return False
-        result = _QQ_RESULT.search(self.error_text)
-        return result is None or int(result[1]) == 0
+        return self._qq_result in (None, 0)
+
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether nothing at all may be said in this chat now, in whatever form; trying on puts the account at risk."""
+        return not self.is_success and (self.retcode in _SHUT_OUT or self._qq_result in _SHUT_OUT)
+
+    @property
+    def _qq_result(self) -> int | None:
+        found = _QQ_RESULT.search(self.error_text)
+        return int(found[1]) if found else None
 
 
 def parse_response(frame: dict[str, Any]) -> ActionResponse:
@@ -86,15 +105,48 @@ def send_action(kind: Kind, peer_id: str, segments: list[Segment], temp_group_id
     return "send_private_msg", params
 
 
+def upload_action(kind: Kind, peer_id: str, file: str | Base64File, name: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the action that puts a file into a group or gives it to a person.
+
+    ``file`` is Base64 or a path on the client's machine; go-cqhttp and Lagrange take
+    paths only, and none with ``file://`` before it.
+    """
+    if kind == "group":
+        return "upload_group_file", {"group_id": _wire_id(peer_id), "file": file, "name": name}
+    return "upload_private_file", {"user_id": _wire_id(peer_id), "file": file, "name": name}
+
+
+def download_action(address: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the action by which a client loads a web address into a file of its own."""
+    return "download_file", {"url": address, "thread_count": 1}
+
+
 def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
-    """The frame as strict compact JSON text that is always valid UTF-8.
+    """The frame as strict compact JSON text that is always valid UTF-8; files in it as ``base64://…``.
 
     Raises ValueError for NaN and Infinity and TypeError for what JSON cannot say:
     faults of the caller, for nothing a client sends gets here.
     """
     frame = {"action": action, "params": params, "echo": echo}
-    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return str(storable(text))
+    place, files = uuid.uuid4().hex, list[Base64File]()
+
+    def keep_place(value: object) -> str:
+        if not isinstance(value, Base64File):
+            raise TypeError(f"{type(value).__name__} is not JSON")
+        files.append(value)
+        return f"base64://{place}"
+
+    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_place)
+    text = str(storable(text))
+    return _filled_in(text.split(place), files) if files else text
+
+
+def _filled_in(texts: Sequence[str], files: Sequence[Base64File]) -> str:
+    """``texts`` with the contents of ``files`` between them."""
+    pieces = [texts[0]]
+    for file, text in zip(files, texts[1:], strict=True):
+        pieces += [*file.pieces, text]
+    return "".join(pieces)
 
 
 def _succeeded(status: str, retcode: int) -> bool:

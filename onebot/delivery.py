@@ -2,25 +2,41 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from django.conf import settings
+
 from agent import faults
+from agent.media_folder import MediaError
 from agent.models import Message
-from agent.types import ChatAddress, Delivery, Part
+from agent.types import Attention, ChatAddress, Delivery, Part
 from onebot import bots
-from onebot.actions import ActionResponse, encode_action, send_action
+from onebot import outgoing_media as media
+from onebot.actions import ActionResponse, download_action, encode_action, send_action, upload_action
+from onebot.base64_file import Base64File
 from onebot.calls import Calls
 from onebot.connections import Connections
-from onebot.errors import NotConnected, OneBotError
+from onebot.errors import FrameTooLarge, NotConnected, OneBotError
+from onebot.outgoing_media import MAX_FRAME_BYTES
 from onebot.relay import Relay
-from onebot.segments import from_parts
+from onebot.segments import Segment, from_parts
+from tools.fetch.allow_list import AllowList
+from tools.fetch.fetcher import Fetcher
 
 State = Message.State
 
 #: Time for a client to answer a send, in seconds; NapCat itself waits 10 s and more for QQ.
 SEND_TIMEOUT = 60.0
-#: The largest frame that is sent: NapCat closes the connection on more than 50 MiB.
-MAX_FRAME_BYTES = 48 * 2**20
+#: The same with media that the client has to load first, and beyond that for each MiB in the frame.
+MEDIA_TIMEOUT = 120.0
+SECONDS_PER_MIB = 5.0
+#: The same for files, which groups keep for themselves and people are asked to take.
+UPLOAD_TIMEOUT = 180.0
+#: Beginnings of the User-Agent of clients whose upload actions take nothing but a path on their own machine:
+#: go-cqhttp and Lagrange. They load an address by an action of its own.
+PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
 #: How often to look whether an account has come back to another process.
@@ -37,6 +53,7 @@ class Delivery11:
         self._calls = calls
         self._relay = relay
         self._owners: dict[str, frozenset[str]] = {}
+        self._attention: dict[str, Attention] = {}
 
     def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
         return from_parts(parts)
@@ -44,8 +61,12 @@ class Delivery11:
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         return self._owners.get(chat.account, frozenset())
 
+    def attention(self, chat: ChatAddress) -> Attention:
+        return self._attention.get(chat.account, Attention())
+
     def reload(self) -> None:
         self._owners = bots.load_owners()
+        self._attention = bots.load_attention()
 
     def is_connected(self, chat: ChatAddress) -> bool:
         return self._connections.action_socket(chat.account) is not None or self._relay.knows(chat.account)
@@ -60,34 +81,100 @@ class Delivery11:
             await self._connections.wait(chat.account, min(left, LOOK_AGAIN_SECONDS))
         return True
 
-    async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
-        action, params = send_action(chat.kind, chat.peer_id, segments, temp_group_id)
-        if _is_large(segments):
-            text = await asyncio.to_thread(encode_action, action, params, echo)
-        else:
-            text = encode_action(action, params, echo)
-        if len(text) > MAX_FRAME_BYTES or len(text.encode()) > MAX_FRAME_BYTES:
-            return Delivery(State.FAILED, error=f"the message is larger than {MAX_FRAME_BYTES >> 20} MiB")
+    async def deliver(self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = "") -> Delivery:
         try:
-            response = await self._call(chat.account, text, echo)
+            name, params = await self._action(chat, segments, echo, temp_group_id)
+            text = await asyncio.to_thread(_frame, name, params, echo) if _is_large(params) else _frame(name, params, echo)
+            response = await self._call(chat.account, text, echo, _patience(segments, len(text)))
+        except MediaError as error:
+            return Delivery(State.FAILED, error=str(error))
         except OneBotError as error:
             return Delivery(State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error))
         faults.reached("answer_received")
-        return outcome(response)
+        delivery = outcome(response)
+        if delivery.state == State.FAILED and not response.is_shut_out and self._could_be_base64(chat.account, params):
+            return replace(delivery, again=partial(_in_base64, segments))
+        return delivery
 
-    async def _call(self, account: str, text: str, echo: str) -> ActionResponse:
+    async def _action(
+        self, chat: ChatAddress, segments: list[Segment], echo: str, temp_group_id: str
+    ) -> tuple[str, dict[str, Any]]:
+        """What is asked of the client, with files read. Raises :class:`MediaError`."""
+        file = media.lone_file(segments)
+        if file is not None and (not media.web_address(file) or self._takes_paths_only(chat.account)):
+            return upload_action(chat.kind, chat.peer_id, await self._upload(chat.account, file, echo), media.file_name(file))
+        if any(media.local_path(segment) for segment in segments):
+            segments = await asyncio.to_thread(media.first_form, segments, media.INLINE_BYTES)
+        return send_action(chat.kind, chat.peer_id, segments, temp_group_id)
+
+    async def _upload(self, account: str, file: Segment, echo: str) -> str | Base64File:
+        """What an upload action is given as its file."""
+        address = media.web_address(file)
+        if address:
+            return await self._downloaded_by_client(account, address, f"{echo}-download")
+        (formed,) = await asyncio.to_thread(
+            media.first_form, [file], 0 if self._takes_paths_only(account) else media.INLINE_BYTES
+        )
+        path = media.local_path(formed)
+        return str(path) if path else formed["data"]["file"]
+
+    async def _downloaded_by_client(self, account: str, address: str, echo: str) -> str:
+        """Where a client has put what it was told to load. A failure, however it comes, sends nothing."""
+        try:
+            response = await self._call(account, _frame(*download_action(address), echo), echo, MEDIA_TIMEOUT)
+        except OneBotError as error:
+            raise MediaError(f"the client did not load {address}: {error}") from error
+        if not (path := response.file):
+            raise MediaError(f"the client did not load {address}: {response.error_text[:ERROR_LIMIT]}")
+        return path
+
+    def _takes_paths_only(self, account: str) -> bool:
+        socket = self._connections.action_socket(account)
+        return socket is not None and socket.user_agent.startswith(PATHS_ONLY)
+
+    def _could_be_base64(self, account: str, params: dict[str, Any]) -> bool:
+        """Whether the client was left to find media by itself, and would take it as Base64."""
+        if "file" in params:
+            return isinstance(params["file"], str) and not self._takes_paths_only(account)
+        return any(media.local_path(segment) or media.web_address(segment) for segment in params["message"])
+
+    async def _call(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
         socket = self._connections.action_socket(account)
         if socket is not None:
-            return await self._calls.call(account, socket, text, echo, SEND_TIMEOUT)
+            return await self._calls.call(account, socket, text, echo, seconds)
         if self._relay.knows(account):
-            return await self._relay.call(account, text, echo, SEND_TIMEOUT)
+            return await self._relay.call(account, text, echo, seconds)
         raise NotConnected("the account is not connected")
 
 
-def _is_large(segments: list[dict[str, Any]]) -> bool:
+async def _in_base64(segments: list[Segment]) -> list[Segment]:
+    """:func:`media.base64_form`, with connections of its own, for it is rarely needed."""
+    fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
+    try:
+        return await media.base64_form(segments, fetcher)
+    finally:
+        await fetcher.close()
+
+
+def _frame(name: str, params: dict[str, Any], echo: str) -> str:
+    """The text of a frame. Raises :class:`FrameTooLarge`."""
+    text = encode_action(name, params, echo)
+    if len(text) > MAX_FRAME_BYTES or len(text.encode()) > MAX_FRAME_BYTES:
+        raise FrameTooLarge(f"the message is larger than {MAX_FRAME_BYTES >> 20} MiB")
+    return text
+
+
+def _is_large(params: dict[str, Any]) -> bool:
     """Whether encoding takes long enough to keep other sockets waiting."""
-    values = (value for segment in segments for value in segment["data"].values())
-    return any(isinstance(value, str) and len(value) > LARGE_VALUE for value in values)
+    values = [params.get("file"), *(value for segment in params.get("message", ()) for value in segment["data"].values())]
+    return any(isinstance(value, Base64File) or (isinstance(value, str) and len(value) > LARGE_VALUE) for value in values)
+
+
+def _patience(segments: Sequence[Segment], length: int) -> float:
+    """Seconds for the client to answer: it loads addresses and converts voice before it does."""
+    if not media.has_media(segments):
+        return SEND_TIMEOUT
+    return (UPLOAD_TIMEOUT if media.lone_file(segments) else MEDIA_TIMEOUT) + length / 2**20 * SECONDS_PER_MIB
 
 
 def outcome(response: ActionResponse) -> Delivery:

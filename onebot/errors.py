@@ -4,6 +4,7 @@
 
     OneBotError
     ├── NotConnected     nothing was written; trying again is safe
+    ├── FrameTooLarge    nothing was written; trying again is of no use
     ├── ActionTimeout    written, and no answer came in time
     └── ConnectionLost   written, and the socket ended before the answer
 
@@ -23,6 +24,10 @@ class OneBotError(Exception):
 
 class NotConnected(OneBotError):  # noqa: N818 - the word says what happened
     """The account has no socket for actions here. The message was not written anywhere and may be sent later."""
+
+
+class FrameTooLarge(OneBotError):  # noqa: N818 - the word says what happened
+    """The client would close its connection over the frame. Nothing was written."""
 
 
 class ActionTimeout(OneBotError):  # noqa: N818 - the word says what happened

@@ -1,12 +1,10 @@
-"""``send_message``: the model speaks before its run is over, with pictures, mentions and quotes."""
+"""``send_message``: the model speaks before its run is over, with pictures, mentions, quotes and files."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from django.conf import settings
-
+from agent import media_folder
 from agent.builtin_tools.entry import BuiltinTool
 from agent.models import Message
 from agent.speaker import Speaker
@@ -17,6 +15,9 @@ from tools.errors import InvalidArguments
 NAME = "send_message"
 CONFIRMED = "消息已发送"
 UNCONFIRMED = "消息可能已送达，请勿重发"
+REST_IS_SENT = "其余内容已发送或可能已送达，请勿重发"
+#: Characters of a message that name it where only some of several could be sent.
+NAME_LENGTH = 40
 MEDIA = ("image", "record", "video", "file")
 TYPES = ("plain", *MEDIA, "mention_user", "quote")
 
@@ -26,7 +27,7 @@ PARAMETERS: JsonSchema = {
         "messages": {
             "type": "array",
             "minItems": 1,
-            "description": "消息片段，按顺序组成一条消息",
+            "description": "消息片段，按顺序组成一条消息；文件会在其余内容之后单独发送",
             "items": {
                 "type": "object",
                 "properties": {
@@ -37,7 +38,7 @@ PARAMETERS: JsonSchema = {
                         "mention_user @某人，quote 引用某条消息",
                     },
                     "text": {"type": "string", "description": "文本内容，type 为 plain 时必填"},
-                    "path": {"type": "string", "description": "媒体文件夹内的文件路径，用于图片、语音、视频、文件"},
+                    "path": {"type": "string", "description": "媒体文件夹内的文件路径（相对路径），用于图片、语音、视频、文件"},
                     "url": {"type": "string", "description": "媒体的 http(s) 地址，优先于 path"},
                     "mention_user_id": {"type": "string", "description": "要 @ 的用户 ID，type 为 mention_user 时必填"},
                     "message_id": {"type": "string", "description": "要引用的消息 ID，type 为 quote 时必填"},
@@ -61,19 +62,34 @@ async def send_message(invocation: ToolInvocation, context: ToolExecutionContext
     faults = [*_session_faults(arguments.get("session", ""), speaker), *_item_faults(arguments["messages"])]
     if faults:
         raise InvalidArguments(faults)
-    parts = [_part(item) for item in arguments["messages"]]
-    delivery = await speaker.say(parts, _as_text(parts), tool_call_pk=invocation.metadata["tool_call_pk"])
-    return _result(delivery)
+    parts = [part_of(item) for item in arguments["messages"]]
+    said = []
+    for message in _messages(parts):
+        text = _as_text(message)
+        said.append((text, await speaker.say(message, text, tool_call_pk=invocation.metadata["tool_call_pk"])))
+    return _result(said)
 
 
-def _result(delivery: Delivery) -> ToolExecutionResult:
-    match delivery.state:
-        case Message.State.DELIVERED:
-            return ToolExecutionResult(NAME, success=True, content=CONFIRMED)
-        case Message.State.UNKNOWN:
-            return ToolExecutionResult(NAME, success=True, content=UNCONFIRMED)
-        case _:
-            return ToolExecutionResult(NAME, success=False, error_message=f"消息发送失败: {delivery.error}")
+def _messages(parts: list[Part]) -> list[list[Part]]:
+    """``parts`` as messages: files travel alone, behind all the rest.
+
+    A quote with nothing but files is left out, for a file cannot quote.
+    """
+    files = [[part] for part in parts if part.type == "file"]
+    rest = [part for part in parts if part.type != "file"]
+    return files if files and all(part.type == "quote" for part in rest) else [rest, *files]
+
+
+def _result(said: list[tuple[str, Delivery]]) -> ToolExecutionResult:
+    """What the model is told of the messages sent, each with its text: never to send again what may be there."""
+    states = {delivery.state for _, delivery in said}
+    if Message.State.FAILED not in states:
+        return ToolExecutionResult(NAME, success=True, content=UNCONFIRMED if Message.State.UNKNOWN in states else CONFIRMED)
+    failed = [(text, delivery.error) for text, delivery in said if delivery.state == Message.State.FAILED]
+    names = [f" {text[:NAME_LENGTH]}" if len(said) > 1 else "" for text, _ in failed]
+    lines = [f"消息发送失败{name}: {error}" for name, (_, error) in zip(names, failed, strict=True)]
+    lines += [REST_IS_SENT] if len(failed) < len(said) else []
+    return ToolExecutionResult(NAME, success=False, error_message="\n".join(lines))
 
 
 def _session_faults(session: str, speaker: Speaker) -> list[str]:
@@ -83,11 +99,11 @@ def _session_faults(session: str, speaker: Speaker) -> list[str]:
 
 
 def _item_faults(items: Sequence[dict[str, Any]]) -> list[str]:
-    found = ((place, _item_fault(item)) for place, item in enumerate(items))
+    found = ((place, item_fault(item)) for place, item in enumerate(items))
     return [f"messages[{place}]{fault}" for place, fault in found if fault]
 
 
-def _item_fault(item: dict[str, Any]) -> str:
+def item_fault(item: dict[str, Any]) -> str:
     """What is wrong with one item, as the end of a sentence that begins with its place."""
     kind = item["type"]
     needed = {"plain": "text", "mention_user": "mention_user_id", "quote": "message_id"}.get(kind)
@@ -102,39 +118,25 @@ def _item_fault(item: dict[str, Any]) -> str:
 
 def _path_fault(path: str) -> str:
     """Only files of the media folder may leave the machine, whatever the model asks for."""
-    target = media_path(path)
+    target = media_folder.locate(path)
     if target is None:
         return ".path 不在媒体文件夹内，不允许发送"
-    return "" if _is_file(target) else ".path 指向的文件不存在"
-
-
-def _is_file(target: Path) -> bool:
-    try:
-        return target.is_file()
-    except OSError:  # a name that is too long
-        return False
-
-
-def media_path(path: str) -> Path | None:
-    """``path`` with links resolved, relative to the media folder; None when it leads out of it."""
-    folder = Path(settings.MEDIA_DIR).resolve()
-    try:
-        target = (folder / path).resolve()
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return target if target.is_relative_to(folder) else None
+    size = media_folder.size(target)
+    if size is None:
+        return ".path 指向的文件不存在，或者不是普通文件"
+    return "" if size else ".path 指向的文件是空的，无法发送"
 
 
 def _given(item: dict[str, Any], key: str) -> str:
     return str(item.get(key) or "").strip()
 
 
-def _part(item: dict[str, Any]) -> Part:
+def part_of(item: dict[str, Any]) -> Part:
     path = _given(item, "path")
     return Part(
         type=cast("PartType", item["type"]),
         text=item.get("text") or "",
-        path=str(media_path(path)) if path and not _given(item, "url") else "",
+        path=str(media_folder.locate(path)) if path and not _given(item, "url") else "",
         url=_given(item, "url"),
         mention_user_id=_given(item, "mention_user_id"),
         message_id=_given(item, "message_id"),
@@ -164,6 +166,6 @@ TOOL = BuiltinTool(
     parameters=PARAMETERS,
     handler=send_message,
     needs_chat=True,
-    timeout_seconds=90,
+    timeout_seconds=240,
     on_timeout=UNCONFIRMED,
 )

@@ -1,6 +1,8 @@
 """The tool ``send_message``: into the run's own chat, at once, and nowhere else."""
 
 import asyncio
+import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.jobs import Jobs
+from agent.media_folder import MediaError
 from agent.models import Message, ToolCall
 from agent.record import Record
 from agent.store.recovery import Left
@@ -24,17 +27,17 @@ HELLO = {"type": "plain", "text": "hello"}
 
 
 class Voice:
-    """A speaker that only remembers; its words come out as ``delivery`` says."""
+    """A speaker that only remembers; its words come out as ``delivery`` says, files as ``of_files``."""
 
     chat = GROUP
 
     def __init__(self) -> None:
         self.said: list[tuple[list[Part], str, int]] = []
-        self.delivery = Delivery(State.DELIVERED)
+        self.delivery = self.of_files = Delivery(State.DELIVERED)
 
     async def say(self, parts: list[Part], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text, tool_call_pk))
-        return self.delivery
+        return self.of_files if parts[0].type == "file" else self.delivery
 
 
 @pytest.fixture
@@ -81,7 +84,7 @@ async def test_every_kind_of_item_becomes_a_part_in_its_place(voice, media):
         {"type": "mention_user", "mention_user_id": "20001"},
         {"type": "plain", "text": " look "},
         {"type": "image", "url": "https://example.org/a.png"},
-        {"type": "file", "path": "cat.png"},
+        {"type": "video", "path": "cat.png"},
     ]
     assert (await send(voice, *items)).success
     ((parts, text, call),) = voice.said
@@ -90,9 +93,20 @@ async def test_every_kind_of_item_becomes_a_part_in_its_place(voice, media):
         Part("mention_user", mention_user_id="20001"),
         Part("plain", text=" look "),
         Part("image", url="https://example.org/a.png"),
-        Part("file", path=str(media / "cat.png")),
+        Part("video", path=str(media / "cat.png")),
     ]
-    assert (text, call) == ("[回复:-7][@20001] look [图片][文件:cat.png]", 5)
+    assert (text, call) == ("[回复:-7][@20001] look [图片][视频]", 5)
+
+
+async def test_files_travel_alone_behind_the_rest(voice, media):
+    picture = {"type": "image", "path": "cat.png"}
+    await send(voice, {"type": "file", "path": "cat.png"}, HELLO, {"type": "file", "url": "https://h.example/b.pdf"}, picture)
+    assert [(text, call) for _, text, call in voice.said] == [("hello[图片]", 5), ("[文件:cat.png]", 5), ("[文件:b.pdf]", 5)]
+
+
+async def test_a_quote_is_left_out_when_there_are_only_files_to_quote_with(voice, media):
+    await send(voice, {"type": "quote", "message_id": "-7"}, {"type": "file", "path": "cat.png"})
+    assert [text for _, text, _ in voice.said] == ["[文件:cat.png]"]
 
 
 @pytest.mark.parametrize("kind", ["image", "record", "video", "file"])
@@ -119,6 +133,21 @@ async def test_the_model_is_told_what_the_client_said(voice, state, success, tol
     result = await send(voice, HELLO)
     assert result.success is success
     assert told in result.get_history_content()
+
+
+async def test_of_several_messages_the_failed_one_is_named_and_the_rest_not_to_be_sent_again(voice, media):
+    voice.of_files = Delivery(State.FAILED, error="no space left in the group")
+    result = await send(voice, HELLO, {"type": "file", "path": "cat.png"})
+    assert not result.success
+    assert result.error_message.removeprefix("工具执行失败: ").splitlines() == [
+        "消息发送失败 [文件:cat.png]: no space left in the group",
+        "其余内容已发送或可能已送达，请勿重发",
+    ]
+
+
+async def test_of_several_messages_one_of_unknown_outcome_makes_the_whole_unconfirmed(voice, media):
+    voice.delivery = Delivery(State.UNKNOWN)
+    assert (await send(voice, HELLO, {"type": "file", "path": "cat.png"})).content == "消息可能已送达，请勿重发"
 
 
 # --- What is refused ----------------------------------------------------------------
@@ -149,9 +178,15 @@ async def test_a_link_that_leads_out_of_the_media_folder_is_refused(voice, media
     assert "媒体文件夹" in await faults(voice, {"type": "file", "path": "link"})
 
 
-@pytest.mark.parametrize("path", ["missing.png", ".", "~/x", "x" * 5000])
+@pytest.mark.parametrize("path", ["missing.png", ".", "~/x", "x" * 5000, "pipe"])
 async def test_a_file_that_is_none_is_named(voice, media, path):
+    os.mkfifo(media / "pipe")
     assert "不存在" in await faults(voice, {"type": "image", "path": path})
+
+
+async def test_an_empty_file_is_refused(voice, media):
+    (media / "empty.png").touch()
+    assert "空的" in await faults(voice, {"type": "image", "path": "empty.png"})
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://h/x", "base64://AAAA", "javascript:x", "//h/x", "cat.png"])
@@ -202,7 +237,7 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     said = message("hi")
     accepted = await record.accept(arrival(said))
     left = Left(accepted.pk, accepted.session_pk, said)
-    await Conversations(record, Engine(model, registry()), mailbox, Jobs(record, str)).answer(left)
+    await Conversations(record, Engine(model, registry()), mailbox, Jobs(record, lambda _account: None)).answer(left)
     return model
 
 
@@ -255,7 +290,9 @@ async def cancelled(record: Record, mailbox: Mailbox, state: str) -> None:
     speaking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await speaking
-    await record.submit(lambda items: items, None)
+    async with asyncio.timeout(5):
+        while any(row[:2] == ("wait", state) for row in await rows()):
+            pass
 
 
 async def test_words_whose_run_ends_before_the_client_answers_are_unknown(record):
@@ -281,3 +318,75 @@ async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model
     model = await answered(record, mailbox, ANNOUNCE, "")
     assert "the account is not connected" in model.requests[1].messages[-1]["content"]
     assert (await rows())[0] == ("hi", "silent", False, False)
+
+
+# --- In another form ----------------------------------------------------------------
+
+
+class Fussy(Mailbox):
+    """A way out that takes a message only in the form that ``remake`` gives it."""
+
+    def __init__(self, remake: Any) -> None:
+        super().__init__()
+        self.refusal = Delivery(State.FAILED, error="no such address", again=remake)
+        self.echoes: list[str] = []
+
+    async def deliver(self, chat: Any, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+        self.echoes.append(echo)
+        said = await super().deliver(chat, segments, echo=echo)
+        return self.refusal if segments[0]["text"] == "wait" else said
+
+
+async def other_form() -> list[dict[str, Any]]:
+    return [{"type": "plain", "text": "in another form"}]
+
+
+@sync_to_async
+def last_row() -> Message:
+    return Message.objects.latest("pk")
+
+
+async def test_a_refused_message_is_sent_in_another_form_under_its_own_echo_and_recorded_as_it_was(record):
+    mailbox = Fussy(other_form)
+    await answered(record, mailbox, ANNOUNCE, "")
+    row = await last_row()
+    assert mailbox.texts == ["wait", "in another form"]
+    assert (row.state, row.echo, row.segments) == ("delivered", mailbox.echoes[1], [{"type": "plain", "text": "wait"}])
+    assert len(set(mailbox.echoes)) == 2
+    assert "no such address" in row.detail
+
+
+async def test_the_other_form_is_the_last_one_tried(record):
+    mailbox = Fussy(other_form)
+    mailbox.delivery = replace(mailbox.refusal, error="too large")
+    model = await answered(record, mailbox, ANNOUNCE, "")
+    assert mailbox.texts == ["wait", "in another form"]
+    assert (await last_row()).state == "failed"
+    assert "no such address; as Base64: too large" in model.requests[1].messages[-1]["content"]
+
+
+async def test_a_form_that_cannot_be_made_is_not_sent_and_the_model_is_told_why(record):
+    async def nothing() -> list[dict[str, Any]]:
+        raise MediaError("the file is gone")
+
+    mailbox = Fussy(nothing)
+    model = await answered(record, mailbox, ANNOUNCE, "")
+    assert mailbox.texts == ["wait"]
+    assert "no such address; the file is gone" in model.requests[1].messages[-1]["content"]
+
+
+async def test_a_message_whose_run_ends_while_it_is_made_anew_stays_refused(record):
+    begun = asyncio.Event()
+
+    async def never() -> list[dict[str, Any]]:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    speaking = asyncio.create_task(answered(record, Fussy(never), ANNOUNCE))
+    await asyncio.wait_for(begun.wait(), 5)
+    speaking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await speaking
+    await record.submit(lambda items: items, None)
+    assert ((await last_row()).state, (await last_row()).detail) == ("failed", "no such address")

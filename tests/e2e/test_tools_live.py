@@ -197,17 +197,6 @@ async def test_an_address_that_is_not_of_the_web_is_refused(live, model, url):
     assert results(second)[0].startswith("messages[0].url ")
 
 
-async def test_a_file_of_the_media_folder_is_sent(live, model):
-    kept = live.data_dir / "media" / "note.txt"
-    kept.write_text("hello", encoding="utf-8")
-    model.script([call("send_message", messages=[{"type": "file", "path": "note.txt"}]), "the end"])
-    async with client(live) as bot:
-        await bot.say_private(fresh_id(), "hi")
-        action = await bot.next_action()
-        await bot.next_action()
-    assert action["params"]["message"] == [{"type": "file", "data": {"file": f"file://{kept}"}}]
-
-
 async def test_a_clients_refusal_is_told_to_the_model_in_its_words(live, model):
     model.script([call("send_message", messages=[plain("rude")]), "the end"])
     async with client(live) as bot:

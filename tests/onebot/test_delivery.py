@@ -1,16 +1,21 @@
 """Delivery: from an address and segments to a frame, and from the client's answer to an outcome."""
 
+import base64
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
+from agent.media_folder import MediaError
 from agent.models import Message
 from agent.types import ChatAddress, Delivery, Part
 from onebot import calls as calls_module
 from onebot import delivery as delivery_module
+from onebot import outgoing_media
 from onebot.actions import parse_response
 from onebot.calls import Calls
 from onebot.connections import Connections, Socket
@@ -32,11 +37,11 @@ async def no_accounts() -> dict[str, str]:
 class Line:
     """A delivery with one connected client, whose answers ``respond`` makes."""
 
-    def __init__(self, respond: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+    def __init__(self, respond: Callable[[dict[str, Any]], dict[str, Any] | None], user_agent: str = "OneBot/11") -> None:
         self.frames: list[dict[str, Any]] = []
         self.connections, self.calls = Connections(), Calls()
         self.delivery = Delivery11(self.connections, self.calls, Relay(no_accounts))
-        self.socket = Socket(self._send, "universal")
+        self.socket = Socket(self._send, "universal", user_agent)
         self.connections.attach(ACCOUNT, self.socket)
         self._respond = respond
 
@@ -127,3 +132,206 @@ def test_parts_become_segments_whose_values_are_text():
         {"type": "image", "data": {"file": "file:///media/a.png"}},
         {"type": "record", "data": {"file": "https://x.example/a.mp3"}},
     ]
+
+
+# --- Media --------------------------------------------------------------------------
+
+OK = {"status": "ok", "retcode": 0, "data": {"message_id": 5}}
+REFUSED = {"status": "failed", "retcode": 1200, "wording": "rich media transfer failed"}
+PRIVATE = ChatAddress(ACCOUNT, "private", "20002")
+
+
+@pytest.fixture
+def folder(settings: Any, tmp_path: Path) -> Path:
+    """The media folder, with one picture."""
+    settings.MEDIA_DIR = tmp_path
+    (tmp_path / "猫 1.png").write_bytes(b"cat")
+    return tmp_path
+
+
+@pytest.fixture
+async def site(settings: Any) -> AsyncIterator[str]:
+    """A web site with one picture."""
+    settings.FETCH_ALLOW = ["127.0.0.1"]
+
+    async def cat(_request: web.Request) -> web.Response:
+        return web.Response(body=b"cat of the web")
+
+    app = web.Application()
+    app.router.add_get("/cat.png", cat)
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+def in_base64(content: bytes) -> str:
+    return "base64://" + base64.b64encode(content).decode()
+
+
+def medium(kind: str, file: str | Path) -> dict[str, Any]:
+    return {"type": kind, "data": {"file": f"file://{file}" if isinstance(file, Path) else file}}
+
+
+def always(answer: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda _frame: answer
+
+
+@pytest.mark.parametrize("kind", ["image", "record", "video"])
+async def test_a_small_file_goes_out_as_base64_and_the_record_keeps_its_path(folder, kind):
+    line, segments = Line(always(OK)), [medium(kind, folder / "猫 1.png"), *HELLO]
+    assert (await line.delivery.deliver(GROUP, segments, echo="e-1")).state == State.DELIVERED
+    assert line.frames[0]["params"]["message"] == [medium(kind, in_base64(b"cat")), *HELLO]
+    assert segments[0]["data"] == {"file": f"file://{folder}/猫 1.png"}
+
+
+async def test_files_go_out_as_paths_once_there_is_no_more_room(folder, monkeypatch):
+    (folder / "large").write_bytes(b"12345")
+    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 7)
+    line, small, large = Line(always(OK)), medium("image", folder / "猫 1.png"), medium("video", folder / "large")
+    await line.delivery.deliver(GROUP, [small, large, small, small], echo="e-1")
+    inline = medium("image", in_base64(b"cat"))
+    assert line.frames[0]["params"]["message"] == [inline, large, inline, small]
+
+
+@pytest.mark.parametrize("kind", ["image", "record", "video", "file"])
+async def test_an_address_passes_through(kind):
+    line, segments = Line(always(OK)), [medium(kind, "https://h.example/a%20b.png?x=1")]
+    await line.delivery.deliver(GROUP, segments, echo="e-1")
+    assert line.frames == [{"action": "send_group_msg", "params": {"group_id": 30003, "message": segments}, "echo": "e-1"}]
+
+
+async def test_a_file_that_vanished_is_not_sent_and_named(folder):
+    line = Line(always(OK))
+    found = await line.delivery.deliver(GROUP, [medium("image", folder / "gone.png"), *HELLO], echo="e-1")
+    assert (found.state, line.frames) == (State.FAILED, [])
+    assert "gone.png" in found.error
+
+
+async def test_a_file_of_another_place_is_not_sent(folder):
+    line = Line(always(OK))
+    found = await line.delivery.deliver(GROUP, [medium("image", Path("/etc/passwd"))], echo="e-1")
+    assert (found.state, line.frames) == (State.FAILED, [])
+
+
+# --- Files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("chat", "action", "peer"),
+    [(GROUP, "upload_group_file", {"group_id": 30003}), (PRIVATE, "upload_private_file", {"user_id": 20002})],
+)
+async def test_a_file_is_uploaded_under_its_name(folder, chat, action, peer):
+    line = Line(always({"status": "ok", "retcode": 0, "data": None}))
+    found = await line.delivery.deliver(chat, [medium("file", folder / "猫 1.png")], echo="e-1")
+    assert found == Delivery(State.DELIVERED)
+    assert line.frames == [{"action": action, "params": {**peer, "file": in_base64(b"cat"), "name": "猫 1.png"}, "echo": "e-1"}]
+
+
+async def test_a_large_file_is_uploaded_by_its_path(folder, monkeypatch):
+    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    line = Line(always(OK))
+    await line.delivery.deliver(GROUP, [medium("file", folder / "猫 1.png")], echo="e-1")
+    assert line.frames[0]["params"]["file"] == f"{folder}/猫 1.png"
+
+
+@pytest.mark.parametrize("agent", ["CQHttp/4.15.0", "Lagrange.OneBot/1.0"])
+async def test_a_client_that_takes_only_paths_is_given_one_and_nothing_else(folder, agent):
+    line = Line(always(REFUSED), agent)
+    found = await line.delivery.deliver(GROUP, [medium("file", folder / "猫 1.png")], echo="e-1")
+    assert line.frames[0]["params"]["file"] == f"{folder}/猫 1.png"
+    assert found.again is None
+
+
+async def test_such_a_client_loads_an_address_first_and_uploads_what_it_got():
+    line = Line(lambda frame: {**OK, "data": {"file": "/cache/1"}} if frame["action"] == "download_file" else OK, "CQHttp/4.15.0")
+    await line.delivery.deliver(GROUP, [medium("file", "https://h.example/%E7%8C%AB.pdf?x")], echo="e-1")
+    download, upload = line.frames
+    assert download["params"] == {"url": "https://h.example/%E7%8C%AB.pdf?x", "thread_count": 1}
+    assert upload["params"] == {"group_id": 30003, "file": "/cache/1", "name": "猫.pdf"}
+    assert download["echo"] != upload["echo"] == "e-1"
+
+
+@pytest.mark.parametrize("answer", [REFUSED, {"status": "ok", "retcode": 0, "data": None}, None])
+async def test_an_address_that_such_a_client_did_not_load_was_surely_not_sent(monkeypatch, answer):
+    monkeypatch.setattr(delivery_module, "MEDIA_TIMEOUT", 0.05)
+    line = Line(lambda _frame: answer, "CQHttp/4.15.0")
+    found = await line.delivery.deliver(GROUP, [medium("file", "https://h.example/a.pdf")], echo="e-1")
+    assert found.state == State.FAILED
+    assert "did not load https://h.example/a.pdf" in found.error
+    assert [frame["action"] for frame in line.frames] == ["download_file"]
+
+
+# --- The second try -----------------------------------------------------------------
+
+
+async def tried_again(line: Line, *segments: dict[str, Any]) -> dict[str, Any]:
+    """The frame of the second try of a message that was refused first."""
+    refused = await line.delivery.deliver(GROUP, list(segments), echo="e-1")
+    assert (refused.state, refused.error) == (State.FAILED, "rich media transfer failed")
+    assert refused.again is not None
+    last = await line.delivery.deliver(GROUP, await refused.again(), echo="e-2")
+    assert last.again is None
+    return line.frames[-1]
+
+
+async def test_an_address_that_the_client_could_not_use_is_loaded_and_sent_as_base64(site):
+    frame = await tried_again(Line(always(REFUSED)), medium("image", f"{site}/cat.png"), *HELLO)
+    assert frame["params"]["message"] == [medium("image", in_base64(b"cat of the web")), *HELLO]
+
+
+async def test_a_path_that_the_client_could_not_use_is_sent_as_base64(folder, monkeypatch):
+    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    frame = await tried_again(Line(always(REFUSED)), medium("video", folder / "猫 1.png"))
+    assert frame["params"]["message"] == [medium("video", in_base64(b"cat"))]
+
+
+async def test_a_file_by_address_is_uploaded_as_base64_under_its_name(site):
+    frame = await tried_again(Line(always(REFUSED)), medium("file", f"{site}/cat.png"))
+    assert frame["action"] == "upload_group_file"
+    assert frame["params"] == {"group_id": 30003, "file": in_base64(b"cat of the web"), "name": "cat.png"}
+
+
+async def test_a_large_file_by_path_is_uploaded_as_base64(folder, monkeypatch):
+    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    frame = await tried_again(Line(always(REFUSED)), medium("file", folder / "猫 1.png"))
+    assert frame["params"] == {"group_id": 30003, "file": in_base64(b"cat"), "name": "猫 1.png"}
+
+
+@pytest.mark.parametrize("path", ["/missing.png", "/cat.png"])
+async def test_what_cannot_be_loaded_or_is_too_large_is_said(site, monkeypatch, path):
+    monkeypatch.setattr(outgoing_media, "ROOM", 5)
+    line = Line(always(REFUSED))
+    refused = await line.delivery.deliver(GROUP, [medium("image", site + path)], echo="e-1")
+    assert refused.again is not None
+    with pytest.raises(MediaError, match="网址"):
+        await refused.again()
+
+
+async def test_files_that_do_not_fit_into_one_frame_together_are_said(folder, monkeypatch):
+    monkeypatch.setattr(outgoing_media, "ROOM", 5)
+    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    refused = await Line(always(REFUSED)).delivery.deliver(GROUP, [medium("image", folder / "猫 1.png")] * 2, echo="e-1")
+    assert refused.again is not None
+    with pytest.raises(MediaError, match=r"猫 1\.png is too large"):
+        await refused.again()
+
+
+NTEVENT = {"status": "failed", "retcode": 1200, "wording": 'Timeout: NTEvent sendMsg EventRet:\n{"result": 0}'}
+MUTED = {"status": "failed", "retcode": 1200, "wording": 'EventChecker Failed: NTEvent EventRet:\n{"result": 120}'}
+
+
+@pytest.mark.parametrize("answer", [OK, NTEVENT, MUTED, {"status": "failed", "retcode": 120}])
+async def test_nothing_is_tried_again_that_may_have_arrived_or_may_not_be_said_at_all(answer):
+    found = await Line(always(answer)).delivery.deliver(GROUP, [medium("image", "https://h.example/a.png")], echo="e-1")
+    assert found.again is None
+
+
+async def test_nothing_is_tried_again_that_got_no_answer(monkeypatch):
+    monkeypatch.setattr(delivery_module, "MEDIA_TIMEOUT", 0.01)
+    found = await Line(lambda _frame: None).delivery.deliver(GROUP, [medium("image", "https://h.example/a.png")], echo="e-1")
+    assert (found.state, found.again) == (State.UNKNOWN, None)
+
+
+async def test_nothing_is_tried_again_that_was_base64_already_or_has_no_media(folder):
+    line = Line(always(REFUSED))
+    for segments in (HELLO, [medium("image", folder / "猫 1.png")], [medium("file", folder / "猫 1.png")]):
+        assert (await line.delivery.deliver(GROUP, segments, echo=f"e-{segments[0]['type']}")).again is None

@@ -1,0 +1,142 @@
+"""The media folder's page: what the bot may send, uploads, and taking files away."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.defaultfilters import filesizeformat
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.media_files import LISTED, UPLOAD_BYTES, Entry, NameTaken, entries, keep, remove
+from agent.media_folder import MediaError
+from agent.models import MediaFile
+from tools.admin_base import ModelAdmin, moment
+
+#: Entries on one page.
+PAGE = 100
+
+
+class FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One file or several; cleaned to a list."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        return [super(FilesField, self).clean(one, initial) for one in (data or [None])]
+
+
+class UploadForm(forms.Form):
+    """Files for one folder. Whether their names are free is found when they are put there."""
+
+    uploads = FilesField(label=_("Files"))
+    replace = forms.BooleanField(label=_("Replace files of the same name"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["uploads"].help_text = gettext("At most %(limit)s each.") % {"limit": filesizeformat(UPLOAD_BYTES)}
+
+
+@admin.register(MediaFile)
+class MediaFileAdmin(ModelAdmin):
+    """Pages over a folder instead of a table; only permissions and the history of changes are Django's."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("", view(self.folder_view), name="agent_mediafile_changelist"),
+            path("add/", view(self.upload_view), name="agent_mediafile_add"),
+            path("delete/", view(self.remove_view), name="agent_mediafile_delete"),
+        ]
+
+    def folder_view(self, request: HttpRequest, form: UploadForm | None = None) -> HttpResponse:
+        """One folder, a page at a time."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        folder = request.GET.get("folder", "").strip("/")
+        try:
+            found, is_capped = entries(folder)
+        except MediaError as error:
+            raise Http404(str(error)) from error
+        shown = Paginator(found, PAGE).get_page(request.GET.get("p"))
+        page = {
+            "form": (form or UploadForm()) if self.has_add_permission(request) else None,
+            "can_remove": self.has_delete_permission(request),
+            "folders": _trail(folder),
+            "rows": [(entry, *_facts(entry)) for entry in shown],
+            "shown": shown,
+            "limit": f"{LISTED:,}" if is_capped else "",
+            "here": urlencode({"folder": folder}),
+        }
+        return self._page(request, "folder", page)
+
+    def upload_view(self, request: HttpRequest) -> HttpResponse:
+        """Put the files of the form into the folder; what cannot be put there is named, the rest is kept."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = UploadForm(request.POST, request.FILES) if request.method == "POST" else UploadForm()
+        if not form.is_valid():
+            return self.folder_view(request, form)
+        folder = request.GET.get("folder", "").strip("/")
+        for file in form.cleaned_data["uploads"]:
+            self._put(request, folder, file, replace=form.cleaned_data["replace"])
+        return HttpResponseRedirect(f"{reverse('admin:agent_mediafile_changelist')}?{urlencode({'folder': folder})}")
+
+    def remove_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask, and then take one file away."""
+        if not self.has_delete_permission(request):
+            raise PermissionDenied
+        name = request.GET.get("path", "")
+        if request.method != "POST":
+            return self._page(request, "remove", {"path": name, "folders": _trail(name.rpartition("/")[0])})
+        try:
+            remove(name)
+        except MediaError as error:
+            messages.error(request, str(error))
+        else:
+            self.log_deletions(request, [MediaFile(name)])  # type: ignore[arg-type]  # no query set, for there is no table
+            messages.success(request, gettext("“%(path)s” was deleted.") % {"path": name})
+        query = urlencode({"folder": name.rpartition("/")[0]})
+        return HttpResponseRedirect(f"{reverse('admin:agent_mediafile_changelist')}?{query}")
+
+    def _put(self, request: HttpRequest, folder: str, file: "UploadedFile[bytes]", *, replace: bool) -> None:
+        try:
+            kept = keep(folder, file.name or "", file.chunks(), replace=replace)
+        except NameTaken as taken:
+            words = gettext("“%(name)s” is there already and was left as it is. Tick the box to replace it.")
+            messages.error(request, words % {"name": taken})
+        except MediaError as error:
+            messages.error(request, str(error))
+        else:
+            self.log_addition(request, MediaFile(kept), [{"added": {}}])
+            messages.success(request, gettext("“%(path)s” can be sent now.") % {"path": kept})
+
+    def _page(self, request: HttpRequest, name: str, page: dict[str, Any]) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": self.opts.verbose_name_plural, **page}
+        return TemplateResponse(request, f"admin/agent/mediafile/{name}.html", context)
+
+
+def _trail(folder: str) -> list[tuple[str, str]]:
+    """The folders that lead to ``folder``, each with its name and its path."""
+    names = [name for name in folder.split("/") if name]
+    return [(name, "/".join(names[: place + 1])) for place, name in enumerate(names)]
+
+
+def _facts(entry: Entry) -> tuple[str, str]:
+    """Size and date as a list shows them; empty for a folder, and for what is gone."""
+    facts = None if entry.is_folder else entry.facts()
+    return (filesizeformat(facts[0]), moment(facts[1])) if facts else ("", "")

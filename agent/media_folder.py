@@ -1,0 +1,82 @@
+"""The media folder: the only files that may leave this machine, put there by the operator or by a tool.
+
+A file is looked for twice: by its name when somebody asks for it, and once more when it
+is opened, for it may be another one by then. The second look follows no link at all.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+#: Not blocking: a named pipe that takes a file's place would be waited for at its opening.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class MediaError(Exception):
+    """Media cannot be had, or not in this form. The text says why, to people and to the model."""
+
+
+def root() -> Path:
+    """The media folder itself, with links resolved."""
+    return Path(settings.MEDIA_DIR).resolve()
+
+
+def locate(name: str) -> Path | None:
+    """``name`` relative to the media folder, with links resolved; None when it leads out of it.
+
+    Says nothing of whether there is such a file.
+    """
+    folder = root()
+    try:
+        target = (folder / name).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return target if target.is_relative_to(folder) else None
+
+
+def size(path: Path) -> int | None:
+    """Bytes of the regular file ``path``; None when it is none: missing, a folder, a pipe, a device."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file of the media folder for reading, unbuffered; ``path`` as :func:`locate` gave it.
+
+    Raises :class:`MediaError` when it is gone, has become a link or a device, or cannot be
+    read. Blocks while the disk does.
+    """
+    try:
+        with open(_descriptor(path), "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise MediaError(f"{path.name} is not a regular file")
+            yield file
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not in the media folder"
+        raise MediaError(f"{path.name} cannot be read from the media folder: {reason}") from error
+
+
+def _descriptor(path: Path) -> int:
+    """Walk to ``path`` folder by folder. Raises ValueError outside the media folder, OSError at a link."""
+    *folders, name = path.relative_to(root()).parts or [""]
+    if ".." in folders or name in ("", ".."):
+        raise ValueError(str(path))
+    here = os.open(root(), _FOLDER)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = inner
+        return os.open(name, _FILE, dir_fd=here)
+    finally:
+        os.close(here)
