@@ -1,6 +1,5 @@
 """One message, from the inbox to the recorded outcome, in one screen."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,27 +9,39 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.decisions import parse_word
-from agent.engine import Engine, Result, Task
+from agent.engine import Engine
 from agent.errors import AgentError, RunTimeout, apology
+from agent.flow import End, Flow, Pauses
 from agent.history import fit
 from agent.jobs import Jobs
 from agent.later import LaterCalls
 from agent.llm.base import ToolCallRequest
+from agent.media.senses import Gathering, Reading, Senses
 from agent.models import Message, Run
+from agent.persona import chat_prompt, prompt_notes
 from agent.prompt import ChatMessage, Speech, outcome_message, system_message, user_message
 from agent.record import Record
 from agent.replies import final_parts
 from agent.speaker import Speaker
+from agent.state import ChatState
 from agent.store.approvals import Decision, Ruling
 from agent.store.recovery import Left
 from agent.store.replies import Ending, Outcome
 from agent.store.runs import Beginning, Begun, Plan
+from agent.task import Result, Task
 from agent.types import IncomingMessage, Outbox
 from tools.contract import ToolExecutionContext, ToolExecutionResult
+from tools.limits import time_limit
 
 logger = logging.getLogger(__name__)
 State = Message.State
 
+#: Why nothing was said, where a tool decided that.
+SILENCE = {
+    End.STAY_SILENT.value: gettext_noop("the model chose to stay silent"),
+    End.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
+    End.FINISH.value: gettext_noop("the model ended its turn without a word"),
+}
 Watch = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
 
@@ -52,17 +63,25 @@ class Conversations:
     jobs: Jobs
     origin: Run.Origin = Run.Origin.CHAT
     watch: Watch | None = field(default=None)
+    senses: Senses | None = field(default=None)
+    pauses: Pauses = field(default_factory=Pauses)
 
     def plan(self, message: IncomingMessage) -> Plan:
         """The run that would answer ``message``."""
         history_messages = settings.MAX_CONTEXT_MESSAGES - 2  # the system message and the current one come on top
         return Plan(self.origin, self.engine.model.name, history_messages, message.chat.key)
 
-    async def answer(self, left: Left, begun: Begun | None = None, *, resumed: bool = False) -> None:
+    def attend(self, left: Left) -> Gathering | None:
+        """Begin to fetch what a message that will be answered holds; None where that is nothing."""
+        return self.senses.attend(left) if self.senses else None
+
+    async def answer(
+        self, left: Left, begun: Begun | None = None, *, resumed: bool = False, gathering: Gathering | None = None
+    ) -> None:
         """Bring the message to a recorded end. When cancelled, it can be taken up where it was.
 
         ``begun`` is its run where that is on record already; ``resumed`` says that an
-        earlier process may have left one.
+        earlier process may have left one; ``gathering`` is what :meth:`attend` began.
         """
         message = left.message
         if begun is None:
@@ -76,19 +95,21 @@ class Conversations:
             run_pk=begun.run_pk,
             temp_group_id=message.temp_group_id,
         )
-        speaker.has_spoken = begun.has_spoken
+        speaker.has_spoken, speaker.has_replied = begun.has_spoken, begun.has_replied
         if begun.answer is not None:
             await self._settle_recorded(left, begun, speaker)
             return
+        noted: list[str] = []
         try:
-            result = _nothing_to_tell(begun) or await self._ruled(left) or await self._run(left, begun, speaker)
+            result = _nothing_to_tell(begun) or await self._ruled(left)
+            result = result or await self._run(left, begun, speaker, noted, gathering)
         except AgentError as error:
-            await self._fail(left, begun, speaker, str(error))
+            await self._fail(left, begun, speaker, str(error), noted)
         except Exception as error:  # the boundary of a run: a bug in it costs one answer, not the chat
             logger.exception("Run %s failed", begun.run_pk)
-            await self._fail(left, begun, speaker, f"{type(error).__name__}: {error}")
+            await self._fail(left, begun, speaker, f"{type(error).__name__}: {error}", noted)
         else:
-            await self._conclude(left, begun, speaker, result)
+            await self._conclude(left, begun, speaker, result, noted)
 
     async def _ruled(self, left: Left) -> Result | None:
         """The answer to a message that decides over a waiting call; None for every other message."""
@@ -104,34 +125,59 @@ class Conversations:
             self.jobs.wake(message.chat.account)
         return Result(ruling_text(ruling, word.code, fault), None, 0, 0, 0)
 
-    async def _run(self, left: Left, begun: Begun, speaker: Speaker) -> Result:
-        message, can_see = left.message, settings.VISION_MODE != "describe"
-        owners = self.outbox.owners(message.chat)
-        later = LaterCalls(self.record, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
-        task = Task(
-            run_pk=begun.run_pk,
-            messages=first_request(message, begun),
-            context=tool_context(message, speaker, owners, later),
-            model_calls=settings.MAX_ITERATIONS,
-            can_see=can_see,
-            steps=begun.steps,
-            later=begun.later,
-            watch=self.watch,
-        )
+    async def _run(self, left: Left, begun: Begun, speaker: Speaker, noted: list[str], gathering: Gathering | None) -> Result:
+        """The result of the loop; what was left out is added to what is ``noted``."""
         try:
-            async with asyncio.timeout(settings.RUN_TIMEOUT) as limit:
-                return await self.engine.run(task, self.record)
+            async with time_limit(settings.RUN_TIMEOUT) as limit:
+                reading = await self._perceived(left, begun, gathering)
+                noted += reading.notes
+                return await self.engine.run(await self._task(left, begun, speaker, noted, reading), self.record)
         except TimeoutError as error:
             if limit.expired():
                 raise RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s") from error
             raise
 
-    async def _conclude(self, left: Left, begun: Begun, speaker: Speaker, result: Result) -> None:
+    async def _perceived(self, left: Left, begun: Begun, gathering: Gathering | None) -> Reading:
+        """What is in the message beside words; nothing again for a run whose first request is on record."""
+        if self.senses is None or left.is_later_result or begun.steps:
+            return Reading()
+        return await self.senses.perceive(left, gathering)
+
+    async def _task(self, left: Left, begun: Begun, speaker: Speaker, noted: list[str], reading: Reading) -> Task:
+        """What the loop is to do; what was left out is added to what is ``noted``."""
+        message, can_see = left.message, settings.VISION_MODE != "describe"
+        owners = self.outbox.owners(message.chat)
+        later = LaterCalls(self.record, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
+        context = tool_context(message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses)
+        prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
+        noted += prompt_notes(prompt)
+        return Task(
+            run_pk=begun.run_pk,
+            messages=first_request(message, begun, prompt.text, reading),
+            context=context,
+            model_calls=settings.MAX_ITERATIONS,
+            can_see=can_see,
+            steps=begun.steps,
+            later=begun.later,
+            watch=self.watch,
+            is_gated=self._is_gated(left, begun),
+        )
+
+    def _is_gated(self, left: Left, begun: Begun) -> bool:
+        """Whether the timing gate comes first: it is on here, and no continuation is active."""
+        if left.is_later_result or begun.gate.is_continuing:
+            return False
+        return self.outbox.attention(left.message.chat).timing_gate if begun.gate.is_on is None else begun.gate.is_on
+
+    async def _conclude(self, left: Left, begun: Begun, speaker: Speaker, result: Result, noted: list[str]) -> None:
         text = result.text.strip()
         outcome = None
-        if text:
+        if text and not speaker.has_replied:
             outcome = await speaker.answer(final_parts(left.message, text), text, result.last_step)
-        verdict = _verdict(outcome, speaker)
+        verdict = _verdict(outcome, speaker, result)
+        continues = result.ended_by == End.NO_ACTION and result.planned > 0
+        if continues != begun.gate.is_continuing:
+            await self.record.set_continuing(left.session_pk, continues)
         await self.record.finish(
             Ending(
                 run_pk=begun.run_pk,
@@ -139,11 +185,11 @@ class Conversations:
                 message_pk=left.pk,
                 final_text=text,
                 error="out of model calls" if result.out_of_calls else "",
-                notes=notes(left.message),
+                notes=noted,
                 model_calls=result.calls,
                 input_tokens=result.input_tokens,
                 output_tokens=result.output_tokens,
-                step=None if text else result.last_step,
+                step=None if outcome else result.last_step,
                 outcome=outcome,
                 message_state=verdict.state,
                 detail=verdict.detail,
@@ -151,7 +197,7 @@ class Conversations:
             )
         )
 
-    async def _fail(self, left: Left, begun: Begun, speaker: Speaker, error: str) -> None:
+    async def _fail(self, left: Left, begun: Begun, speaker: Speaker, error: str, noted: list[str]) -> None:
         """Tell the chat in one neutral sentence, and the operator in the record."""
         logger.warning("Message %s was not answered: %s", left.pk, error)
         words = apology(left.message.text)
@@ -164,7 +210,7 @@ class Conversations:
                 message_state=State.FAILED,
                 detail=error,
                 error=error,
-                notes=notes(left.message),
+                notes=noted,
                 outcome=Outcome(outcome.pk, outcome.delivery, is_speech=False),
             )
         )
@@ -197,21 +243,13 @@ def _nothing_to_tell(begun: Begun) -> Result | None:
     return Result("", None, 0, 0, 0) if begun.later and begun.later.is_stale else None
 
 
-def _verdict(outcome: Outcome | None, speaker: Speaker) -> Verdict:
+def _verdict(outcome: Outcome | None, speaker: Speaker, result: Result) -> Verdict:
     """How the message answered ends, from what came of the answer."""
     if outcome is not None and outcome.delivery.state == State.FAILED:
         return Verdict(State.FAILED, outcome.delivery.error, speaker.has_spoken)
     state = State.ANSWERED if outcome is not None or speaker.has_spoken else State.SILENT
-    return Verdict(state, "", state == State.ANSWERED)
-
-
-def notes(message: IncomingMessage) -> list[str]:
-    """What was left out of a run, and why, for whoever reads its record."""
-    if not message.has_pictures:
-        return []
-    if settings.VISUAL_MODEL_NAME:
-        return [gettext_noop("The pictures were not described: this version does not look at pictures yet.")]
-    return [gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")]
+    detail = SILENCE.get(result.ended_by, "") if state == State.SILENT else ""
+    return Verdict(state, detail, state == State.ANSWERED)
 
 
 def ruling_text(ruling: Ruling, code: str, fault: str) -> str:
@@ -229,13 +267,19 @@ def ruling_text(ruling: Ruling, code: str, fault: str) -> str:
             return f"没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。"
 
 
-def first_request(message: IncomingMessage, begun: Begun) -> list[ChatMessage]:
-    """What the model is sent first: persona, fitted history, and the framed words or what they stand for."""
+def first_request(message: IncomingMessage, begun: Begun, prompt: str, reading: Reading) -> list[ChatMessage]:
+    """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words or what they stand for."""
     speech = Speech(
-        message.text, message.sender_id, message.sender_name, message.chat.key, message.message_id, message.happened_at
+        (message.text + reading.text).strip(),
+        message.sender_id,
+        message.sender_name,
+        message.chat.key,
+        message.message_id,
+        message.happened_at,
+        reading.pictures,
     )
     return fit(
-        system_message(settings.SYSTEM_PROMPT),
+        system_message(prompt),
         begun.history,
         outcome_message(speech, begun.later.tool_name) if begun.later else user_message(speech),
         max_messages=settings.MAX_CONTEXT_MESSAGES,
@@ -243,7 +287,9 @@ def first_request(message: IncomingMessage, begun: Begun) -> list[ChatMessage]:
     )
 
 
-def tool_context(message: IncomingMessage, speaker: Speaker, owners: frozenset[str], later: LaterCalls) -> ToolExecutionContext:
+def tool_context(
+    message: IncomingMessage, speaker: Speaker, owners: frozenset[str], later: LaterCalls, state: ChatState, pauses: Pauses
+) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
     is_group = chat.kind == "group"
@@ -257,6 +303,9 @@ def tool_context(message: IncomingMessage, speaker: Speaker, owners: frozenset[s
         metadata={
             "speaker": speaker,
             "later": later,
+            "flow": Flow(),
+            "pauses": pauses,
+            "chat_state": state,
             "account": chat.account,
             "message_id": message.message_id,
             "owners": owners,

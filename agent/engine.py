@@ -8,95 +8,41 @@ be taken up again without doing anything twice.
 import copy
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
 from agent import faults
-from agent.errors import LLMError
+from agent.asking import ask, elapsed_ms
+from agent.flow import Flow, end_of
+from agent.gate import TimingGate
 from agent.later import LaterCalls
-from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
+from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.completion import parse_completion
-from agent.models import ToolCall
+from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
-from agent.store.later import INTERRUPTED, LaterCall, Suspension
-from agent.store.runs import RecordedStep
-from agent.store.steps import CallOutcome, NewCall, NewStep
-from agent.tool_results import call_message, call_outcome, following_messages, needs_approval, once, result_text, suspended
+from agent.state import ChatState
+from agent.store.later import INTERRUPTED, LaterCall
+from agent.store.runs import RecordedCall, RecordedStep
+from agent.task import Journal, Pending, Progress, Result, Task
+from agent.tool_results import (
+    call_message,
+    call_outcome,
+    following_messages,
+    needs_approval,
+    not_made,
+    once,
+    result_text,
+    suspended,
+)
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
-from tools.text import storable
 
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
+RUN_ENDED = "本轮已经结束，这次调用没有执行。"
 
 
-class Journal(Protocol):
-    """Where a run is put on record while it goes on."""
-
-    async def record_step(self, step: NewStep) -> list[int]:
-        """Commit a step; returns the keys of its tool calls, the first of which counts as begun."""
-        ...
-
-    async def start_call(self, pk: int) -> None:
-        """Commit that a waiting call begins: from now on its effect may be in the world."""
-        ...
-
-    async def finish_call(self, outcome: CallOutcome) -> None:
-        """Commit how a call ended, and that ``outcome.next_pk`` begins."""
-        ...
-
-    async def suspend(self, suspension: Suspension) -> None:
-        """Commit that the run goes on without a call's outcome, and that the next call begins."""
-        ...
-
-
-@dataclass(slots=True)
-class Task:
-    """One run to be done: what to send, what to offer, on whose behalf, within what."""
-
-    run_pk: int
-    messages: list[ChatMessage]
-    context: ToolExecutionContext
-    model_calls: int
-    can_see: bool = False
-    """Whether the model takes pictures."""
-    steps: list[RecordedStep] = field(default_factory=list)
-    """What an earlier process recorded of this run; its requests replace ``messages``."""
-    later: LaterCall | None = None
-    """An earlier run's call: the model is shown it with its outcome, after ``messages``."""
-    watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
-
-
-@dataclass(slots=True)
-class Result:
-    """What the loop came to. ``last_step`` is not on record yet: it is committed with the answer."""
-
-    text: str
-    last_step: NewStep | None
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    out_of_calls: bool = False
-
-
-@dataclass(slots=True)
-class _Progress:
-    """The run so far. ``unrecorded`` are the messages that the next step's record will hold."""
-
-    messages: list[ChatMessage]
-    unrecorded: list[ChatMessage]
-    number: int = 0
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    following_ids: set[str] = field(default_factory=set)
-
-    def add(self, message: ChatMessage) -> None:
-        self.messages.append(message)
-        self.unrecorded.append(message)
-
-    def end(self, text: str, step: NewStep | None, *, out_of_calls: bool = False) -> Result:
-        return Result(text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls)
+Asked = tuple[RecordedCall, ToolCallRequest]
 
 
 class Engine:
@@ -104,88 +50,100 @@ class Engine:
 
     def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
         self.model = model
-        self.registry = registry
+        self.registry = registry.narrowed(lambda spec: spec.metadata.get("builtin_stage") != "timing")
+        self._gate = TimingGate(model, registry)
 
     async def run(self, task: Task, journal: Journal) -> Result:
-        """Go on until the model answers without a tool call, or ``task.model_calls`` are used up.
+        """Go on until the model answers without a tool call, a tool ends the run, or ``task.model_calls`` are used up.
 
         Raises :class:`agent.errors.LLMError` when the model cannot be asked. When
         cancelled, the journal holds every step and call that was completed.
         """
-        progress = _Progress(list(task.messages), list(task.messages))
-        if task.steps:
-            if (text := await self._take_up(task, journal, progress)) is not None:
-                return progress.end(text, None)
-        elif task.later is not None:
-            await self._conclude(task.later, task, journal, progress)
-        while progress.number < task.model_calls:
+        progress = Progress(list(task.messages), list(task.messages))
+        if end := await self._begun(task, journal, progress):
+            return end
+        while progress.planned < task.model_calls:
             definitions = await self.registry.get_llm_definitions(task.context.availability())
-            response, step = await self._ask(task, journal, progress, definitions)
+            response, step = await ask(self.model, task, journal, progress, definitions)
             if not response.tool_calls:
                 return progress.end(response.text, step)
             pks = await journal.record_step(step)
             progress.unrecorded = []
             progress.add(response.message)
-            await self._call_tools(task, journal, progress, response.text, list(zip(pks, response.tool_calls, strict=True)))
+            calls = [Pending(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
+            if ended_by := await self.call_tools(task, journal, progress, response.text, calls):
+                return progress.end("", None, ended_by=ended_by)
         return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
 
-    async def _ask(
-        self, task: Task, journal: Journal, progress: _Progress, definitions: list[dict[str, Any]]
-    ) -> tuple[LLMResponse, NewStep]:
-        started = time.monotonic()
-        progress.number += 1
-        progress.calls += 1
-        step = NewStep(task.run_pk, progress.number, progress.unrecorded, [d["name"] for d in definitions], None)
-        try:
-            response = await self.model.complete(LLMRequest(progress.messages, definitions))
-        except LLMError as error:
-            await journal.record_step(replace(step, error=str(error), latency_ms=_elapsed_ms(started)))
-            raise
-        faults.reached("model_called")
-        progress.input_tokens += response.input_tokens
-        progress.output_tokens += response.output_tokens
-        return response, replace(
-            step,
-            response=response.recorded,
-            finish_reason=response.finish_reason,
-            input_tokens=response.input_tokens,
-            output_tokens=response.output_tokens,
-            latency_ms=_elapsed_ms(started),
-            calls=tuple(_new_call(call, task.context.user_id) for call in response.tool_calls),
-        )
+    async def _begun(self, task: Task, journal: Journal, progress: Progress) -> Result | None:
+        """What comes before the model is asked; the end of the run, where that is all there is to it."""
+        if task.steps:
+            return await self._take_up(task, journal, progress)
+        if task.later is not None:
+            ended_by = await self._conclude(task.later, task, journal, progress)
+        else:
+            ended_by = await self._gate.pass_through(task, journal, progress) if task.is_gated else ""
+        return progress.end("", None, ended_by=ended_by) if ended_by else None
 
-    async def _call_tools(
+    async def call_tools(
         self,
         task: Task,
         journal: Journal,
-        progress: _Progress,
+        progress: Progress,
         reasoning: str,
-        calls: list[tuple[int, ToolCallRequest]],
+        calls: list[Pending],
         *,
         approved: bool = False,
-    ) -> None:
-        """Execute ``calls`` one after the other, in the order the model wrote them."""
+    ) -> str:
+        """Execute ``calls`` one after the other, in the order the model wrote them.
+
+        How the run ends by one of them, after which no other is made; "" where it goes on.
+        """
         following: list[ChatMessage] = []
-        for place, (pk, call) in enumerate(calls):
+        ended_by = ""
+        refusal = await self._refusal(task, calls)
+        for place, (pk, call, begun_at) in enumerate(calls):
             started = time.monotonic()
-            result = await self._invoke(task, call, pk, reasoning, approved=approved)
+            if refusal:
+                result = not_made(call.name, refusal)
+            else:
+                result = await self._invoke(task, Pending(pk, call, begun_at), reasoning, approved=approved)
+            if ended_by := ended_by or end_of(result):
+                refusal = refusal or RUN_ENDED
             faults.reached("tool_run")
             text = result_text(call.call_id, result, can_see=task.can_see)
-            next_pk = calls[place + 1][0] if place + 1 < len(calls) else None
+            next_pk = calls[place + 1].pk if place + 1 < len(calls) else None
             if suspension := suspended(pk, result, text, next_pk):
                 await journal.suspend(suspension)
             else:
-                await journal.finish_call(call_outcome(pk, result, text, _elapsed_ms(started), next_pk))
+                await journal.finish_call(call_outcome(pk, result, text, elapsed_ms(started), next_pk))
             progress.add({"role": "tool", "tool_call_id": call.call_id, "content": text})
             following += following_messages(call.call_id, result, can_see=task.can_see)
             if task.watch is not None:
                 task.watch(call, result)
         for message in once(following, progress.following_ids):
             progress.add(message)
+        return ended_by
 
-    async def _invoke(self, task: Task, call: ToolCallRequest, pk: int, reasoning: str, *, approved: bool) -> ToolExecutionResult:
+    async def _refusal(self, task: Task, calls: list[Pending]) -> str:
+        """Why none of ``calls`` is made: one among them has to be the only one; "" where there is none."""
+        if len(calls) < 2:
+            return ""
+        for one in calls:
+            if await self._has_trait(task, one.call.name, "exclusive"):
+                return f"{one.call.name} 必须单独调用；这次回答中的工具都没有执行。"
+        return ""
+
+    async def _has_trait(self, task: Task, name: str, trait: str) -> bool:
+        spec = await self.registry.get_tool_spec(name, task.context.availability())
+        return spec is not None and trait in spec.metadata.get("traits", ())
+
+    async def _invoke(self, task: Task, pending: Pending, reasoning: str, *, approved: bool) -> ToolExecutionResult:
         """The result of a call, or that it comes later: after an owner's word, or much work."""
-        context = task.context
+        context, (pk, call, begun_at) = task.context, pending
+        flow: Flow | None = context.metadata.get("flow")
+        if flow is not None and call.name != "wait":
+            flow.waits = 0
         invocation = ToolInvocation(
             tool_name=call.name,
             arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
@@ -193,74 +151,95 @@ class Engine:
             session_id=context.session_id,
             stream_id=context.stream_id,
             reasoning=reasoning,
-            metadata={"tool_call_pk": pk},
+            metadata={"tool_call_pk": pk, "begun_at": begun_at},
         )
         later: LaterCalls | None = context.metadata.get("later")
         if later is None:
-            return await self.registry.invoke(invocation, context, approved=approved)
+            return await self._make(invocation, context, approved=approved)
         spec = await self.registry.get_tool_spec(call.name, context.availability())
         if spec is not None and spec.is_long_running:
             context = later.reporting(context, pk)
-            result = await later.carry(invocation, self.registry.invoke(invocation, context, approved=approved))
+            result = await later.carry(invocation, self._make(invocation, context, approved=approved))
         else:
-            result = await self.registry.invoke(invocation, context, approved=approved)
+            result = await self._make(invocation, context, approved=approved)
         return await later.ask(invocation, result) if needs_approval(result) else result
 
-    async def _conclude(self, call: LaterCall, task: Task, journal: Journal, progress: _Progress) -> None:
+    async def _make(self, invocation: ToolInvocation, context: ToolExecutionContext, *, approved: bool) -> ToolExecutionResult:
+        """Make a call with a copy of the chat's state; what it made of that is in the result's ``metadata``."""
+        state: ChatState = context.metadata.get("chat_state") or ChatState()
+        opened = state.opened()
+        context = replace(context, metadata={**context.metadata, "state": opened.given})
+        result = await self.registry.invoke(invocation, context, approved=approved)
+        change = state.closed(opened, invocation.tool_name)
+        return replace(result, metadata={**result.metadata, "state_change": change})
+
+    async def _conclude(self, call: LaterCall, task: Task, journal: Journal, progress: Progress) -> str:
         """Show the model an earlier run's call with its outcome; one that was approved is made now."""
         request = ToolCallRequest(call.call_id, call.tool_name, json.dumps(call.arguments, ensure_ascii=False))
         progress.add(call_message(request))
         if call.is_to_be_made:
             await journal.start_call(call.pk)
-            await self._call_tools(task, journal, progress, "", [(call.pk, request)], approved=True)
-            return
+            return await self.call_tools(task, journal, progress, "", [Pending(call.pk, request)], approved=True)
         progress.add({"role": "tool", "tool_call_id": call.call_id, "content": call.text})
         for message in once(call.following, progress.following_ids):
             progress.add(message)
+        return ""
 
-    async def _take_up(self, task: Task, journal: Journal, progress: _Progress) -> str | None:
-        """Bring ``progress`` to where the record ends; the final text if the model had given it.
+    async def _take_up(self, task: Task, journal: Journal, progress: Progress) -> Result | None:
+        """Bring ``progress`` to where the record ends; the end of the run, if it had come to that.
 
-        Calls that had begun are not repeated: their effect may be in the world.
+        Calls that had begun are not repeated, for their effect may be in the world, but
+        for those of tools that say they may be.
         """
-        steps = task.steps
+        steps = [step for step in task.steps if step.phase == Step.Phase.ACTION]
+        progress.number, progress.gate_steps = len(task.steps), len(task.steps) - len(steps)
+        if not steps:  # the gate had not opened, or nothing had been asked after it
+            ended_by = await self._ended_by(task, _asked(task.steps[-1]))
+            return progress.end("", None, ended_by=ended_by) if ended_by else None
         progress.messages = [message for step in steps for message in step.request]
         progress.unrecorded = []
-        progress.number = len(steps)
         if steps[-1].response is None:  # the model could not be asked: ask again
             return None
-        response = _recorded_response(steps[-1])
+        response = recorded_response(steps[-1])
         if not response.tool_calls:
-            return response.text
+            return progress.end(response.text, None)
+        asked = _asked(steps[-1])
+        if ended_by := await self._ended_by(task, asked):
+            return progress.end("", None, ended_by=ended_by)
         progress.add(response.message)
-        waiting = []
-        for recorded, call in zip(steps[-1].calls, response.tool_calls, strict=False):
-            if recorded.state == ToolCall.State.WAITING:
-                waiting.append((recorded.pk, call))
-                continue
-            text = recorded.result or INTERRUPTED
-            progress.add({"role": "tool", "tool_call_id": recorded.call_id, "content": text})
+        waiting = [Pending(*one) async for one in self._to_be_made(task, asked, progress)]
         if waiting:
-            await journal.start_call(waiting[0][0])
-            await self._call_tools(task, journal, progress, response.text, waiting)
-        return None
+            await journal.start_call(waiting[0].pk)
+            ended_by = await self.call_tools(task, journal, progress, response.text, waiting)
+        return progress.end("", None, ended_by=ended_by) if ended_by else None
+
+    async def _to_be_made(self, task: Task, asked: list[Asked], progress: Progress) -> AsyncIterator[tuple[Any, ...]]:
+        """Of the recorded calls those that are still to be made; the others are added to ``progress``."""
+        for recorded, call in asked:
+            if recorded.state == ToolCall.State.WAITING:
+                yield recorded.pk, call
+            elif not recorded.result and await self._has_trait(task, call.name, "repeatable"):
+                yield recorded.pk, call, recorded.begun_at
+            else:
+                text = recorded.result or INTERRUPTED
+                progress.add({"role": "tool", "tool_call_id": recorded.call_id, "content": text})
+
+    async def _ended_by(self, task: Task, asked: list[Asked]) -> str:
+        """The tool among recorded calls that has ended the run, "" for none."""
+        for recorded, call in asked:
+            if recorded.state == ToolCall.State.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
+                return call.name
+        return ""
 
 
-def _recorded_response(step: RecordedStep) -> LLMResponse:
+def _asked(step: RecordedStep) -> list[Asked]:
+    """The calls of a recorded step, each with what the model wrote."""
+    return list(zip(step.calls, recorded_response(step).tool_calls, strict=False)) if step.response is not None else []
+
+
+def recorded_response(step: RecordedStep) -> LLMResponse:
     """The recorded answer, under the call ids that were given out for it."""
     message = copy.deepcopy(step.response or {})
     for call, recorded in zip(message.get("tool_calls") or [], step.calls, strict=False):
         call["id"] = recorded.call_id
     return parse_completion({"choices": [{"message": message}]})
-
-
-def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
-    try:
-        arguments: Any = storable(json.loads(call.arguments)) if call.arguments else {}
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    return NewCall(call.call_id, call.name, arguments, requested_by)
-
-
-def _elapsed_ms(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)

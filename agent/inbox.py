@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agent import faults
 from agent.conversation import Conversations
+from agent.media.senses import Gathering
 from agent.record import Record
 from agent.store.arrivals import Accepted, Arrival
 from agent.store.recovery import Left
@@ -34,11 +35,15 @@ TURN_PAUSE = 1.0
 
 
 class Job(NamedTuple):
-    """A message to be answered. ``begun``: its run, if that began with the message's own commit."""
+    """A message to be answered. ``begun``: its run, if that began with the message's own commit.
+
+    ``gathering`` fetches its media since it arrived, for their links expire.
+    """
 
     left: Left
     begun: Begun | None = None
     resumed: bool = False
+    gathering: Gathering | None = None
 
 
 class Inbox:
@@ -121,8 +126,9 @@ class Inbox:
             logger.warning("Message %s in %s is refused: too many are waiting", job.left.pk, chat.address)
             self._keep(self.record.refuse(job.left.pk))
             return
-        queue.append(job)
+        queue.append(job if job.resumed else job._replace(gathering=self._conversations.attend(job.left)))
         self._waiting_count += 1
+        self._conversations.pauses.stir(chat)
         if chat not in self._workers:
             self._workers[chat] = asyncio.get_running_loop().create_task(self._work(chat), name=chat.address)
 
@@ -145,7 +151,7 @@ class Inbox:
             with survive(logger, "Message %s found no end; it is taken up at the next start", left.pk):
                 while not await self._is_next(left):  # noqa: ASYNC110 - the other is another process
                     await asyncio.sleep(TURN_PAUSE)
-                await self._conversations.answer(left, job.begun, resumed=job.resumed)
+                await self._conversations.answer(left, job.begun, resumed=job.resumed, gathering=job.gathering)
         except asyncio.CancelledError:
             await self.record.release(left.pk)
             raise

@@ -4,13 +4,16 @@ import asyncio
 
 from django.conf import settings
 
-from agent.engine import Engine, Task
+from agent.engine import Engine
 from agent.errors import AgentError, RunTimeout
 from agent.models import Run
+from agent.persona import chat_prompt, prompt_notes
 from agent.prompt import ChatMessage, system_message
 from agent.record import Record
+from agent.state import ChatState
 from agent.store.replies import Ending
 from agent.store.runs import Beginning, Plan
+from agent.task import Task
 from tools.contract import ToolExecutionContext
 
 
@@ -26,10 +29,13 @@ class Queries:
 
         The persona's prompt goes first unless ``messages`` begin with a system message.
         """
-        if messages[0]["role"] != "system":
-            messages = [system_message(settings.SYSTEM_PROMPT), *messages]
         begun = await self._record.begin(Beginning(Plan(Run.Origin.HTTP, self._engine.model.name)))
-        task = Task(begun.run_pk, messages, ToolExecutionContext(), settings.MAX_ITERATIONS)
+        context = ToolExecutionContext(metadata={"chat_state": ChatState()})
+        noted: list[str] = []
+        if messages[0]["role"] != "system":
+            prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self._engine.registry)
+            messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
+        task = Task(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
         try:
             async with asyncio.timeout(settings.RUN_TIMEOUT):
                 result = await self._engine.run(task, self._record)
@@ -45,6 +51,7 @@ class Queries:
                 begun.run_pk,
                 Run.State.FINISHED,
                 final_text=result.text,
+                notes=noted,
                 model_calls=result.calls,
                 input_tokens=result.input_tokens,
                 output_tokens=result.output_tokens,

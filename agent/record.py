@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from agent.commit import GroupCommit, I, R
-from agent.store import approvals, arrivals, later, recovery, replies, runs, steps
+from agent.store import approvals, arrivals, gates, later, recovery, replies, runs, steps
 from tools.configs import SettingsCache
 
 
@@ -63,6 +63,9 @@ class Record:
 
     async def rule(self, decision: approvals.Decision) -> tuple[approvals.Ruling, str]:
         return await self._commit.submit(approvals.rule, decision)
+
+    async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
+        await self._commit.submit(gates.set_continuing, (session_pk, is_continuing))
 
     def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
         return self._commit.submit(self._replies.add, reply)

@@ -18,9 +18,10 @@ from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.inbox import Inbox
 from agent.jobs import Jobs
+from agent.media.retention import keep_forgetting
 from agent.queries import Queries
 from agent.record import Record
-from agent.types import IncomingMessage, Outbox
+from agent.types import IncomingMessage, MediaSource, Outbox
 from tools.boundary import survive
 from tools.configs import SettingsCache
 
@@ -33,20 +34,22 @@ HEARTBEAT_SECONDS = 5.0
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, source: MediaSource | None = None) -> None:
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self.record = Record(self.process_id, cache, outbox.reload)
-        self._coder = wiring.coder_model()
-        self.registry = wiring.tool_registry(cache, self._coder)
+        self.registry = wiring.tool_registry(cache, self.record)
         self.engine = Engine(wiring.chat_model(), self.registry)
         self.queries = Queries(self.record, self.engine)
         self.jobs = Jobs(self.record, self._wake)
-        self._inbox = Inbox(self.record, Conversations(self.record, self.engine, outbox, self.jobs), wiring.rules())
+        self._senses = wiring.senses(self.record, source, outbox) if source else None
+        conversations = Conversations(self.record, self.engine, outbox, self.jobs, senses=self._senses)
+        self._inbox = Inbox(self.record, conversations, wiring.rules())
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
         self._presence: asyncio.Task[None] | None = None
+        self._retention: asyncio.Task[None] | None = None
         self._lock: IO[str] | None = None
 
     def ensure_started(self) -> None:
@@ -58,6 +61,7 @@ class Runtime:
         self.shares_database = self._inbox.shares_database = not alone
         first = self.record.appear(alone=alone)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
+        self._retention = loop.create_task(keep_forgetting(self.record, wiring.kept_files()), name="retention")
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
@@ -82,13 +86,14 @@ class Runtime:
 
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
-        if self._presence is not None:
-            self._presence.cancel()
-            await asyncio.wait([self._presence])
+        for task in filter(None, [self._presence, self._retention]):
+            task.cancel()
+            await asyncio.wait([task])
+        if self._senses is not None:
+            await self._senses.close()
         await self.jobs.drain(0)
         await self.registry.close()
         await self.engine.model.close()
-        await self._coder.close()
         await self.record.close()
         if self._lock is not None:
             self._lock.close()

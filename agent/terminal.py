@@ -22,7 +22,7 @@ from agent.store.replies import Ending
 from agent.store.runs import Beginning, Begun
 from agent.store.steps import CallOutcome
 from agent.triggers import Rules
-from agent.types import ChatAddress, Delivery, IncomingMessage, Part
+from agent.types import Attention, ChatAddress, Delivery, IncomingMessage, Part
 from tools.boundary import survive
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,9 @@ class TerminalOutbox:
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         """Whoever can start this program owns the installation."""
         return frozenset({chat.peer_id})
+
+    def attention(self, chat: ChatAddress) -> Attention:
+        return Attention()
 
     def reload(self) -> None:
         """There is nothing to read."""
@@ -120,9 +123,6 @@ class Talk:
                 await self._record.finish_call(_never_run(call.pk))
             await self._record.finish(_broken_off(left, begun))
 
-    async def close(self) -> None:
-        """End everything; nothing can be said afterwards."""
-        await self._runtime.close()
     async def _claimed(self) -> list[Left]:
         """What was said and left; outcomes of earlier calls are put aside, to be told."""
         claimed = await self._record.claim(ACCOUNT)
@@ -136,6 +136,9 @@ class Talk:
             await self._conversations.answer(self._later[0], resumed=True)
             del self._later[0]
 
+    async def close(self) -> None:
+        """End everything; nothing can be said afterwards."""
+        await self._runtime.close()
 
     async def _answer(self, message: IncomingMessage) -> int:
         committed = self._record.accept(Arrival(message, timezone.now(), Rules()))

@@ -6,6 +6,7 @@ from typing import Any
 from agent.llm.base import ToolCallRequest
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
+from agent.state import StateChange
 from agent.store.later import Suspension
 from agent.store.steps import CallOutcome
 from tools.contract import ToolContentItem, ToolExecutionResult
@@ -82,6 +83,11 @@ def pending(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
     return ToolExecutionResult(name, success=True, content=text, metadata={"pending": True, "worker": worker})
 
 
+def not_made(name: str, reason: str) -> ToolExecutionResult:
+    """The result of a call that the loop itself does not make."""
+    return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {reason}")
+
+
 def suspended(pk: int, result: ToolExecutionResult, told: str, next_pk: int | None) -> Suspension | None:
     """How the record keeps a call that has no result yet; None for one that has."""
     if not result.metadata.get("pending"):
@@ -102,4 +108,5 @@ def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: i
         error=result.error_message,
         duration_ms=duration_ms,
         next_pk=next_pk,
+        state_change=change if isinstance(change := result.metadata.get("state_change"), StateChange) else None,
     )

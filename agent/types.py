@@ -4,14 +4,16 @@ The layer above (``onebot``) turns wire events into :class:`IncomingMessage` and
 implements :class:`Outbox`; nothing here knows frames, segments or sockets.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from agent.media.refs import MediaRef, Origin
 from agent.models import Message
 
 Kind = Literal["group", "private"]
+Whom = Literal["off", "on", "owners"]
 PartType = Literal["plain", "image", "record", "video", "file", "mention_user", "quote"]
 
 
@@ -52,7 +54,10 @@ class IncomingMessage:
     quoted_id: str = ""
     sender_role: str = ""
     """``owner``, ``admin`` or ``member`` of the group, "" where the client does not say."""
-    has_pictures: bool = False
+    media: tuple[MediaRef, ...] = ()
+    """The pictures, voice, videos and files in the message itself, as the client names them."""
+    media_text: str = ""
+    """What was read in them, as it follows the words; "" before that."""
     from_own_account: bool = False
     from_other_bot: bool = False
     is_notice: bool = False
@@ -61,6 +66,16 @@ class IncomingMessage:
     happened_at: datetime | None = None
     """The client's time, None where it gave none that can be meant."""
     raw: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What an account makes of messages: whose voice is transcribed and whose files are read (nobody's, everybody's or the owners')."""
+
+    voice: Whom = "on"
+    files: Whom = "on"
+    timing_gate: bool = False
+    """Whether a small model call decides first if and when to answer, in chats that do not say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,11 @@ class Delivery:
     """``delivered``, ``failed`` (the client said no) or ``unknown`` (no answer came)."""
     message_id: str = ""
     error: str = ""
+    again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(default=None, compare=False, repr=False)
+    """Of a message that was surely not sent: makes its segments anew in a form that may be taken.
+
+    They are not for the record. Raises :class:`agent.media_folder.MediaError`.
+    """
 
 
 class Outbox(Protocol):
@@ -94,6 +114,10 @@ class Outbox(Protocol):
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         """Ids of the people that the account of ``chat`` belongs to, as of the last :meth:`reload`."""
+        ...
+
+    def attention(self, chat: ChatAddress) -> Attention:
+        """Whom the account of ``chat`` listens to and reads, as of the last :meth:`reload`."""
         ...
 
     def reload(self) -> None:
@@ -114,6 +138,57 @@ class Outbox(Protocol):
         After cancellation the message may have been written: its outcome is unknown.
         """
         ...
+
+
+class MediaSource(Protocol):
+    """What the layer that owns the sockets knows of the media in messages, and can ask the client for."""
+
+    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
+        """The media in recorded ``segments``, in order. Pure."""
+        ...
+
+    def restored(self, message: IncomingMessage) -> IncomingMessage:
+        """``message``, read from the record, with what its segments say: its media, what was typed, what it quotes. Pure."""
+        ...
+
+    def forwards(self, segments: Sequence[dict[str, Any]]) -> bool:
+        """Whether other messages are forwarded in recorded ``segments``. Pure."""
+        ...
+
+    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+        """The media of a message that the client is asked for; none where it does not know it. Never raises."""
+        ...
+
+    async def forwarded(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[MediaRef]:
+        """The media of the messages that are forwarded in ``segments``, as far as the client gives them. Never raises."""
+        ...
+
+    def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+        """``ref`` as the client gives it now, in one way after another, for links expire. Never raises."""
+        ...
+
+    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+        """A voice in another format (``mp3``, ``wav`` …), as the client made it; None when it cannot."""
+        ...
+
+    async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
+        """The segments of a message that the client still knows and says to be of ``chat``; None otherwise. Never raises."""
+        ...
+
+    async def inside(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> "list[ForwardedMessage]":
+        """The messages that are forwarded in ``segments``, one level of them, as far as the client gives them. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardedMessage:
+    """One of the messages in a forwarded one. Nothing in it is to be believed, its sender least of all."""
+
+    text: str
+    segments: list[dict[str, Any]]
+    sender_id: str = ""
+    sender_name: str = ""
+    happened_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

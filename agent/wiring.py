@@ -4,15 +4,31 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from agent.builtin_tools import send_message, use_subagent
+from agent.agents.agent import Agent
+from agent.agents.provider import AgentTool, AgentToolProvider
+from agent.agents.runner import AgentRunner
+from agent.builtin_tools import course, reply, send_message, use_subagent, wait
+from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.builtin_tools.use_subagent import Subagent
 from agent.llm.base import LLMClient
 from agent.llm.client import OpenAIClient
 from agent.llm.demo import DemoModel
+from agent.llm.transcription import Transcriber
+from agent.media.answers import Answers
+from agent.media.darkroom import Darkroom
+from agent.media.documents import Documents
+from agent.media.downloads import Downloads
+from agent.media.kept import KeptFiles
+from agent.media.senses import Reader, Senses
+from agent.media.sight import Sight
+from agent.media.voice import Voice
+from agent.record import Record
 from agent.triggers import Rules
+from agent.types import MediaSource, Outbox
 from tools.configs import SettingsCache
 from tools.contract import ToolSpec
+from tools.fetch.allow_list import AllowList
+from tools.fetch.fetcher import Fetcher
 from tools.providers.functions import FunctionProvider
 from tools.registry import ToolRegistry
 from tools.samples.game_version import get_game_version
@@ -37,14 +53,67 @@ def _model(endpoint: str, api_key: str, name: str) -> LLMClient:
     """The model ``name`` at ``endpoint``, or the demo where none is configured."""
     if not endpoint:
         return DemoModel()
-    return OpenAIClient(endpoint, api_key, name, timeout_seconds=settings.LLM_TIMEOUT)
+    return OpenAIClient(endpoint, api_key, name, timeout_seconds=settings.LLM_TIMEOUT, album=kept_files().shown)
 
 
-def tool_registry(cache: SettingsCache, coder: LLMClient) -> ToolRegistry:
-    """Every tool there is, the engine's own first."""
+def vision_model() -> LLMClient | None:
+    """The model that describes pictures; None where none is configured."""
+    if not (settings.UPSTREAM_ENDPOINT and settings.VISUAL_MODEL_NAME):
+        return None
+    return _model(settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.VISUAL_MODEL_NAME)
+
+
+def kept_files() -> KeptFiles:
+    """Our own copies of what messages held."""
+    return KeptFiles(settings.RECEIVED_DIR)
+
+
+def transcriber() -> Transcriber | None:
+    """What turns voice into words; None where no model for it is configured."""
+    if not (settings.UPSTREAM_ENDPOINT and settings.TRANSCRIBE_MODEL_NAME):
+        return None
+    endpoint, model = settings.UPSTREAM_ENDPOINT, settings.TRANSCRIBE_MODEL_NAME
+    return Transcriber(OpenAIClient(endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT))
+
+
+def senses(record: Record, source: MediaSource, outbox: Outbox) -> Senses:
+    """Everything that media of messages are understood with."""
+    files, darkroom, vision = kept_files(), Darkroom(), vision_model()
+    fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
+    downloads, answers = Downloads(fetcher, files, source), Answers(record)
+    voice = Voice(answers, downloads, outbox, transcriber())
+    sight = Sight(record, downloads, darkroom, vision)
+    readers: list[Reader] = [sight, voice, Documents(answers, downloads, outbox)]
+    return Senses(record, source, files, readers, [sight, answers, darkroom, fetcher, voice, *filter(None, [vision])])
+
+
+SUBAGENTS = [Agent(name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=coder_model)]
+"""Agents that the model hands work to by name, with the tool ``use_subagent``."""
+AGENTS: list[Agent] = []
+"""Agents that are tools under their own names; add yours here."""
+
+
+def builtin_tool_entries(runner: AgentRunner, record: Record | None) -> list[BuiltinTool]:
+    """The reasoning engine's own tools, in the order in which they are offered."""
+    replyer = Agent(name="replyer", description="撰写回复", prompt=settings.SYSTEM_PROMPT, model=chat_model)
+    return [
+        send_message.TOOL,
+        reply.tool(record, runner, replyer),
+        use_subagent.tool(SUBAGENTS, runner),
+        wait.TOOL,
+        course.CONTINUE,
+        course.NO_ACTION,
+        course.FINISH,
+        course.STAY_SILENT,
+    ]
+
+
+def tool_registry(cache: SettingsCache, record: Record | None = None) -> ToolRegistry:
+    """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put down."""
     registry = ToolRegistry(lambda: cache.current)
-    subagents = {"Coder": Subagent("Coder", CODER_PROMPT, coder)}
-    registry.register_provider(MaisakaBuiltinToolProvider([send_message.TOOL, use_subagent.tool(subagents)]))
+    runner = AgentRunner(registry, record)
+    registry.register_provider(MaisakaBuiltinToolProvider(builtin_tool_entries(runner, record)))
+    registry.register_provider(AgentToolProvider(AGENTS, runner))
     registry.register_provider(FunctionProvider(SAMPLES, "builtin", SAMPLE_TOOLS))
     return registry
 
@@ -55,6 +124,6 @@ def rules() -> Rules:
 
 def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
-    subagents = {"Coder": Subagent("Coder", CODER_PROMPT, DemoModel())}
-    own = [send_message.TOOL.spec(), use_subagent.tool(subagents).spec()]
+    own = [entry.spec() for entry in builtin_tool_entries(AgentRunner(ToolRegistry()), None)]
+    own += [AgentTool(agent).spec for agent in AGENTS]
     return own + [replace(function.spec, provider_name=SAMPLES) for function in SAMPLE_TOOLS]

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from django.utils import timezone
 
 from agent.models import ServerProcess
 from agent.store import recovery
+from agent.types import Attention, Whom
 from onebot.events import OtherEvent
 from onebot.models import Bot, ClientEvent
 
@@ -103,6 +104,12 @@ def forget_connections(requests: Sequence[None]) -> list[None]:
 def load_owners() -> dict[str, frozenset[str]]:
     """The people each account belongs to."""
     return {bot.self_id: bot.owner_ids for bot in Bot.objects.exclude(owners="").only("self_id", "owners")}
+
+
+def load_attention() -> dict[str, Attention]:
+    """What each account makes of messages."""
+    rows = Bot.objects.values_list("self_id", "hear_voice", "read_files", "timing_gate")
+    return {self_id: Attention(cast("Whom", voice), cast("Whom", files), gate) for self_id, voice, files, gate in rows}
 
 
 def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:

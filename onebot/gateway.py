@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agent.runtime import Runtime
 from agent.store.replies import LateAnswer
+from agent.store.targets import Recall, recall
 from onebot import bots
 from onebot.actions import ActionResponse
 from onebot.adapter import to_incoming
@@ -18,7 +19,9 @@ from onebot.delivery import Delivery11, outcome
 from onebot.errors import NotConnected
 from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
 from onebot.handshake import Admission
+from onebot.media import MediaSource11
 from onebot.relay import Relay
+from onebot.values import usable_message_id
 from tools.boundary import survive
 
 logger = logging.getLogger(__name__)
@@ -40,7 +43,8 @@ class Gateway:
         self.connections = Connections()
         self._calls = Calls()
         self._relay = Relay(self._online_accounts)
-        self.runtime = Runtime(Delivery11(self.connections, self._calls, self._relay))
+        wire = (self.connections, self._calls, self._relay)
+        self.runtime = Runtime(Delivery11(*wire), MediaSource11(*wire))
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 
@@ -89,6 +93,7 @@ class Gateway:
                 await self.runtime.room()
                 self._keep(self.runtime.record.submit(bots.keep_events, (event, timezone.now())))
                 self._follow_account(self_id, event)
+                self._follow_recall(self_id, event)
 
     def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record."""
@@ -130,6 +135,12 @@ class Gateway:
     def _follow_account(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("bot_offline", "bot_online"):
             self._change(bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"}))
+
+    def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
+        if event.detail_type in ("group_recall", "friend_recall") and (
+            message_id := usable_message_id(event.raw.get("message_id"))
+        ):
+            self._keep(self.runtime.record.submit(recall, Recall(self_id, message_id)))
 
     async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
         socket = self.connections.action_socket(account)

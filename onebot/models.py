@@ -10,6 +10,14 @@ from tools.models import ConfigVersion
 from tools.row_faults import id_faults, ids_of
 
 
+class Whom(models.TextChoices):
+    """Whose messages something is done for: the words of :data:`agent.types.Whom`."""
+
+    OFF = "off", _("nobody's")
+    ON = "on", _("everybody's")
+    OWNERS = "owners", _("the owners'")
+
+
 class Bot(models.Model):
     """One account (``self_id``) and what is known of its connection.
 
@@ -41,6 +49,33 @@ class Bot(models.Model):
     )
 
     process = models.CharField(max_length=32, blank=True, default="", editable=False)
+    hear_voice = models.CharField(
+        _("voice messages"),
+        max_length=8,
+        choices=Whom.choices,
+        default=Whom.ON,
+        help_text=_(
+            "Whose voice messages the model is given in words. They go to the model of TRANSCRIBE_MODEL_NAME; without one"
+            " none are heard."
+        ),
+    )
+    read_files = models.CharField(
+        _("files"),
+        max_length=8,
+        choices=Whom.choices,
+        default=Whom.ON,
+        help_text=_(
+            "Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."
+        ),
+    )
+    timing_gate = models.BooleanField(
+        _("timing gate"),
+        default=False,
+        help_text=_(
+            "A small model call decides first if and when to answer, in chats whose page does not say otherwise."
+            " It costs one more model call a message."
+        ),
+    )
     owners = models.TextField(
         _("owners"),
         blank=True,

@@ -9,18 +9,33 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-_around: ContextVar[tuple[asyncio.Timeout, ...]] = ContextVar("limits", default=())
+_around: ContextVar[tuple["_Limit", ...]] = ContextVar("limits", default=())
+
+
+@dataclass(slots=True)
+class _Limit:
+    """A limit that something is under; work that outlives it may still know it."""
+
+    timeout: asyncio.Timeout
+    is_over: bool = False
+
+    def move(self, when: float | None) -> None:
+        if not (self.is_over or self.timeout.expired()):
+            self.timeout.reschedule(when)
 
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
     """``asyncio.timeout(seconds)`` that :func:`standing_still` holds. Raises ``TimeoutError`` when it is over."""
-    async with asyncio.timeout(seconds) as limit:
+    async with asyncio.timeout(seconds) as timeout:
+        limit = _Limit(timeout)
         token = _around.set((*_around.get(), limit))
         try:
-            yield limit
+            yield timeout
         finally:
+            limit.is_over = True
             _around.reset(token)
 
 
@@ -29,12 +44,11 @@ def standing_still() -> Iterator[None]:
     """Inside, no limit around runs out; afterwards each has the time that it had left."""
     now = asyncio.get_running_loop().time
     begun = now()
-    held = [(limit, when) for limit in _around.get() if (when := limit.when()) is not None and not limit.expired()]
+    held = [(limit, when) for limit in _around.get() if (when := limit.timeout.when()) is not None]
     for limit, _ in held:
-        limit.reschedule(None)
+        limit.move(None)
     try:
         yield
     finally:
         for limit, when in held:
-            if not limit.expired():
-                limit.reschedule(when + now() - begun)
+            limit.move(when + now() - begun)

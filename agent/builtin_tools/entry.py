@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from tools.catalogue import DefaultConfig
+from tools.choices import Scope, Visibility
 from tools.contract import (
     JsonSchema,
     ToolAvailabilityContext,
@@ -16,19 +18,36 @@ from tools.contract import (
 PROVIDER_NAME = "maisaka_builtin"
 PROVIDER_TYPE = "builtin"
 
+Stage = Literal["timing", "action", "both"]
+"""When a tool is offered: to the timing gate, to the planner after it, or to both."""
 Handler = Callable[[ToolInvocation, ToolExecutionContext], Awaitable[ToolExecutionResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltinTool:
-    """A tool bound to the run loop. ``needs_chat``: offered only where there is a chat to speak in."""
+    """A tool bound to the run loop. ``needs_chat``: offered only where there is a chat to speak in.
+
+    Traits: ``ends_run`` (its success is the end of the run), ``exclusive`` (made only when
+    it is the one call of an answer), ``repeatable`` (a call that a crash cut off is made
+    again, with ``invocation.metadata["begun_at"]``).
+    """
 
     name: str
     description: str
     parameters: JsonSchema
     handler: Handler
     needs_chat: bool = False
+    stage: Stage = "action"
+    traits: frozenset[str] = frozenset()
+    visibility: str = Visibility.VISIBLE.value
+    """Whether the model is told of it, until the operator says otherwise."""
+    chat_scope: str = Scope.ALL.value
+    """The chats it is for, until the operator says otherwise."""
+    is_on: Callable[[], bool] = lambda: True
+    """What switches it on: a setting, or whether there is anything for it to work with."""
     timeout_seconds: int = 60
+    calls_per_minute: int = 0
+    """How often one person may have it called, until the operator says otherwise; 0 for any number."""
     on_timeout: str = ""
     """What the model is told when the time is up and the effect may be in the world; "" for a plain failure."""
 
@@ -39,8 +58,19 @@ class BuiltinTool:
             parameters_schema=self.parameters,
             provider_name=PROVIDER_NAME,
             provider_type=PROVIDER_TYPE,
-            metadata={"default_config": DefaultConfig(timeout_seconds=self.timeout_seconds), "on_timeout": self.on_timeout},
+            metadata={
+                "default_config": DefaultConfig(
+                    timeout_seconds=self.timeout_seconds,
+                    calls_per_minute_person=self.calls_per_minute,
+                    visibility=self.visibility,
+                    scope=self.chat_scope,
+                ),
+                "on_timeout": self.on_timeout,
+                "builtin_stage": self.stage,
+                "traits": self.traits,
+            },
         )
 
     def is_available(self, context: ToolAvailabilityContext | None) -> bool:
-        return context is None or not self.needs_chat or bool(context.session_id)
+        """Whether it is switched on and has what it needs; stage, visibility and scope are judged after that."""
+        return self.is_on() and (context is None or not self.needs_chat or bool(context.session_id))

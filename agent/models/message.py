@@ -64,6 +64,12 @@ class Message(models.Model):
         _("message id"), max_length=128, blank=True, default="", help_text=_("The id the client gave it.")
     )
     text = models.TextField(_("text"), blank=True, default="")
+    media_text = models.TextField(
+        _("seen and heard"),
+        blank=True,
+        default="",
+        help_text=_("What was read in its pictures, voice and files, as the model is shown it after the text."),
+    )
     temp_group_id = models.CharField(
         _("through group"),
         max_length=64,
@@ -85,6 +91,9 @@ class Message(models.Model):
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
     happened_at = models.DateTimeField(_("sent at"), null=True, blank=True, help_text=_("The client's time."))
     created_at = models.DateTimeField(_("recorded at"))
+    recalled_at = models.DateTimeField(
+        _("recalled"), null=True, blank=True, help_text=_("When the client reported that the message was taken back.")
+    )
     settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
     # Large values last: SQLite walks over them to reach any column behind.
     segments = models.JSONField(_("segments"), default=list, blank=True)

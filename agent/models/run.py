@@ -71,10 +71,16 @@ class Step(models.Model):
 
     ``request`` holds the messages that were added since the step before, so that
     the requests of a run, one after the other, are exactly what the model was sent.
+    A step of the timing gate stands for itself and holds all it was sent.
     """
+
+    class Phase(models.TextChoices):
+        TIMING = "timing", _("timing gate")
+        ACTION = "action", _("planner")
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="steps", verbose_name=_("run"), db_index=False)
     number = models.PositiveIntegerField(_("number"))
+    phase = models.CharField(_("phase"), max_length=8, choices=Phase.choices, default=Phase.ACTION)
     finish_reason = models.CharField(_("finish reason"), max_length=64, blank=True, default="")
     error = models.TextField(_("error"), blank=True, default="")
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)

@@ -24,6 +24,13 @@ class ChatSession(models.Model):
         blank=True,
         help_text=_('What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}.'),
     )
+    timing_gate = models.BooleanField(
+        _("timing gate"),
+        null=True,
+        blank=True,
+        help_text=_("Whether a small model call decides first if and when to answer. Empty: as the bot's page says."),
+    )
+    is_continuing = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agent.models import Approval, Message, ToolCall
 from agent.prompt import ChatMessage
-from agent.store.steps import CallOutcome, settle_calls
+from agent.store.steps import CallOutcome, settle
 
 INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
 State = ToolCall.State
@@ -85,12 +85,10 @@ def complete(completions: Sequence[Completion]) -> list[bool]:
 
 
 def _complete(completion: Completion) -> bool:
-    outcome = completion.outcome
-    call = ToolCall.objects.select_related("run__message").filter(pk=outcome.pk, state__in=OPEN).first()
+    call = ToolCall.objects.select_related("run__message").filter(pk=completion.outcome.pk, state__in=OPEN).first()
     if call is None:
         return False
-    o = outcome
-    settle_calls([(o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.pk)])
+    settle([completion.outcome])
     announce(call, f"later:{call.pk}", completion.following)
     return True
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.store import approvals, later
+from agent.store.agent_runs import SERVER_STOPPED, BrokenOff, break_off
 from agent.types import ChatAddress, IncomingMessage
 
 #: A process not seen for this long is taken for dead, in seconds.
@@ -74,6 +75,7 @@ def _settle_orphans(living: set[str]) -> None:
         state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
     )
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
+    break_off([BrokenOff(pk, SERVER_STOPPED) for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]])
     if pks := list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]):
         ToolCall.objects.filter(run__in=pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
         Run.objects.filter(pk__in=pks).update(state=Run.State.INTERRUPTED)
@@ -114,6 +116,7 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
         sender_id=row.sender_id,
         sender_name=row.sender_name,
         text=row.text,
+        media_text=row.media_text,
         segments=row.segments,
         sender_role=row.sender_role,
         message_id=row.message_id,

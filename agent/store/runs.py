@@ -6,13 +6,16 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import ChatMessage, Speech, assistant_message, user_message
 from agent.store import later
+from agent.store.gates import Gate, load_gate
 from agent.store.later import LaterCall
 from agent.store.prepared import Insert, Select, Update
+from agent.store.states import load_state
 from tools.configs import SettingsCache
 
 Direction = Message.Direction
@@ -26,7 +29,9 @@ take_messages = Update(Message, "state", "claimed_by")
 def history_query(limit: int) -> Select:
     """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the session."""
     said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
-    return Select(said.values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at")[:limit])
+    return Select(
+        said.values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at", "media_text")[:limit]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class RecordedCall:
     call_id: str
     state: ToolCall.State
     result: str
+    begun_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class RecordedStep:
     request: list[ChatMessage]
     response: dict[str, Any] | None
     calls: list[RecordedCall]
+    phase: Step.Phase = Step.Phase.ACTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,8 @@ class Begun:
 
     ``answer`` is the final message, if it got that far;
     ``has_spoken`` tells whether a tool sent something to the chat before. ``later`` is
-    the earlier call whose outcome the run tells.
+    the earlier call whose outcome the run tells, ``state`` what is stored of the chat's,
+    ``has_replied`` whether the ``reply`` tool sent something before.
     """
 
     run_pk: int
@@ -95,6 +103,9 @@ class Begun:
     answer: RecordedAnswer | None = None
     has_spoken: bool = False
     later: LaterCall | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+    gate: Gate = field(default_factory=Gate)
+    has_replied: bool = False
 
 
 class Beginnings:
@@ -136,11 +147,22 @@ class Beginnings:
 
     def _begun(self, wish: Beginning, new_pk: int | None, broken: Run | None) -> Begun:
         call = later.find(wish.message_pk, resumed=wish.resumed) if wish.is_later_result and wish.message_pk else None
+        state, gate = load_state(wish.session_pk), load_gate(wish.session_pk)
         if broken is None:
             assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
-            return Begun(new_pk, _history(wish), later=call)
+            return Begun(new_pk, _history(wish), later=call, state=state, gate=gate)
         Run.objects.filter(pk=broken.pk).update(state=Run.State.RUNNING, claimed_by=self._process_id)
-        return Begun(broken.pk, _history(wish), _recorded_steps(broken), _recorded_answer(broken), _has_spoken(broken), call)
+        return Begun(
+            broken.pk,
+            _history(wish),
+            _recorded_steps(broken),
+            _recorded_answer(broken),
+            _heard(broken).exists(),
+            call,
+            state,
+            gate,
+            _heard(broken).filter(tool_call__tool_name="reply").exists(),
+        )
 
 
 def _broken_off(message_pk: int) -> Run | None:
@@ -151,9 +173,10 @@ def _broken_off(message_pk: int) -> Run | None:
 def _recorded_steps(run: Run) -> list[RecordedStep]:
     calls: dict[int, list[RecordedCall]] = {}
     for call in ToolCall.objects.filter(run=run).order_by("step_id", "position"):
-        calls.setdefault(call.step_id, []).append(RecordedCall(call.pk, call.call_id, ToolCall.State(call.state), call.result))
+        recorded = RecordedCall(call.pk, call.call_id, ToolCall.State(call.state), call.result, call.created_at)
+        calls.setdefault(call.step_id, []).append(recorded)
     steps = Step.objects.filter(run=run).order_by("number")
-    return [RecordedStep(step.request, step.response, calls.get(step.pk, [])) for step in steps]
+    return [RecordedStep(step.request, step.response, calls.get(step.pk, []), Step.Phase(step.phase)) for step in steps]
 
 
 def _recorded_answer(run: Run) -> RecordedAnswer | None:
@@ -161,9 +184,10 @@ def _recorded_answer(run: Run) -> RecordedAnswer | None:
     return RecordedAnswer(row.pk, State(row.state), row.segments, row.text, row.detail) if row else None
 
 
-def _has_spoken(run: Run) -> bool:
+def _heard(run: Run) -> "QuerySet[Message]":
+    """What tools of the run said that was, or may have been, heard."""
     heard = (State.DELIVERED, State.UNKNOWN)
-    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(tool_call=None).exists()
+    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(tool_call=None)
 
 
 def _history(wish: Beginning) -> list[ChatMessage]:
@@ -172,8 +196,8 @@ def _history(wish: Beginning) -> list[ChatMessage]:
         return []
     rows = history_query(wish.plan.history_messages)(wish.session_pk)
     return [
-        user_message(Speech(text, sender_id, sender_name, wish.plan.chat_key, message_id, happened_at))
+        user_message(Speech((text + seen).strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at))
         if direction == Direction.IN
         else assistant_message(text)
-        for direction, text, sender_id, sender_name, message_id, happened_at in reversed(rows)
+        for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)
     ]

@@ -9,7 +9,9 @@ from django.utils import timezone
 
 from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
+from agent.state import StateChange
 from agent.store.prepared import Insert, Update
+from agent.store.states import save_changes
 
 insert_steps, insert_calls = Insert(Step), Insert(ToolCall)
 begin_calls = Update(ToolCall, "state")
@@ -40,12 +42,16 @@ class NewStep:
     input_tokens: int = 0
     output_tokens: int = 0
     latency_ms: int = 0
+    phase: Step.Phase = Step.Phase.ACTION
     calls: tuple[NewCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit."""
+    """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit.
+
+    ``state_change`` is what the tool made of the chat's state, which is stored with it.
+    """
 
     pk: int
     state: ToolCall.State
@@ -56,6 +62,7 @@ class CallOutcome:
     error: str
     duration_ms: int
     next_pk: int | None = None
+    state_change: StateChange | None = None
 
 
 def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
@@ -65,6 +72,7 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
         {
             "run_id": step.run_pk,
             "number": step.number,
+            "phase": step.phase,
             "request": step.request,
             "tools": step.tools,
             "response": step.response,
@@ -106,9 +114,15 @@ def start_calls(pks: Sequence[int]) -> list[None]:
     return [None] * len(pks)
 
 
-def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
+def settle(outcomes: Sequence[CallOutcome]) -> None:
+    """Store outcomes, each with what it made of its chat's state."""
     settle_calls(
         [(o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.pk) for o in outcomes]
     )
+    save_changes([outcome.state_change for outcome in outcomes if outcome.state_change is not None])
+
+
+def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
+    settle(outcomes)
     start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
     return [None] * len(outcomes)

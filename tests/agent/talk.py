@@ -14,7 +14,7 @@ from agent.store.arrivals import Accepted, Arrival, Arrivals
 from agent.store.replies import Outgoing, Replies
 from agent.store.runs import Beginning, Beginnings, Plan
 from agent.triggers import Rules
-from agent.types import ChatAddress, Delivery, IncomingMessage, Part
+from agent.types import Attention, ChatAddress, Delivery, IncomingMessage, Part
 from tools.configs import SettingsCache
 
 PROCESS = "p1"
@@ -118,6 +118,9 @@ class Mailbox:
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         return frozenset()
+
+    def attention(self, chat: ChatAddress) -> Attention:
+        return Attention()
 
     def reload(self) -> None:
         """There is nothing to read."""

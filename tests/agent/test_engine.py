@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from agent.engine import OUT_OF_CALLS, Engine, Result, Task
+from agent.engine import OUT_OF_CALLS, Engine
 from agent.errors import LLMError
 from agent.models import ToolCall
 from agent.store.later import INTERRUPTED, Suspension
 from agent.store.runs import RecordedCall, RecordedStep
 from agent.store.steps import CallOutcome, NewStep
+from agent.task import Result, Task
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec

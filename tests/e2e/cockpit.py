@@ -31,8 +31,12 @@ class Cockpit:
 
     def own(self, account: int | str, owners: str) -> None:
         """Say to whom a bot belongs."""
-        (row,) = self._server.rows("SELECT id FROM onebot_bot WHERE self_id = ?", str(account))
-        self._post(f"/admin/onebot/bot/{row['id']}/change/", {"owners": owners})
+        self.set_bot(account, owners=owners)
+
+    def set_bot(self, account: int | str, **changes: str) -> None:
+        """Save the form of one bot with ``changes``."""
+        (row,) = self._server.rows("SELECT id, owners, hear_voice, read_files FROM onebot_bot WHERE self_id = ?", str(account))
+        self._post(f"/admin/onebot/bot/{row.pop('id')}/change/", {**row, **changes})
 
     def approve(self, approval: int) -> None:
         """Approve a call that waits."""

@@ -1,0 +1,62 @@
+"""One model call of a run, measured and made ready for the record."""
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from agent import faults
+from agent.errors import LLMError
+from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
+from agent.models import Step
+from agent.store.steps import NewCall, NewStep
+from agent.task import Journal, Progress, Task
+from tools.text import storable
+
+
+async def ask(
+    model: LLMClient,
+    task: Task,
+    journal: Journal,
+    progress: Progress,
+    definitions: list[dict[str, Any]],
+    phase: Step.Phase = Step.Phase.ACTION,
+) -> tuple[LLMResponse, NewStep]:
+    """The model's next answer, and the step it makes, which is not on record yet.
+
+    Raises :class:`agent.errors.LLMError` when the model cannot be asked; that step is on record.
+    """
+    started = time.monotonic()
+    progress.number += 1
+    progress.calls += 1
+    step = NewStep(task.run_pk, progress.number, progress.unrecorded, [d["name"] for d in definitions], None, phase=phase)
+    try:
+        response = await model.complete(LLMRequest(progress.messages, definitions))
+    except LLMError as error:
+        await journal.record_step(replace(step, error=str(error), latency_ms=elapsed_ms(started)))
+        raise
+    faults.reached("model_called")
+    progress.input_tokens += response.input_tokens
+    progress.output_tokens += response.output_tokens
+    return response, replace(
+        step,
+        response=response.recorded,
+        finish_reason=response.finish_reason,
+        input_tokens=response.input_tokens,
+        output_tokens=response.output_tokens,
+        latency_ms=elapsed_ms(started),
+        calls=tuple(_new_call(call, task.context.user_id) for call in response.tool_calls),
+    )
+
+
+def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
+    try:
+        arguments: Any = storable(json.loads(call.arguments)) if call.arguments else {}
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return NewCall(call.call_id, call.name, arguments, requested_by)
+
+
+def elapsed_ms(started: float) -> int:
+    """Milliseconds since ``started``, a reading of ``time.monotonic()``."""
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,65 @@
+"""The course of one run, as far as its tools steer it."""
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agent.types import ChatAddress
+from tools.contract import ToolExecutionResult
+
+PAUSE = "pause_execution"
+"""The entry of a result's metadata that ends the run: no later call of the same answer is made."""
+FLOW = "flow"
+"""The entry that says how the run ends, one of :class:`End`."""
+
+
+class End(StrEnum):
+    """Why a run ended by a tool. After ``no_action`` the next message needs no timing gate."""
+
+    FINISH = "finish"
+    NO_ACTION = "no_action"
+    STAY_SILENT = "stay_silent"
+
+
+@dataclass(slots=True)
+class Flow:
+    """What tools of one run tell each other. Travels in ``context.metadata["flow"]``."""
+
+    waits: int = 0
+    """Waits in a row."""
+    replies: dict[int, int] = field(default_factory=dict)
+    """How often each message was replied to, by the key of its row."""
+
+
+class Pauses:
+    """Waiting chats: a new message can end the wait of its chat. Used from one event loop."""
+
+    def __init__(self) -> None:
+        self._stirred: dict[ChatAddress, asyncio.Event] = {}
+
+    async def pause(self, chat: ChatAddress, seconds: float, *, breakable: bool) -> bool:
+        """Wait; True when a message ended it before its time, which only a ``breakable`` wait lets happen."""
+        event = self._stirred.setdefault(chat, asyncio.Event()) if breakable else asyncio.Event()
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._stirred.pop(chat, None)
+        return True
+
+    def stir(self, chat: ChatAddress) -> None:
+        """A message came in ``chat``."""
+        if event := self._stirred.get(chat):
+            event.set()
+
+
+def ended(tool_name: str, end: End, text: str) -> ToolExecutionResult:
+    """The result of a tool that ends the run."""
+    return ToolExecutionResult(tool_name, success=True, content=text, metadata={PAUSE: True, FLOW: end.value})
+
+
+def end_of(result: ToolExecutionResult) -> str:
+    """How the run ends by ``result``, "" where it goes on."""
+    return str(result.metadata.get(FLOW, End.FINISH.value)) if result.metadata.get(PAUSE) else ""

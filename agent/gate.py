@@ -1,0 +1,99 @@
+"""The timing gate: a small model call that decides if and when a message is answered at all.
+
+MaiBot's rules: the gate has only the tools of the stages ``timing`` and ``both``; the
+first of them in an answer decides; an answer without one is asked for again, with a
+hint, and after three tries nothing is done.
+"""
+
+import time
+from collections.abc import Sequence
+
+from agent.asking import ask, elapsed_ms
+from agent.flow import End, end_of
+from agent.llm.base import LLMClient, ToolCallRequest
+from agent.models import Step
+from agent.prompt import ChatMessage, system_message
+from agent.task import Journal, Progress, Task
+from agent.tool_results import call_message, call_outcome, not_made, result_text
+from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.registry import ToolRegistry
+
+TRIES = 3
+STAGES = ("timing", "both")
+PROMPT = (
+    "你现在只判断时机：看完下面的对话，决定是否要在此刻回应最后一条消息。只能调用一个工具："
+    "continue 表示现在就思考并回应；wait 表示先等一会儿；no_action 表示这次什么都不做。不要输出其他内容。"
+)
+HINT = "没有调用可用的工具。请只调用 continue、wait、no_action 中的一个。"
+NOT_CHOSEN = "时机判断只执行一个工具，这次调用没有执行。"
+
+
+class TimingGate:
+    """Asks ``model`` with the timing tools of ``registry``."""
+
+    def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
+        self._model = model
+        self._registry = registry.narrowed(is_timing)
+
+    async def pass_through(self, task: Task, journal: Journal, progress: Progress) -> str:
+        """Nothing ("") once the gate is open, else how the run ends. What it cost is added to ``progress``.
+
+        Raises :class:`agent.errors.LLMError` when the model cannot be asked.
+        """
+        definitions = await self._registry.get_llm_definitions(task.context.availability())
+        names = {definition["name"] for definition in definitions}
+        messages, hint, tries = gate_messages(task.messages), "", 0
+        while tries < TRIES:
+            sent = [*messages, *([{"role": "user", "content": hint}] if hint else [])]
+            gate = Progress(sent, sent, number=progress.number)
+            response, step = await ask(self._model, task, journal, gate, definitions, Step.Phase.TIMING)
+            progress.add_gate_step(gate)
+            pks = await journal.record_step(step)
+            calls = list(zip(pks, response.tool_calls, strict=True))
+            chosen = next((call for call in calls if call[1].name in names), None)
+            for pk, call in calls:
+                if chosen is None or pk != chosen[0]:
+                    await self._settle(journal, pk, call, not_made(call.name, NOT_CHOSEN), 0)
+            if chosen is None:
+                tries, hint = tries + 1, HINT
+                continue
+            result = await self._made(task, journal, *chosen)
+            if ended_by := end_of(result):
+                return ended_by
+            if result.metadata.get("timing_action") == "continue":
+                return ""
+            tries += not result.success
+            messages += [call_message(chosen[1]), _answer(chosen[1], result)]
+        return End.NO_ACTION.value
+
+    async def _made(self, task: Task, journal: Journal, pk: int, call: ToolCallRequest) -> ToolExecutionResult:
+        context, started = task.context, time.monotonic()
+        invocation = ToolInvocation(
+            tool_name=call.name,
+            arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
+            call_id=call.call_id,
+            session_id=context.session_id,
+            stream_id=context.stream_id,
+            metadata={"tool_call_pk": pk},
+        )
+        await journal.start_call(pk)
+        result = await self._registry.invoke(invocation, context)
+        await self._settle(journal, pk, call, result, elapsed_ms(started))
+        return result
+
+    async def _settle(self, journal: Journal, pk: int, call: ToolCallRequest, result: ToolExecutionResult, took_ms: int) -> None:
+        await journal.finish_call(call_outcome(pk, result, result_text(call.call_id, result, can_see=False), took_ms))
+
+
+def is_timing(spec: ToolSpec) -> bool:
+    return spec.metadata.get("builtin_stage") in STAGES
+
+
+def gate_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The run's first request with the gate's own task behind the persona's prompt."""
+    system, *rest = messages
+    return [system_message(f"{system['content']}\n\n{PROMPT}"), *rest]
+
+
+def _answer(call: ToolCallRequest, result: ToolExecutionResult) -> ChatMessage:
+    return {"role": "tool", "tool_call_id": call.call_id, "content": result_text(call.call_id, result, can_see=False)}
