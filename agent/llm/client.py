@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
+from agent.llm.pictures import Album, encoded, shows_kept
 from tools.text import storable
 
 #: Tries after the first one, on 408, 409, 429, 5xx and lost connections. The library
@@ -29,8 +30,9 @@ class OpenAIClient:
     ``post`` with aiohttp as transport costs 0.6 ms and keeps retries and errors.
     """
 
-    def __init__(self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float) -> None:
+    def __init__(self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float, album: Album | None = None) -> None:
         self.name = model
+        self._album = album
         self._api_key = api_key
         self._timeout_seconds = timeout_seconds
         base_url, query = split_endpoint(endpoint)
@@ -45,16 +47,27 @@ class OpenAIClient:
         )
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
+        body = self._body(request)
+        if self._album is not None and shows_kept(request.messages):
+            content = await encoded(body, self._album)
+            options = {"headers": {"Content-Length": str(content.size)}}
+            return parse_completion(await self.post("/chat/completions", content=content, options=options))
+        return parse_completion(await self.post("/chat/completions", body=body))
+
+    async def post(self, path: str, **request: Any) -> object:
+        """The JSON that the endpoint answers to ``request``, which is the library's: ``body``, ``files``, ``options``.
+
+        Retries included, within the time of one model call. Raises :class:`LLMError`.
+        """
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                response = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=self._body(request))
+                response = await self._client.post(path, cast_to=httpx2.Response, **request)
         except (TimeoutError, OpenAIError) as error:
             raise self._failure(error) from error
         try:
-            body = storable(json.loads(response.content))
+            return storable(json.loads(response.content))
         except (ValueError, RecursionError) as error:
             raise LLMError(f"the answer is not JSON: {_excerpt(response.text)}") from error
-        return parse_completion(body)
 
     async def close(self) -> None:
         await self._client.close()

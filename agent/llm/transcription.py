@@ -1,0 +1,40 @@
+"""Speech to text over HTTP: the ``/audio/transcriptions`` of an OpenAI-compatible endpoint.
+
+https://platform.openai.com/docs/api-reference/audio/createTranscription; which file
+endings an endpoint takes is in :data:`agent.media.contents.SOUND_TYPES`.
+"""
+
+from typing import Any
+
+from agent.errors import LLMError
+from agent.llm.client import OpenAIClient
+
+MULTIPART = {"headers": {"Content-Type": "multipart/form-data"}}
+
+
+class Transcriber:
+    """The words in sounds, told by the model that ``client`` names."""
+
+    def __init__(self, client: OpenAIClient) -> None:
+        self._client = client
+
+    @property
+    def name(self) -> str:
+        """What the record says did it."""
+        return self._client.name
+
+    async def transcribe(self, sound: bytes, ending: str, mime_type: str) -> str:
+        """The words in ``sound``, "" where there are none.
+
+        The endpoint goes by ``ending``, without a dot. Raises :class:`LLMError`, whose
+        text is for the record. After cancellation the endpoint may still finish its work.
+        """
+        file = (f"voice.{ending}", sound, mime_type)
+        body = {"model": self.name, "response_format": "json"}
+        answer: Any = await self._client.post("/audio/transcriptions", body=body, files=[("file", file)], options=MULTIPART)
+        if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
+            raise LLMError("the answer holds no text")
+        return str(answer["text"]).strip()
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -1,0 +1,56 @@
+"""What was made of content once and is not made again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from agent.record import Record
+from agent.store import media as store
+from agent.store.media import Described, Question
+
+
+class Answers:
+    """Words for content: on record as :class:`agent.models.Description`, each question asked once.
+
+    While a question is being asked, others who ask the same wait for its answer.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._asking: dict[Question, asyncio.Task[str]] = {}
+
+    async def get(self, message_pk: int, question: Question, ask: Callable[[], Awaitable[str]]) -> str:
+        """The answer on record, or else that of ``ask``; it is linked to the message's copy of ``question.content``.
+
+        "" is no answer and not kept. Raises what ``ask`` raises, to all who wait. One
+        who is cancelled leaves the others waiting.
+        """
+        asking = self._asking.get(question)
+        if asking is None:
+            asking = asyncio.create_task(self._find_or_ask(question, ask))
+            self._asking[question] = asking
+            asking.add_done_callback(lambda done: self._forget(question, done))
+        text = await asyncio.shield(asking)
+        if text:
+            await self._record.submit(store.link_answer, (message_pk, question))
+        return text
+
+    async def close(self) -> None:
+        """Stop what is being asked."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    def _forget(self, question: Question, asked: asyncio.Task[str]) -> None:
+        del self._asking[question]
+        if not asked.cancelled():
+            asked.exception()  # whoever waited for it was told; nobody may have
+
+    async def _find_or_ask(self, question: Question, ask: Callable[[], Awaitable[str]]) -> str:
+        known = await self._record.submit(store.find_descriptions, question)
+        if known is not None:
+            return known[1]
+        text = await ask()
+        if text:
+            await self._record.submit(store.add_descriptions, Described(question, text))
+        return text

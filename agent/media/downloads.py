@@ -1,0 +1,125 @@
+"""From what a client names to our own copy of it."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from django.utils.translation import gettext_noop
+
+from agent.media.kept import Kept, KeptFiles
+from agent.media.refs import MediaRef, Unavailable
+from agent.types import ChatAddress, MediaSource
+from tools.fetch.errors import FetchError, TooLarge
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import FetchRequest
+
+#: Time for one download, in seconds.
+SECONDS = 30.0
+#: The smallest part of a message's allowance that one download is tried with, in bytes.
+SMALLEST_SHARE = 2**16
+#: Characters of Base64 that are decoded at a time; a multiple of four.
+SLICE = 2**20
+
+Accepts = Callable[[str], bool]
+
+NO_ADDRESS = gettext_noop("the client named no address")
+TOO_MUCH = gettext_noop("the message holds more than may be fetched")
+WRONG_KIND = gettext_noop("the content is not what the message says it is")
+NOT_BASE64 = gettext_noop("the content is not Base64")
+DISK = gettext_noop("the copy could not be written to the disk")
+
+
+class Allowance:
+    """The bytes that the media of one message may have together, ``sharers`` of them.
+
+    Each is tried with an equal share first. One that is larger waits for the others that
+    are, and then may take what is left. So the bytes in memory are never more than
+    twice ``total``, whatever servers send, and a message of one file may use it all.
+    """
+
+    def __init__(self, total: int, sharers: int = 1) -> None:
+        self.left = total
+        self._share = max(total // max(sharers, 1), SMALLEST_SHARE)
+        self._alone = asyncio.Lock()
+
+    async def spend(self, fetch: Callable[[int], Awaitable[bytes]]) -> bytes:
+        """What ``fetch`` returns for a number of bytes it may have; :class:`TooLarge` if it cannot be had within them."""
+        try:
+            return self._taken(await fetch(min(self._share, self.left)))
+        except TooLarge:
+            if self.left <= self._share:
+                raise
+        async with self._alone:
+            return self._taken(await fetch(self.left))
+
+    def _taken(self, content: bytes) -> bytes:
+        if len(content) > self.left:
+            raise TooLarge(self.left)
+        self.left -= len(content)
+        return content
+
+
+class Downloads:
+    """Fetches what messages hold, through the project's one way out, and keeps it.
+
+    ``source`` is asked again for what a link no longer leads to.
+    """
+
+    def __init__(self, fetcher: Fetcher, files: KeptFiles, source: MediaSource) -> None:
+        self.files = files
+        self.source = source
+        self._fetcher = fetcher
+
+    async def get(self, chat: ChatAddress, ref: MediaRef, allowance: Allowance, accepts: Accepts = bool) -> Kept:
+        """Our own copy of what ``ref`` names, in a type that ``accepts`` says yes to; any that is known by default.
+
+        Raises :class:`Unavailable` with the reason for the last way that was tried.
+        After cancellation a copy may be on disk that no row names.
+        """
+        reason, tried = Unavailable(NO_ADDRESS), set[str]()
+        async for candidate in self._candidates(chat, ref):
+            if candidate.url in tried or not (candidate.url or candidate.data):
+                continue
+            tried.add(candidate.url)
+            try:
+                return await self._kept(candidate, allowance, accepts)
+            except TooLarge as error:
+                raise Unavailable(TOO_MUCH) from error
+            except FetchError as error:
+                reason = Unavailable(str(error))
+            except Unavailable as error:
+                reason = error
+        raise reason
+
+    async def _candidates(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+        yield ref
+        async for renewed in self.source.renewed(chat, ref):
+            yield renewed
+
+    async def _kept(self, ref: MediaRef, allowance: Allowance, accepts: Accepts) -> Kept:
+        if ref.data:
+            content = await allowance.spend(lambda limit: asyncio.to_thread(decoded, ref.data, limit))
+        else:
+            content = await allowance.spend(lambda limit: self._downloaded(ref.url, limit))
+        try:
+            kept = await asyncio.to_thread(self.files.put, content)
+        except OSError as error:
+            raise Unavailable(DISK) from error
+        if not accepts(kept.mime):
+            raise Unavailable(WRONG_KIND)
+        return kept
+
+    async def _downloaded(self, url: str, limit: int) -> bytes:
+        return (await self._fetcher.download(FetchRequest(url, max_bytes=limit, seconds=SECONDS))).body
+
+
+def decoded(data: str, limit: int) -> bytes:
+    """The bytes that Base64 ``data`` stands for. Raises :class:`TooLarge` above ``limit`` and :class:`Unavailable`."""
+    if len(data) * 3 // 4 > limit + 2:
+        raise TooLarge(limit)
+    data = "".join(data.split())
+    try:  # in slices, between which other threads can run
+        return b"".join(base64.b64decode(data[at : at + SLICE], validate=True) for at in range(0, len(data), SLICE))
+    except binascii.Error as error:
+        raise Unavailable(NOT_BASE64) from error

@@ -1,0 +1,93 @@
+"""Our own copies of what messages held, on disk under the hash of their content.
+
+Beside a copy there may be two pictures made of it: what models are shown, where that
+is not the copy itself, and the thumbnail of the admin. The folder is not the one that
+``send_message`` may send from: what one chat sent is not for the model to send to
+another. Everything here blocks; callers on the event loop use a thread.
+"""
+
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.llm.pictures import Picture
+from agent.media.kinds import HEAD, sniff
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A copy on disk; ``mime`` is what its content is, "" where that is not known."""
+
+    sha256: str
+    mime: str
+    size: int
+    path: Path
+
+
+class KeptFiles:
+    """The folder of the copies. What is in it is written once and never changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, content: bytes) -> Kept:
+        """Keep ``content``, unless it is kept already. Raises OSError when the disk is full."""
+        sha256 = hashlib.sha256(content).hexdigest()
+        path = self.path(sha256)
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+            part.write_bytes(content)
+            part.replace(path)
+        return Kept(sha256, sniff(content[:HEAD]), len(content), path)
+
+    def find(self, sha256: str) -> Kept | None:
+        """The copy of that hash, None when it is gone."""
+        path = self.path(sha256)
+        try:
+            with path.open("rb") as file:
+                return Kept(sha256, sniff(file.read(HEAD)), path.stat().st_size, path)
+        except OSError:
+            return None
+
+    def path(self, sha256: str) -> Path:
+        return self._folder / sha256[:2] / sha256
+
+    def shown_path(self, sha256: str) -> Path:
+        """Where the picture stands that models are shown, if the copy itself is not fit for it."""
+        return self._folder / sha256[:2] / f"{sha256}.shown"
+
+    def thumbnail_path(self, sha256: str) -> Path:
+        return self._folder / sha256[:2] / f"{sha256}.thumb"
+
+    def shown_source(self, sha256: str) -> Path:
+        """The file of the picture as models are shown it."""
+        shown = self.shown_path(sha256)
+        return shown if shown.is_file() else self.path(sha256)
+
+    def shown(self, sha256: str) -> Picture | None:
+        """The picture as models are shown it; None when it is gone."""
+        path = self.shown_source(sha256)
+        try:
+            with path.open("rb") as file:
+                return Picture(sniff(file.read(HEAD)), os.fstat(file.fileno()).st_size, path)
+        except OSError:
+            return None
+
+    def remove(self, sha256: str) -> None:
+        """Delete the copy and what was made of it."""
+        for path in (self.path(sha256), self.shown_path(sha256), self.thumbnail_path(sha256)):
+            path.unlink(missing_ok=True)
+
+    def older_than(self, seconds: float) -> Iterator[str]:
+        """The hashes of copies that were written longer ago than ``seconds``."""
+        limit = time.time() - seconds
+        for folder in sorted(self._folder.glob("??")):
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.stat().st_mtime < limit:
+                        yield entry.name.partition(".")[0]

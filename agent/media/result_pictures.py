@@ -1,0 +1,55 @@
+"""Keeping the pictures of tools' results, so that a later call can send them."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+
+from agent.media.downloads import decoded
+from agent.media.kept import Kept, KeptFiles
+from agent.media.kinds import PICTURES
+from agent.media.refs import Unavailable
+from agent.record import Record
+from agent.store.result_pictures import NewPictures, add_pictures
+from agent.tool_results import is_picture
+from tools.boundary import survive
+from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.fetch.errors import TooLarge
+
+logger = logging.getLogger(__name__)
+
+#: Pictures of one result that are kept, and the bytes of each.
+MOST, LARGEST = 20, 20 * 2**20
+
+
+class ResultPictures:
+    """A hook of the registry (:mod:`tools.hooks`) that keeps what comes back, and changes nothing."""
+
+    def __init__(self, record: Record, files: KeptFiles) -> None:
+        self._record = record
+        self._files = files
+
+    async def keep(
+        self,
+        spec: ToolSpec,
+        invocation: ToolInvocation,
+        context: ToolExecutionContext | None,
+        result: ToolExecutionResult,
+    ) -> ToolExecutionResult | None:
+        """Keep the pictures of ``result``, if the call is on record. Never raises."""
+        pictures = [(place, item) for place, item in enumerate(result.content_items, 1) if is_picture(item)][:MOST]
+        call_pk = invocation.metadata.get("tool_call_pk")
+        if pictures and call_pk is not None:
+            with survive(logger, "The pictures of a result of %s could not be kept", invocation.tool_name):
+                kept = await asyncio.to_thread(lambda: tuple(self._put(pictures)))
+                await self._record.submit(add_pictures, NewPictures(call_pk, invocation.call_id, kept))
+        return None
+
+    def _put(self, pictures: Sequence[tuple[int, ToolContentItem]]) -> Iterator[tuple[int, Kept]]:
+        for place, item in pictures:
+            try:
+                kept = self._files.put(decoded(item.data, LARGEST))
+            except (TooLarge, Unavailable) as error:
+                logger.info("A picture of a tool's result was not kept: %s", error)
+            else:
+                if kept.mime in PICTURES:
+                    yield place, kept

@@ -1,0 +1,185 @@
+"""Seeing: the pictures of a message, in the words of a vision model or as they are.
+
+One call describes all pictures of a message: a text block with what the sender typed
+(or :data:`DEFAULT_PROMPT` where that is nothing), then the pictures.
+
+**What is described once.** An answer depends on the pictures and on what was asked, so
+both are the key under which it is kept, with the model that gave it:
+
+* the content: of one picture its hash, of several the hash of their hashes in order,
+  for they were described together and their description makes sense only for all;
+* the kind of prompt: ``default``, or the hash of the sender's words. A picture that is
+  sent without a word, as stickers are, is described once for everybody. One that comes
+  with a question is looked at again when another question comes with it.
+
+A changed ``VISUAL_MODEL_NAME`` describes anew. While a question is being asked, others
+who ask the same wait for its answer.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from django.conf import settings
+from django.utils.translation import gettext_noop
+
+from agent.errors import LLMError
+from agent.llm.base import LLMClient, LLMRequest
+from agent.llm.pictures import picture_part
+from agent.media.darkroom import Darkroom, Job
+from agent.media.downloads import Allowance, Downloads
+from agent.media.kept import Kept
+from agent.media.kinds import PICTURES
+from agent.media.refs import MediaKind, MediaRef
+from agent.media.senses import Found, Reading
+from agent.prompt import ChatMessage, system_message
+from agent.record import Record
+from agent.store import media as store
+from agent.store.media import Described, Question
+from agent.store.recovery import Left
+from agent.types import IncomingMessage
+from tools.boundary import survive
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PROMPT = "请详细描述这张图片的内容"
+INSTRUCTION = "请用中文描述图片："
+DEFAULT = "default"
+#: Longest side and bytes of a thumbnail.
+THUMBNAIL_SIDE, THUMBNAIL_BYTES = 480, 2**17
+
+NO_MODEL = gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")
+SOME_MISSING = gettext_noop("Some pictures could not be had; their placeholders stay, and the page of the message says why.")
+NO_ENDPOINT = gettext_noop("The pictures were not described: UPSTREAM_ENDPOINT is empty.")
+NO_ANSWER = gettext_noop("The pictures were not described: the vision model could not be asked.")
+NO_WORDS = gettext_noop("The pictures were not described: the vision model had nothing to say.")
+
+
+class Sight:
+    """The reader of pictures."""
+
+    kinds: frozenset[MediaKind] = frozenset({"image"})
+
+    def __init__(self, record: Record, downloads: Downloads, darkroom: Darkroom, model: LLMClient | None) -> None:
+        self._record = record
+        self._downloads = downloads
+        self._darkroom = darkroom
+        self._model = model
+        self._asking: dict[Question, asyncio.Task[tuple[int, str]]] = {}
+        self._drawing: set[asyncio.Task[None]] = set()
+
+    def wants(self, message: IncomingMessage) -> bool:
+        return settings.VISION_MODE != "describe" or self._model is not None
+
+    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: Allowance) -> Kept:
+        self._darkroom.warm_up()
+        kept = await self._downloads.get(message.chat, ref, allowance, PICTURES.__contains__)
+        shown = self._downloads.files.shown_path(kept.sha256)
+        if not await asyncio.to_thread(shown.is_file):
+            await self._darkroom.develop(develop_job(kept.path, shown))
+        return kept
+
+    async def read(self, left: Left, found: Sequence[Found]) -> Reading:
+        pictures = tuple(one.kept.sha256 for one in found if one.kept)
+        notes = [SOME_MISSING, *(one.reason for one in found if not one.kept)] if len(pictures) < len(found) else []
+        text = ""
+        if settings.VISION_MODE != "native" and self._model is None and _has_pictures(left.message):
+            notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
+        elif settings.VISION_MODE != "native" and self._model is not None and pictures:
+            text = await self._described(self._model, left, pictures, notes)
+        self._draw([one.kept for one in found if one.kept])
+        shown = pictures if settings.VISION_MODE != "describe" else ()
+        return Reading(f" 【图片内容】: {text}" if text else "", tuple(dict.fromkeys(notes)), shown)
+
+    async def close(self) -> None:
+        """Stop what nobody waits for any more."""
+        tasks = [*self._asking.values(), *self._drawing]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _draw(self, pictures: Sequence[Kept]) -> None:
+        """Make thumbnails for the admin, now that nobody waits for the pictures."""
+        task = asyncio.create_task(self._drawn(pictures), name="thumbnails")
+        self._drawing.add(task)
+        task.add_done_callback(self._drawing.discard)
+
+    async def _drawn(self, pictures: Sequence[Kept]) -> None:
+        files = self._downloads.files
+        for kept in pictures:
+            target = files.thumbnail_path(kept.sha256)
+            if not await asyncio.to_thread(target.is_file):
+                source = await asyncio.to_thread(files.shown_source, kept.sha256)
+                with survive(logger, "A thumbnail could not be made"):
+                    await self._darkroom.develop(
+                        replace(develop_job(source, target), side=THUMBNAIL_SIDE, size=THUMBNAIL_BYTES, always=True)
+                    )
+
+    async def _described(self, model: LLMClient, left: Left, pictures: Sequence[str], notes: list[str]) -> str:
+        """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""
+        words = left.message.spoken_text
+        question = Question(content_key(pictures), prompt_kind(words), model.name[:200])
+        try:
+            pk, text = await self._answer(model, question, words, pictures)
+        except LLMError as error:
+            notes += [NO_ANSWER, str(error)]
+            return ""
+        if not text:
+            notes.append(NO_WORDS)
+            return ""
+        await self._record.submit(store.link_description, (left.pk, "image", pk))
+        return text
+
+    async def _answer(self, model: LLMClient, question: Question, words: str, pictures: Sequence[str]) -> tuple[int, str]:
+        """Key and text of the description. Raises :class:`LLMError`. One who is cancelled leaves the others waiting."""
+        asking = self._asking.get(question)
+        if asking is None:
+            asking = asyncio.create_task(self._ask(model, question, words, pictures))
+            self._asking[question] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(question, None))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, model: LLMClient, question: Question, words: str, pictures: Sequence[str]) -> tuple[int, str]:
+        known = await self._record.submit(store.find_descriptions, question)
+        if known is not None:
+            return known
+        response = await model.complete(LLMRequest(vision_messages(words, pictures)))
+        text = response.text.strip()
+        if not text:
+            return 0, ""
+        described = Described(question, text, len(pictures), response.input_tokens, response.output_tokens)
+        return await self._record.submit(store.add_descriptions, described), text
+
+
+def vision_messages(words: str, pictures: Sequence[str]) -> list[ChatMessage]:
+    """The request for one description of ``pictures``, by content hash, with what the sender typed. Pure."""
+    content = [{"type": "text", "text": words if words.strip() else DEFAULT_PROMPT}, *map(picture_part, pictures)]
+    return [system_message(INSTRUCTION), {"role": "user", "content": content}]
+
+
+def content_key(pictures: Sequence[str]) -> str:
+    """What stands for the content of ``pictures`` together."""
+    return pictures[0] if len(pictures) == 1 else hashlib.sha256("".join(pictures).encode()).hexdigest()
+
+
+def prompt_kind(words: str) -> str:
+    """What stands for the question that the sender's words are."""
+    return hashlib.sha256(words.encode()).hexdigest() if words.strip() else DEFAULT
+
+
+def develop_job(source: Path, target: Path) -> Job:
+    """Making ``source`` fit for a model, within the limits of the settings."""
+    return Job(
+        source,
+        target,
+        settings.PICTURE_MAX_SIDE,
+        settings.PICTURE_MAX_KIB * 2**10,
+        settings.PICTURE_MAX_MEGAPIXELS * 10**6,
+    )
+
+
+def _has_pictures(message: IncomingMessage) -> bool:
+    return any(ref.kind == "image" for ref in message.media)

@@ -1,0 +1,139 @@
+"""Hearing: the voice messages of a message, in the words of a transcription model.
+
+A voice is asked of the client in a format that the endpoint takes, for what QQ itself
+keeps, SILK and AMR, no endpoint does; where the client converts nothing, its own link
+may still lead to something that is taken. The words are kept under the hash of the
+sound and the model's name: what was sent twice is heard once.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from django.utils.translation import gettext_noop
+
+from agent.errors import LLMError
+from agent.llm.transcription import Transcriber
+from agent.media import fences
+from agent.media.answers import Answers
+from agent.media.downloads import WRONG_KIND, Allowance, Downloads
+from agent.media.kept import Kept
+from agent.media.notes import missing
+from agent.media.permission import may_be_heard
+from agent.media.refs import MediaKind, MediaRef, Unavailable
+from agent.media.senses import Found, Reading
+from agent.store.media import Question
+from agent.store.recovery import Left
+from agent.types import ChatAddress, IncomingMessage, Outbox
+
+#: File endings that endpoints know a format by, for each type that they take:
+#: https://platform.openai.com/docs/guides/speech-to-text
+ENDINGS = {
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+    "audio/ogg": "ogg",
+    "audio/flac": "flac",
+    "audio/mp4": "m4a",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+}
+#: What clients are asked for, the smaller first.
+FORMATS = ("mp3", "wav")
+#: Time for having a voice converted, in seconds; then the client's link is tried.
+CONVERT_SECONDS = 15.0
+#: The largest sound that is sent; OpenAI takes no larger one.
+MOST_BYTES = 25 * 2**20
+PROMPT_KIND = "voice"
+
+NO_MODEL = gettext_noop("The voice was not transcribed: TRANSCRIBE_MODEL_NAME is empty.")
+NOT_ALLOWED = gettext_noop("The voice was not transcribed: the bot's settings do not allow it for this sender.")
+NOT_TAKEN = gettext_noop("the client offers the voice only in a format that cannot be transcribed")
+TOO_LARGE = gettext_noop("the voice is too large to be transcribed")
+SOME_MISSING = gettext_noop(
+    "Some voice messages could not be had; their placeholders stay, and the page of the message says why."
+)
+NO_ANSWER = gettext_noop("The voice was not transcribed: the model could not be asked.")
+NO_WORDS = gettext_noop("The voice was not transcribed: the model heard no words in it.")
+
+
+class Voice:
+    """The reader of voice messages; without a ``transcriber`` it only says why it reads none."""
+
+    kinds: frozenset[MediaKind] = frozenset({"record"})
+
+    def __init__(self, answers: Answers, downloads: Downloads, outbox: Outbox, transcriber: Transcriber | None) -> None:
+        self._answers = answers
+        self._downloads = downloads
+        self._outbox = outbox
+        self._transcriber = transcriber
+
+    def wants(self, message: IncomingMessage) -> bool:
+        return self._transcriber is not None and may_be_heard(self._outbox, message)
+
+    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: Allowance) -> Kept:
+        """The sound in a format that endpoints take: at once, as the client converts it, or else behind its link."""
+        chat = message.chat
+        if not ref.data and (kept := await self._converted(chat, ref, allowance)):
+            return kept
+        try:
+            return _fit(await self._downloads.get(chat, ref, allowance, ENDINGS.__contains__))
+        except Unavailable as error:
+            if str(error) != WRONG_KIND:
+                raise
+        if kept := await self._converted(chat, ref, allowance):
+            return kept
+        raise Unavailable(NOT_TAKEN)
+
+    async def read(self, left: Left, found: Sequence[Found]) -> Reading:
+        transcriber = self._transcriber
+        if transcriber is None or not found:
+            return Reading(notes=self._why_not(left.message))
+        notes = missing(SOME_MISSING, found)
+        sounds = [one.kept for one in found if one.kept]
+        heard = await asyncio.gather(*(self._heard(left.pk, sound, transcriber, notes) for sound in sounds))
+        return Reading("".join(fences.voice(words) for words in heard if words), tuple(dict.fromkeys(notes)))
+
+    async def close(self) -> None:
+        if self._transcriber is not None:
+            await self._transcriber.close()
+
+    async def _converted(self, chat: ChatAddress, ref: MediaRef, allowance: Allowance) -> Kept | None:
+        """The sound in the first format that the client offers; None when it offers none that can be had in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONVERT_SECONDS):
+                for out_format in FORMATS:
+                    offered = await self._downloads.source.converted(chat, ref, out_format)
+                    with suppress(Unavailable):
+                        if offered is not None:  # and if that leads to nothing, no other link will
+                            alone = replace(offered, message_id="")
+                            return _fit(await self._downloads.get(chat, alone, allowance, ENDINGS.__contains__))
+        return None
+
+    async def _heard(self, message_pk: int, sound: Kept, transcriber: Transcriber, notes: list[str]) -> str:
+        """The words in ``sound``, "" when there are none; ``notes`` get to know why."""
+
+        async def ask() -> str:
+            content = await asyncio.to_thread(sound.path.read_bytes)
+            return await transcriber.transcribe(content, ENDINGS[sound.mime], sound.mime)
+
+        question = Question(sound.sha256, PROMPT_KIND, transcriber.name)
+        try:
+            words = await self._answers.get(message_pk, question, ask)
+        except LLMError as error:
+            notes += [NO_ANSWER, str(error)]
+            return ""
+        if not words:
+            notes.append(NO_WORDS)
+        return words
+
+    def _why_not(self, message: IncomingMessage) -> tuple[str, ...]:
+        if self.wants(message) or not any(ref.kind in self.kinds for ref in message.media):
+            return ()
+        return (NO_MODEL,) if self._transcriber is None else (NOT_ALLOWED,)
+
+
+def _fit(sound: Kept) -> Kept:
+    if sound.size > MOST_BYTES:
+        raise Unavailable(TOO_LARGE)
+    return sound

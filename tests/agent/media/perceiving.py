@@ -1,0 +1,78 @@
+"""What tests of hearing and reading have in common: a client that offers media, and a message that is perceived."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.media.kept import KeptFiles
+from agent.media.refs import MediaRef, Origin
+from agent.media.senses import Reader, Reading, Senses
+from agent.record import Record
+from agent.store.recovery import Left
+from agent.types import Attention, ChatAddress, ForwardedMessage, IncomingMessage
+from tests.agent.talk import Mailbox, arrival
+
+
+@dataclass
+class Client:
+    """The :class:`agent.types.MediaSource` of a client that gives what it was told to give."""
+
+    in_quoted: list[MediaRef] = field(default_factory=list)
+    fresh: list[MediaRef] = field(default_factory=list)
+    conversions: dict[str, MediaRef] = field(default_factory=dict)
+    asked_formats: list[str] = field(default_factory=list)
+
+    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
+        return []
+
+    def restored(self, message: IncomingMessage) -> IncomingMessage:
+        return message
+
+    def forwards(self, segments: Sequence[dict[str, Any]]) -> bool:
+        return False
+
+    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+        return self.in_quoted
+
+    async def forwarded(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[MediaRef]:
+        return []
+
+    async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
+        return None
+
+    async def inside(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[ForwardedMessage]:
+        return []
+
+    async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+        for one in self.fresh:
+            yield one
+
+    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+        self.asked_formats.append(out_format)
+        return self.conversions.get(out_format)
+
+
+class Listener(Mailbox):
+    """A way out of an account that belongs to ``owner_ids`` and attends as ``voice`` and ``files`` say."""
+
+    def __init__(self, attends: Attention | None = None, owner_ids: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._attention = attends or Attention()
+        self._owner_ids = frozenset(owner_ids)
+
+    def owners(self, chat: ChatAddress) -> frozenset[str]:
+        return self._owner_ids
+
+    def attention(self, chat: ChatAddress) -> Attention:
+        return self._attention
+
+
+async def perceive(record: Record, client: Client, files: KeptFiles, reader: Reader, said: IncomingMessage) -> Reading:
+    """Put ``said`` on record, fetch its media and read them, as is done for a message that is answered."""
+    accepted = await record.accept(arrival(said))
+    left = Left(accepted.pk, accepted.session_pk, said)
+    senses = Senses(record, client, files, [reader])
+    try:
+        return await senses.perceive(left, senses.attend(left))
+    finally:
+        await senses.close()

@@ -1,0 +1,76 @@
+"""The process that decodes: started when there is work, and none the worse for what it is given."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent.media import darkroom as module
+from agent.media.darkroom import Darkroom, Job
+from agent.media.refs import Unavailable
+from tests.pictures import colour_of, picture, plain, saved
+
+
+@pytest.fixture
+async def darkroom():
+    darkroom = Darkroom()
+    yield darkroom
+    await darkroom.close()
+
+
+def job(folder: Path, content: bytes, name: str = "a", pixels: int = 10**6) -> Job:
+    source = folder / name
+    source.write_bytes(content)
+    return Job(source, folder / f"{name}.out", side=32, size=2**16, pixels=pixels)
+
+
+async def test_jobs_side_by_side_all_get_their_own_picture(darkroom, tmp_path):
+    colours = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200)}
+    jobs = {name: job(tmp_path, picture("PNG", colour), name) for name, colour in colours.items()}
+    await asyncio.gather(*map(darkroom.develop, jobs.values()))
+    assert [colour_of(one.target.read_bytes()) for one in jobs.values()] == list(colours)
+
+
+@pytest.mark.parametrize(
+    ("content", "pixels", "reason"),
+    [(b"no picture", 10**6, module.BROKEN), (saved(plain(size=(200, 200))), 30_000, module.TOO_LARGE)],
+)
+async def test_what_cannot_be_decoded_is_unavailable_and_the_next_job_is_done(darkroom, tmp_path, content, pixels, reason):
+    with pytest.raises(Unavailable, match=reason):
+        await darkroom.develop(job(tmp_path, content, pixels=pixels))
+    good = job(tmp_path, picture(), "good")
+    await darkroom.develop(good)
+    assert good.target.exists()
+
+
+async def test_a_process_that_dies_costs_one_job(darkroom, tmp_path):
+    await darkroom.develop(job(tmp_path, picture()))
+    darkroom._child.result().send_signal(signal.SIGKILL)
+    with pytest.raises(Unavailable, match=module.BROKEN):
+        await darkroom.develop(job(tmp_path, picture(), "lost"))
+    await darkroom.develop(job(tmp_path, picture(), "next"))
+
+
+async def test_a_job_that_takes_too_long_is_given_up(darkroom, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "JOB_SECONDS", 0.0)
+    with pytest.raises(Unavailable, match=module.TOO_SLOW):
+        await darkroom.develop(job(tmp_path, picture()))
+    monkeypatch.undo()
+    await darkroom.develop(job(tmp_path, picture(), "next"))
+
+
+async def test_the_answer_to_a_cancelled_job_is_not_taken_for_the_next_ones(darkroom, tmp_path):
+    cancelled = asyncio.create_task(darkroom.develop(job(tmp_path, b"no picture")))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    await darkroom.develop(job(tmp_path, picture(), "next"))
+
+
+async def test_an_idle_process_is_let_go_and_comes_back(darkroom, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
+    await darkroom.develop(job(tmp_path, picture()))
+    child = darkroom._child.result()
+    assert await asyncio.wait_for(child.wait(), 5) == 0
+    await darkroom.develop(job(tmp_path, picture(), "next"))
