@@ -60,15 +60,17 @@ class ChatSessionAdmin(RecordAdmin):
     list_defer = ("state",)
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
-    fields = ("state",)
+    fields = ("timing_gate", "state")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Of a chat, its state alone can be changed."""
+        """Of a chat, its state and its timing gate can be changed."""
         return request.user.has_perm("agent.change_chatsession")
 
     def save_model(self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool) -> None:
         """Store what was changed on the page and nothing else of the row, which goes on living meanwhile."""
         save_changes([form.change()])
+        if "timing_gate" in form.changed_data:
+            ChatSession.objects.filter(pk=obj.pk).update(timing_gate=form.cleaned_data["timing_gate"])
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Chats are few beside messages: walking them in order is short whatever the condition."""

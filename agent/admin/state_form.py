@@ -1,4 +1,4 @@
-"""The form of a chat's state: a few names with their values, which the persona's prompt shows."""
+"""What an operator may set of a chat: its state, which the persona's prompt shows, and its timing gate."""
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
@@ -38,7 +38,14 @@ class StateForm(_Form):
 
     class Meta:
         model = ChatSession
-        fields = ("state",)
+        fields = ("timing_gate", "state")
+
+    def clean_timing_gate(self) -> bool | None:
+        """As for the state: what is left out stays."""
+        field = self.fields["timing_gate"]
+        if field.widget.value_omitted_from_data(self.data, self.files, self.add_prefix("timing_gate")):
+            return self.initial.get("timing_gate")
+        return bool(self.cleaned_data["timing_gate"]) if self.cleaned_data["timing_gate"] is not None else None
 
     def clean_state(self) -> dict[str, Any]:
         """A request that leaves the field out, as a script's may, changes nothing; an emptied one empties the state."""

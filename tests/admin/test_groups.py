@@ -15,6 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 
+from agent.models import ChatSession
 from tests.admin.record import chat, logged_in, page, said, tool_form
 from tests.environment import PROJECT
 from tools.models import ToolConfig
@@ -58,6 +59,29 @@ def test_a_viewer_edits_nothing():
     assert "_save" not in page(client, "/admin/tools/toolconfig/")
 
 
+def save_state(client: Client, session: ChatSession) -> int:
+    return client.post(f"/admin/agent/chatsession/{session.pk}/change/", {"state": '{"a": 1}'}).status_code
+
+
+def test_an_operator_sets_the_state_of_a_chat_and_adds_and_deletes_none():
+    client, session = logged_in("operator"), chat()
+    assert save_state(client, session) == 302
+    assert ChatSession.objects.get().state == {"a": 1}
+    assert client.get("/admin/agent/chatsession/add/").status_code == 403
+    assert client.post(f"/admin/agent/chatsession/{session.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_a_viewer_sees_the_state_of_a_chat_without_a_form():
+    client, session = logged_in("viewer"), chat()
+    ChatSession.objects.update(state={"city": "<b>北京"})
+    text = page(client, f"/admin/agent/chatsession/{session.pk}/change/")
+    assert "&lt;b&gt;北京" in text
+    assert "<b>北京" not in text
+    assert "<textarea" not in text
+    assert save_state(client, session) == 403
+    assert ChatSession.objects.get().state == {"city": "<b>北京"}
+
+
 def test_without_a_group_there_is_nothing_to_see():
     client = logged_in("viewer")
     Group.objects.get(name="viewer").permissions.clear()
@@ -69,7 +93,7 @@ def test_without_a_group_there_is_nothing_to_see():
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
-    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 10, "viewer": 9}
+    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 17, "viewer": 12}
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
 
@@ -87,5 +111,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 19
+    assert len(rows) == 29
     assert doubled == []

@@ -123,5 +123,5 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     session = chat()
     for _ in range(count):
         answered(said(session))
-    with django_assert_num_queries(5):  # the login's two, the session, its messages, their runs
+    with django_assert_num_queries(6):  # the login's two, the session, its messages, their runs, their media
         page(browser, address(session))

@@ -37,13 +37,13 @@ def state_of(session: ChatSession) -> Any:
 def test_the_state_is_shown_and_saved(browser: Client):
     session = chat()
     text = page(browser, address(session))
-    assert "State: 0 values" in text
+    assert "state: 0 values" in text
     assert 'name="initial-state"' in text
     state = {"city": "北京", "app:n": 1, "user:ratio": 0.5, "名字": None, "is_on": True}
     assert save(browser, session, state) == []
     assert state_of(session) == state
     text = page(browser, address(session))
-    assert "State: 5 values" in text
+    assert "state: 5 values" in text
     assert "北京" in text
 
 
@@ -120,3 +120,13 @@ def test_a_change_is_on_record_with_its_author(browser: Client):
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.user.username) == (str(session.pk), "user-")
     page(browser, f"/admin/agent/chatsession/{session.pk}/history/")
+
+
+def test_the_timing_gate_of_a_chat_is_set_beside_its_state_and_stays_when_it_is_left_out(browser: Client):
+    session = chat()
+    browser.post(address(session), {"timing_gate": "true", "state": "{}"})
+    session.refresh_from_db()
+    assert session.timing_gate is True
+    browser.post(address(session), {"state": '{"a": 1}'})
+    session.refresh_from_db()
+    assert (session.timing_gate, session.state) == (True, {"a": 1})

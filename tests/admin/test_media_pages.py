@@ -1,0 +1,116 @@
+"""Pictures in the admin: small in the chat, with what was read in them, and gone for good when they are deleted."""
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from agent import wiring
+from agent.media.kept import Kept
+from agent.models import Description, KeptFile, Message, MessageMedia
+from tests.admin.record import chat, logged_in, page, said
+from tests.pictures import colour_of, picture
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """A copy with its thumbnail."""
+    files = wiring.kept_files()
+    kept = files.put(picture("PNG"))
+    files.thumbnail_path(kept.sha256).write_bytes(picture("JPEG"))
+    return kept
+
+
+def row_of(kept: Kept) -> KeptFile:
+    now = timezone.now()
+    fields = {"mime": kept.mime, "size": kept.size, "created_at": now, "last_used_at": now}
+    return KeptFile.objects.get_or_create(sha256=kept.sha256, defaults=fields)[0]
+
+
+def described(text: str = "a <b>red</b> square") -> Description:
+    return Description.objects.create(content="c", prompt_kind="default", model="vision-9", text=text, created_at=timezone.now())
+
+
+def medium(message: Message, **fields) -> MessageMedia:
+    return MessageMedia.objects.create(message=message, created_at=timezone.now(), **{"kind": "image"} | fields)
+
+
+def test_the_chat_shows_a_pictures_thumbnail_with_its_description_and_its_model(browser: Client, kept: Kept):
+    message, row = said(chat()), row_of(kept)
+    medium(message, kept=row, description=described())
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert f'src="/admin/agent/keptfile/{row.pk}/thumbnail/"' in text
+    assert "a &lt;b&gt;red&lt;/b&gt; square" in text
+    assert "vision-9" in text
+
+
+def test_a_description_of_two_pictures_is_shown_once(browser: Client, kept: Kept):
+    message, row, description = said(chat()), row_of(kept), described("two squares")
+    for position in range(2):
+        medium(message, kept=row, description=description, position=position)
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert text.count('<p class="description">') == 1
+    assert text.count("/thumbnail/") == 2
+
+
+def test_the_chat_says_why_a_picture_could_not_be_had(browser: Client):
+    message = said(chat())
+    medium(message, reason="the <link> has expired", origin="quoted")
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert "the &lt;link&gt; has expired" in text
+    assert "in the quoted message" in text
+    assert "the &lt;link&gt; has expired" in page(browser, f"/admin/agent/message/{message.pk}/change/")
+
+
+def test_a_thumbnail_is_served_as_a_picture_and_nothing_else(browser: Client, kept: Kept):
+    response = browser.get(f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/")
+    assert response["Content-Type"] == "image/jpeg"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in response["Content-Security-Policy"]
+    assert colour_of(response.content) == "red"
+
+
+def test_what_is_no_picture_is_never_served_as_a_thumbnail(browser: Client, kept: Kept):
+    wiring.kept_files().thumbnail_path(kept.sha256).write_bytes(b"<html><script>alert(1)</script>")
+    assert browser.get(f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/").status_code == 404
+
+
+def test_a_thumbnail_needs_the_permission_to_read(kept: Kept, db: None):
+    address = f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/"
+    assert Client().get(address).status_code == 302
+    stranger = logged_in("viewer")
+    stranger_account = stranger.get("/admin/").wsgi_request.user
+    stranger_account.groups.clear()
+    assert stranger.get(address).status_code == 403
+
+
+def test_deleting_a_copy_takes_it_from_the_disk_and_leaves_the_message(browser: Client, kept: Kept):
+    message, row = said(chat()), row_of(kept)
+    medium(message, kept=row)
+    browser.post(f"/admin/agent/keptfile/{row.pk}/delete/", {"post": "yes"})
+    assert not list((settings.RECEIVED_DIR / kept.sha256[:2]).glob(f"{kept.sha256}*"))
+    assert "our copy was deleted" in page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+
+
+def test_copies_are_deleted_many_at_a_time(browser: Client, kept: Kept):
+    row = row_of(kept)
+    form = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+    browser.post("/admin/agent/keptfile/", form)
+    assert not KeptFile.objects.filter(pk=row.pk).exists()
+    assert not kept.path.exists()
+
+
+def test_a_description_is_listed_shown_and_deleted(browser: Client, kept: Kept):
+    description = described("a red square")
+    medium(said(chat()), kept=row_of(kept), description=description)
+    assert "a red square" in page(browser, "/admin/agent/description/?q=square")
+    shown = page(browser, f"/admin/agent/description/{description.pk}/change/")
+    assert "/thumbnail/" in shown
+    browser.post(f"/admin/agent/description/{description.pk}/delete/", {"post": "yes"})
+    assert not Description.objects.exists()
+
+
+def test_copies_are_listed_and_found_by_their_type(browser: Client, kept: Kept):
+    row = row_of(kept)
+    assert f"/keptfile/{row.pk}/thumbnail/" in page(browser, "/admin/agent/keptfile/?q=image/png")
+    assert f"/keptfile/{row.pk}/thumbnail/" not in page(browser, "/admin/agent/keptfile/?q=image/gif")
