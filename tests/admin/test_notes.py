@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from agent.models import Note
-from tests.admin.record import logged_in, page
+from agent.models import Digest, Note, NoteProposal
+from agent.store.reviews import Merge, propose_merges
+from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted, texts
 
 NOTES = "/admin/agent/note/"
@@ -110,6 +112,17 @@ def test_a_person_is_erased_after_a_question(browser: Client):
     act(browser, "erase_people", pk, confirmed="yes")
     assert [note.text for note in Note.objects.all()] == ["讨厌苹果"]
     assert texts(ANN_IN_GROUP, "苹果") == ["讨厌苹果"]
+
+
+def test_what_was_made_of_an_erased_persons_words_goes_with_them(browser: Client):
+    pks = tuple(noted(ANN_IN_GROUP, text).pk for text in ("喜欢苹果", "爱吃苹果"))
+    propose_merges([("m", Merge(pks, "喜欢吃苹果"))])
+    for kind, peer in (("private", "20001"), ("private", "20002")):
+        fields: dict[str, Any] = {"kind": "summary", "first_run": 1, "last_run": 2, "created_at": timezone.now()}
+        Digest.objects.create(session=chat(peer, kind=kind), text=f"与 {peer} 的谈话", **fields)
+    act(browser, "erase_people", pks[0], confirmed="yes")
+    assert not NoteProposal.objects.exists()
+    assert [digest.text for digest in Digest.objects.order_by("pk")] == ["", "与 20002 的谈话"]
 
 
 def test_chosen_notes_are_deleted_and_no_longer_found(browser: Client):

@@ -1,0 +1,169 @@
+"""Notes: what the bot remembers, for the operator to read, to correct, to take away and to forget."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Model, Q
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.note_export import EXPORT_LIMIT, as_csv, as_json
+from agent.memory.terms import search_terms
+from agent.models import Note
+from agent.models.note import TEXT_LIMIT
+from agent.store.erasure import erase_person, notes_of
+from agent.store.note_search import hits
+from tools.admin_base import EXCERPT, HIT_LIMIT, ModelAdmin, RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin_filters import RecordedSince, Rows
+
+#: People whose notes one action erases.
+PEOPLE_LIMIT = 100
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Note]
+else:
+    _Form = forms.ModelForm
+
+
+class NoteForm(_Form):
+    """A note as a person writes it; what nobody could see, or too many, is refused by the model."""
+
+    class Meta:
+        model = Note
+        fields = (
+            *("text", "tags", "visibility", "platform", "account", "chat"),
+            *("owner_kind", "owner_id", "expires_at"),
+        )
+        widgets = {"text": forms.Textarea(attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT})}  # noqa: RUF012
+
+    def clean_tags(self) -> Any:
+        """An emptied field means that there are none."""
+        return self.cleaned_data["tags"] or []
+
+
+@admin.register(Note)
+class NoteAdmin(RecordAdmin):
+    form = NoteForm
+    actions = ("export_as_csv", "export_as_json", "erase_people")  # type: ignore[assignment]
+    list_display = ("recorded", "excerpt", "about", "seen_by", "origin", "used")
+    list_filter = (RecordedSince, "source", "visibility", "owner_kind")
+    list_defer = ("words", "signs", "embedding")
+    indexed_lookups = frozenset({"source__exact"})
+    search_help_text: ClassVar = _("Words of the notes, the id of a person, a group or a chat, or #number of a note.")
+    change_form_template = "admin/change_form.html"
+    readonly_fields = ("source", "speaker", "said_in", "created_at", "use_count", "last_used_at")
+    fieldsets = (
+        (None, {"fields": ("text", "tags")}),
+        (_("Who may see it"), {"fields": ("visibility", "platform", "account", "chat")}),
+        (_("What it is about"), {"fields": ("owner_kind", "owner_id", "expires_at")}),
+        (_("Where it comes from"), {"fields": readonly_fields}),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return ModelAdmin.has_add_permission(self, request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Notes are no record: what is wrong in them is mended."""
+        return ModelAdmin.has_change_permission(self, request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return ModelAdmin.has_delete_permission(self, request, obj)
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        if term.startswith("#"):
+            yield Q(pk=row_number(term))
+            return
+        yield Q(owner_kind__in=Note.Owner.values, owner_id=term)
+        yield Q(said_by=term)
+        words = search_terms(term)
+        yield Q(pk__in=hits([[word] for word in words], words[:1], HIT_LIMIT))
+
+    def save_model(self, request: HttpRequest, obj: Note, form: Any, change: bool) -> None:
+        """What everyone is told is the operator's word, whoever said it first."""
+        if obj.visibility == Note.Visibility.EVERYONE:
+            obj.source = Note.Source.OPERATOR
+        super().save_model(request, obj, form, change)
+
+    @admin.display(description=_("recorded at"))
+    def recorded(self, note: Note) -> str:
+        return moment(note.created_at)
+
+    @admin.display(description=_("text"))
+    def excerpt(self, note: Note) -> str:
+        return clamped(note.text[:EXCERPT])
+
+    @admin.display(description=_("about"))
+    def about(self, note: Note) -> str:
+        return format_html('{} <div class="quiet">{}</div>', note.owner_id or "-", note.get_owner_kind_display())
+
+    @admin.display(description=_("visible to"))
+    def seen_by(self, note: Note) -> str:
+        where = note.chat if note.visibility == Note.Visibility.CHAT else ""
+        return format_html('{} <div class="quiet">{}</div>', note.get_visibility_display(), where)
+
+    @admin.display(description=_("source"))
+    def origin(self, note: Note) -> str:
+        return badge(note.source, note.get_source_display())
+
+    @admin.display(description=_("times used"))
+    def used(self, note: Note) -> str:
+        return format_html('{} <div class="quiet">{}</div>', note.use_count, moment(note.last_used_at))
+
+    @admin.display(description=_("said by"))
+    def speaker(self, note: Note) -> str:
+        return f"{note.said_by_name} ({note.said_by})" if note.said_by_name else note.said_by or "-"
+
+    @admin.display(description=_("said in message"))
+    def said_in(self, note: Note) -> str:
+        return record_link("agent_message", note.message_id, f"#{note.message_id}") or "-"
+
+    @admin.action(description=_("Export as CSV"), permissions=["view"])
+    def export_as_csv(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
+        return self._exported(request, queryset, as_csv)
+
+    @admin.action(description=_("Export as JSON"), permissions=["view"])
+    def export_as_json(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
+        return self._exported(request, queryset, as_json)
+
+    def _exported(
+        self, request: HttpRequest, queryset: Rows, form: Callable[[Iterable[Note]], HttpResponse]
+    ) -> HttpResponse | None:
+        pks = list(queryset.order_by().values_list("pk", flat=True)[: EXPORT_LIMIT + 1])
+        if len(pks) > EXPORT_LIMIT:
+            self.message_user(
+                request,
+                gettext("One file holds at most %(limit)d notes: choose fewer.") % {"limit": EXPORT_LIMIT},
+                messages.ERROR,
+            )
+            return None
+        return form(Note.objects.filter(pk__in=pks).defer("words", "signs", "embedding").order_by("pk"))
+
+    @admin.action(description=_("Erase the people of these notes"), permissions=["delete"])
+    def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
+        """Show how much is known of the people, and erase it once that is confirmed."""
+        people = people_of(queryset)
+        if "confirmed" not in request.POST:
+            known = [(platform, person, notes_of(platform, person).count()) for platform, person in people]
+            page = {
+                "title": gettext("Erase people"),
+                "people": known,
+                "opts": self.opts,
+            }
+            page |= {"selected": request.POST.getlist("_selected_action"), "across": request.POST.get("select_across", "0")}
+            return TemplateResponse(request, "admin/agent/note/erase.html", {**self.admin_site.each_context(request), **page})
+        count = sum(erase_person(platform, person) for platform, person in people)
+        words = ngettext("%(count)d note was erased.", "%(count)d notes were erased.", count) % {"count": count}
+        self.message_user(request, words, messages.SUCCESS)
+        return None
+
+
+def people_of(notes: Rows) -> list[tuple[str, str]]:
+    """Platform and id of the first people that ``notes`` are about or were told by."""
+    rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[:EXPORT_LIMIT]
+    people = {(row[0], row[3]) for row in rows} | {(row[0], row[2]) for row in rows if row[1] == Note.Owner.PERSON}
+    return sorted(person for person in people if person[1])[:PEOPLE_LIMIT]

@@ -1,0 +1,75 @@
+"""Notes are given their meaning behind the conversation, whoever wrote them."""
+
+import asyncio
+import logging
+
+from agent.errors import LLMError
+from agent.llm.embeddings import Embedder
+from agent.record import Record
+from agent.store import note_vectors
+from agent.store.note_vectors import Meaning
+from tools.boundary import survive
+
+logger = logging.getLogger(__name__)
+
+#: Notes that one call is made for.
+BATCH = 64
+#: Seconds between looks for notes without a vector, and after a failure.
+EVERY_SECONDS, AFTER_FAILURE = 30.0, 300.0
+#: Seconds that a message waits for the meaning of its words; then it is answered without.
+PATIENCE = 3.0
+
+
+async def keep_embedding(record: Record, embedder: Embedder) -> None:
+    """Give every note its vector for as long as this process lives."""
+    while True:
+        pause = AFTER_FAILURE
+        with survive(logger, "The meaning of notes could not be had"):
+            await record.submit(note_vectors.drop_other_models, embedder.name)
+            while await embed_some(record, embedder):
+                pass
+            pause = EVERY_SECONDS
+        await asyncio.sleep(pause)
+
+
+async def embed_some(record: Record, embedder: Embedder) -> int:
+    """Give at most ``BATCH`` notes their vectors; how many had none. Raises :class:`agent.errors.LLMError`."""
+    notes = await record.submit(note_vectors.without_meaning, BATCH)
+    if notes:
+        vectors = await _vectors([text for _, _, text in notes], embedder)
+        for (pk, fingerprint, _), vector in zip(notes, vectors, strict=True):
+            await record.submit(note_vectors.give_meaning, (pk, fingerprint, Meaning(embedder.name, vector)))
+    return len(notes)
+
+
+async def _vectors(texts: list[str], embedder: Embedder) -> list[bytes]:
+    """A vector for each text; b"" for one that the endpoint refuses while it takes others."""
+    try:
+        return await embedder.embed(texts)
+    except LLMError:
+        if len(texts) == 1:
+            raise
+    found = [await _alone(text, embedder) for text in texts]
+    if not any(found):
+        raise LLMError("the endpoint gives no text a meaning")
+    return found
+
+
+async def _alone(text: str, embedder: Embedder) -> bytes:
+    try:
+        (vector,) = await embedder.embed([text])
+    except LLMError as error:
+        logger.warning("A note has no meaning to the endpoint: %s", error)
+        return b""
+    return vector
+
+
+async def meaning_of(text: str, embedder: Embedder) -> Meaning:
+    """The meaning of a message, none when it cannot be had in time: words are found without it."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            (vector,) = await embedder.embed([text])
+    except (TimeoutError, LLMError) as error:
+        logger.warning("A message is read without the meaning of its words: %s", error or "no answer in time")
+        return Meaning()
+    return Meaning(embedder.name, vector)

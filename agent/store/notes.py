@@ -1,0 +1,247 @@
+"""Notes on record: written, found, used and forgotten, each within what its viewer may see."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from agent.memory.audience import Viewer
+from agent.memory.relevance import Recollection, relevant
+from agent.models import ChatSession, Message, Note, ToolCall
+from agent.models.note import fingerprint
+from agent.store.note_vectors import NO_MEANING, Meaning, candidates
+from agent.store.note_views import read, visible
+
+#: Notes about one person, one group or one chat for the same audience; more are refused.
+OWNER_LIMIT = 500
+#: Messages of a chat in which a person is looked for, from the newest back.
+PEOPLE_WINDOW = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """Something to be kept. ``person``: whom it is about; "" for the chat itself.
+
+    ``call_pk`` is the tool call, and ``message_pk`` the message, in which it was said.
+    """
+
+    viewer: Viewer
+    text: str
+    tags: tuple[str, ...] = ()
+    person: str = ""
+    visibility: Note.Visibility = Note.Visibility.CHAT
+    source: Note.Source = Note.Source.USER
+    days: int | None = None
+    call_pk: int | None = None
+    message_pk: int | None = None
+    said_by: str = ""
+    said_by_name: str = ""
+
+
+class Fate(Enum):
+    """What became of a wish to write or to remove a note."""
+
+    DONE = auto()
+    KNOWN = auto()
+    """The same is on record already, in the same words and for the same audience."""
+    FULL = auto()
+    UNKNOWN = auto()
+    """There is no such note, or none that this viewer may see."""
+    NOT_ALLOWED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """``pk`` is the note: the new one, or the one that says the same."""
+
+    fate: Fate
+    pk: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What to look for. ``people``: notes about or by one of these; empty for anybody's."""
+
+    viewer: Viewer
+    words: str = ""
+    people: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 5
+    meaning: Meaning = NO_MEANING
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """The wish to remove a note. ``is_manager``: an owner of the bot, or an admin of the group."""
+
+    viewer: Viewer
+    note_pk: int
+    is_manager: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What one chat knows of a person; ``message_count`` goes no further back than the window."""
+
+    person_id: str
+    names: tuple[str, ...] = ()
+    role: str = ""
+    message_count: int = 0
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+    notes: tuple[Recollection, ...] = ()
+
+
+# --- Operations of the database thread -------------------------------------------
+
+
+def remember(wishes: Sequence[NewNote]) -> list[Written]:
+    """Store each wish, unless the same is known or its owner has ``OWNER_LIMIT`` notes."""
+    return [_remembered(wish) for wish in wishes]
+
+
+def _remembered(wish: NewNote) -> Written:
+    note = _new_note(wish)
+    here = Note.objects.filter(audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id)
+    if pk := here.filter(fingerprint=fingerprint(note.text)).values_list("pk", flat=True).first():
+        return Written(Fate.KNOWN, pk)
+    if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
+        return Written(Fate.FULL)
+    note.save()
+    return Written(Fate.DONE, note.pk)
+
+
+def _new_note(wish: NewNote) -> Note:
+    viewer, now = wish.viewer, timezone.now()
+    kind, owner = _owner(wish)
+    message_pk, speaker = _origin(wish.call_pk)
+    return Note(
+        platform=viewer.platform,
+        account=viewer.account,
+        owner_kind=kind,
+        owner_id=owner,
+        visibility=wish.visibility,
+        chat=viewer.chat,
+        source=wish.source,
+        said_by=wish.said_by or viewer.person,
+        said_by_name=wish.said_by_name or speaker,
+        message_id=wish.message_pk or message_pk,
+        created_at=now,
+        expires_at=now + timedelta(days=wish.days) if wish.days else None,
+        tags=list(wish.tags),
+        text=wish.text,
+    )
+
+
+def _owner(wish: NewNote) -> tuple[Note.Owner, str]:
+    if wish.person:
+        return Note.Owner.PERSON, wish.person
+    return (Note.Owner.SESSION, wish.viewer.chat) if wish.viewer.is_private else (Note.Owner.GROUP, wish.viewer.peer)
+
+
+def _origin(call_pk: int | None) -> tuple[int | None, str]:
+    """The message that led to a tool call, and its sender's name."""
+    if call_pk is None:
+        return None, ""
+    pk, name = ToolCall.objects.values_list("run__message_id", "run__message__sender_name").get(pk=call_pk)
+    return pk, name or ""
+
+
+def forget(wishes: Sequence[Forgetting]) -> list[Fate]:
+    """Remove notes. A person removes what is about them or was said by them, a manager what belongs to the chat."""
+    return [_forgotten(wish) for wish in wishes]
+
+
+def _forgotten(wish: Forgetting) -> Fate:
+    note = visible(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
+    if note is None:
+        return Fate.UNKNOWN
+    own = wish.viewer.person in {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else note.said_by}
+    if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
+        return Fate.NOT_ALLOWED
+    note.delete()
+    return Fate.DONE
+
+
+def find(searches: Sequence[Search]) -> list[list[Recollection]]:
+    """The best notes for each search, or the newest ones where it has no words; what is found counts as used."""
+    found = [_found(search) for search in searches]
+    mark_used({note.pk for notes in found for note in notes})
+    return found
+
+
+def _found(search: Search) -> list[Recollection]:
+    now = timezone.now()
+    if not search.words.strip():
+        notes = visible(search.viewer, now).filter(_in_time(search), _by_people(search.people))
+        return read(notes.order_by("-pk")[: search.limit])
+    found = candidates(search.viewer, search.words, search.meaning, now, search.people)
+    return relevant(search.words, [note for note in found if _is_meant(note, search)], now)[: search.limit]
+
+
+def _is_meant(note: Recollection, search: Search) -> bool:
+    """Whether the note is of the time and the people that are asked for."""
+    people = {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else ""}
+    return (
+        (not search.since or note.created_at >= search.since)
+        and (not search.until or note.created_at <= search.until)
+        and (not search.people or not people.isdisjoint(search.people))
+    )
+
+
+def _in_time(search: Search) -> Q:
+    bounds = Q(created_at__gte=search.since) if search.since else Q()
+    return bounds & Q(created_at__lte=search.until) if search.until else bounds
+
+
+def _by_people(people: Sequence[str]) -> Q:
+    return Q(owner_kind=Note.Owner.PERSON, owner_id__in=people) | Q(said_by__in=people) if people else Q()
+
+
+def mark_used(pks: Iterable[int]) -> None:
+    """Count one use of each note."""
+    if pks := list(pks):
+        Note.objects.filter(pk__in=pks).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
+
+
+def people_named(wishes: Sequence[tuple[Viewer, str]]) -> list[tuple[str, ...]]:
+    """Ids of the people of each chat who go by a name there, or have it as their id; the last speaker first."""
+    return [_people_named(viewer, name.strip().casefold()) for viewer, name in wishes]
+
+
+def _people_named(viewer: Viewer, name: str) -> tuple[str, ...]:
+    session = _session(viewer)
+    if not name or session is None:
+        return ()
+    spoken = Message.objects.filter(session_id=session, direction=Message.Direction.IN).order_by("-pk")
+    newest = spoken.values_list("sender_id", "sender_name")[:PEOPLE_WINDOW]
+    return tuple(dict.fromkeys(pk for pk, called in newest if pk and name in (pk.casefold(), called.strip().casefold())))
+
+
+def _session(viewer: Viewer) -> int | None:
+    kind, _colon, peer = viewer.chat.partition(":")
+    sessions = ChatSession.objects.filter(platform=viewer.platform, account=viewer.account, kind=kind, peer_id=peer)
+    return sessions.values_list("pk", flat=True).first()
+
+
+def profiles(wishes: Sequence[tuple[Viewer, str, int]]) -> list[Person]:
+    """What each chat knows of a person by id: from its own messages, and from the notes it may see."""
+    return [_profile(*wish) for wish in wishes]
+
+
+def _profile(viewer: Viewer, person_id: str, limit: int) -> Person:
+    about = visible(viewer, timezone.now()).filter(owner_kind=Note.Owner.PERSON, owner_id=person_id)
+    notes = tuple(read(about.order_by("-pk")[:limit]))
+    mark_used(note.pk for note in notes)
+    session = _session(viewer)
+    spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN).order_by("-pk")
+    rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")[:PEOPLE_WINDOW]
+    here = [row for row in rows if row[0] == session]
+    if not here:
+        return Person(person_id, notes=notes)
+    names = tuple(dict.fromkeys(row[1] for row in here if row[1]))
+    return Person(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)

@@ -1,0 +1,32 @@
+"""Notes and those who may see them, for the tests of the memory."""
+
+from typing import Any
+
+from agent.memory.audience import Viewer
+from agent.models import Note
+from agent.store.notes import NewNote, Search, Written, find, remember
+
+ANN_AT_HOME = Viewer("onebot", "10001", "private:20001", "20001")
+ANN_IN_GROUP = Viewer("onebot", "10001", "group:30001", "20001")
+BOB_IN_GROUP = Viewer("onebot", "10001", "group:30001", "20002")
+OTHER_GROUP = Viewer("onebot", "10001", "group:30002", "20001")
+OTHER_ACCOUNT = Viewer("onebot", "10002", "group:30001", "20001")
+
+
+def noted(viewer: Viewer, text: str, **fields: Any) -> Written:
+    """Have a note written in ``viewer``'s chat, about its person unless ``person`` says otherwise."""
+    (written,) = remember([NewNote(viewer, text, **{"person": viewer.person} | fields)])
+    return written
+
+
+def told_everyone(text: str, **fields: Any) -> Note:
+    """A note that the operator wrote for all chats."""
+    note = Note(visibility="everyone", source="operator", text=text, **fields)
+    note.save()
+    return note
+
+
+def texts(viewer: Viewer, words: str = "", **fields: Any) -> list[str]:
+    """What a search of ``viewer`` finds, in order."""
+    (found,) = find([Search(viewer, words, **{"limit": 50} | fields)])
+    return [note.text for note in found]
