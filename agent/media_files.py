@@ -53,6 +53,7 @@ def entries(folder: str) -> tuple[list[Entry], bool]:
 
     Links and names that begin with a dot are left out. Raises :class:`MediaError` when there is no such folder.
     """
+    root().mkdir(parents=True, exist_ok=True)  # the folder itself may have been tidied away
     place = _folder(folder)
     try:
         with os.scandir(place) as scan:

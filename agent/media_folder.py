@@ -1,4 +1,8 @@
-"""The media folder: the only files that may leave this machine, put there by the operator or by a tool.
+"""The files that may leave this machine: those of the media folder, put there by the operator or by a tool.
+
+Beside them there are our own copies of what messages held. They are opened for sending as
+well, but no name that a model gives leads to them (:func:`locate`): a tool that sends one
+has found it in its own chat.
 
 A file is looked for twice: by its name when somebody asks for it, and once more when it
 is opened, for it may be another one by then. The second look follows no link at all.
@@ -51,7 +55,7 @@ def size(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A regular file of the media folder for reading, unbuffered; ``path`` as :func:`locate` gave it.
+    """A regular file for reading, unbuffered; ``path`` as :func:`locate` gave it, or that of a copy.
 
     Raises :class:`MediaError` when it is gone, has become a link or a device, or cannot be
     read. Blocks while the disk does.
@@ -67,11 +71,13 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _descriptor(path: Path) -> int:
-    """Walk to ``path`` folder by folder. Raises ValueError outside the media folder, OSError at a link."""
-    *folders, name = path.relative_to(root()).parts or [""]
+    """Walk to ``path`` folder by folder. Raises ValueError outside the folders, OSError at a link."""
+    copies = Path(settings.RECEIVED_DIR).resolve()
+    top = copies if path.is_relative_to(copies) else root()
+    *folders, name = path.relative_to(top).parts or [""]
     if ".." in folders or name in ("", ".."):
         raise ValueError(str(path))
-    here = os.open(root(), _FOLDER)
+    here = os.open(top, _FOLDER)
     try:
         for folder in folders:
             inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)

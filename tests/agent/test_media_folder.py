@@ -85,3 +85,16 @@ def test_what_is_no_file_of_the_folder_is_refused_in_words(folder: Path, path: s
 def test_another_place_is_refused_by_its_path(folder: Path):
     with pytest.raises(MediaError, match="not in the media folder"):
         content(folder.parent / "secret")
+
+
+def test_our_own_copy_is_read_and_no_name_leads_to_it(folder: Path, settings: Any, tmp_path: Path):
+    settings.RECEIVED_DIR = tmp_path / "received"
+    copy = settings.RECEIVED_DIR / "ab" / "abcd"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"cat")
+    (copy.parent / "link").symlink_to(tmp_path / "secret")
+    assert content(copy) == b"cat"
+    assert (locate("../received/ab/abcd"), locate(str(copy))) == (None, None)
+    for elsewhere in (copy.parent / "link", copy.parent / ".." / ".." / "secret"):
+        with pytest.raises(MediaError):
+            content(elsewhere)

@@ -1,0 +1,247 @@
+"""Stickers: the bot's collection, with the words each is chosen by."""
+
+import contextlib
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import filesizeformat
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.media.kinds import HEAD, sniff
+from agent.media_files import NameTaken, keep, remove, safe_name
+from agent.media_folder import MediaError, opened, root
+from agent.models import Sticker
+from agent.models.sticker import FOLDER
+from agent.store.stickers import LARGEST, TYPES, file_of, stamp_of, survey, words_of
+from tools.admin_base import ModelAdmin, RecordAdmin, badge, clamped, moment
+from tools.models import ConfigVersion
+
+#: Names that are tried for a file whose own one is taken.
+NAMES = 1_000
+#: Pixels of a picture's height on its page and in the list.
+SIDE, PREVIEW_SIDE = 144, 64
+#: What browsers may do with a picture that somebody put into the folder.
+HEADERS = {"Cache-Control": "private, max-age=60", "Content-Security-Policy": "default-src 'none'; sandbox"}
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Sticker]
+else:
+    _Form = forms.ModelForm
+
+
+class StickerForm(_Form):
+    """The words of a sticker."""
+
+    class Meta:
+        model = Sticker
+        fields = ("words", "tags", "enabled")
+        widgets = {"words": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"})}  # noqa: RUF012
+
+
+class NewStickerForm(StickerForm):
+    """A new sticker with its picture; without words it has those of the file's name."""
+
+    picture = forms.FileField(label=_("Picture"))
+
+    field_order = ("picture",)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["picture"].help_text = gettext("JPEG, PNG, GIF, WebP or BMP, at most %(limit)s.") % {
+            "limit": filesizeformat(LARGEST)
+        }
+
+    def clean_picture(self) -> "UploadedFile[bytes]":
+        """Refuse what cannot be sent, and what is there already."""
+        file: UploadedFile[bytes] = self.cleaned_data["picture"]
+        if (file.size or 0) > LARGEST:
+            raise ValidationError(gettext("The file is larger than %(limit)s MiB.") % {"limit": LARGEST >> 20})
+        content = file.read()
+        file.seek(0)
+        if sniff(content[:HEAD]) not in TYPES:
+            raise ValidationError(gettext("This is no picture that can be sent."))
+        sha256 = hashlib.sha256(content).hexdigest()
+        if known := Sticker.objects.filter(sha256=sha256).first():
+            raise ValidationError(gettext("This picture is there already: %(sticker)s") % {"sticker": known})
+        self.instance.sha256 = sha256
+        return file
+
+    def clean(self) -> dict[str, Any] | None:
+        """Put the picture into the folder once everything else is in order."""
+        cleaned = super().clean()
+        if not self.errors:
+            try:
+                self.instance.path = _put(self.cleaned_data["picture"])
+            except (MediaError, OSError) as error:
+                self.add_error("picture", str(error))
+        return cleaned
+
+
+@admin.register(Sticker)
+class StickerAdmin(RecordAdmin):
+    form = StickerForm
+    actions = ("enable", "disable", "delete_selected")  # type: ignore[assignment] # the base has none
+    list_display = ("preview", "described", "condition", "used")
+    list_display_links = ("described",)
+    list_filter = ("enabled", "is_missing")
+    text_fields = ("words", "tags", "path")
+    search_help_text: ClassVar = _("Words, tags or names of files, or #number of a sticker.")
+    change_form_template = "admin/change_form.html"
+    readonly_fields = ("picture", "path", "condition", "sha256", "use_count", "last_used_at", "created_at")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return ((None, {"fields": ("picture", "words", "tags", "enabled")}),)
+        facts = ("path", "condition", "sha256", "use_count", "last_used_at", "created_at")
+        return ((None, {"fields": ("picture", "words", "tags", "enabled")}), (_("File"), {"fields": facts}))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.readonly_fields if obj else ()
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, **options | ({} if obj else {"form": NewStickerForm, "fields": None}))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return ModelAdmin.has_add_permission(self, request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return ModelAdmin.has_change_permission(self, request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.picture_view)
+        return [path("<int:pk>/picture/", view, name="agent_sticker_picture"), *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, after a look at the folder."""
+        if request.method == "GET":
+            survey([None])
+        return super().changelist_view(request, extra_context)
+
+    def picture_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The picture itself, to who may see the list."""
+        if not self.has_view_permission(request):
+            return HttpResponse(status=403)
+        sticker = get_object_or_404(Sticker, pk=pk)
+        try:
+            content = _content(sticker)
+        except MediaError as error:
+            raise Http404(str(error)) from error
+        mime = sniff(content[:HEAD])
+        if mime not in TYPES:
+            raise Http404
+        return HttpResponse(content, content_type=mime, headers=HEADERS)
+
+    def save_model(self, request: HttpRequest, obj: Sticker, form: Any, change: bool) -> None:
+        """Store the row, in the place of one that a look at the folder has just made of the file."""
+        if not change:
+            obj.pk = Sticker.objects.filter(path=obj.path).values_list("pk", flat=True).first()
+            obj.stamp = stamp_of(obj.path)
+            obj.words = obj.words or words_of(obj.path)
+        super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: Sticker) -> None:
+        """The row and the file, which would make a new row otherwise."""
+        self._delete_files(request, [obj])
+        obj.delete()
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
+        self._delete_files(request, list(queryset))
+        queryset.delete()
+
+    def _delete_files(self, request: HttpRequest, stickers: list[Sticker]) -> None:
+        for sticker in stickers:
+            target = file_of(sticker.path)
+            if target is None or not target.is_file():
+                continue
+            try:
+                remove(f"{FOLDER}/{sticker.path}")
+            except MediaError as error:
+                messages.error(request, str(error))
+
+    @admin.action(description=_("Enable"), permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
+        _switch(queryset, enabled=True)
+
+    @admin.action(description=_("Disable"), permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
+        _switch(queryset, enabled=False)
+
+    @admin.display(description=_("picture"))
+    def picture(self, sticker: Sticker) -> str:
+        return _shown(sticker, SIDE)
+
+    @admin.display(description=_("picture"))
+    def preview(self, sticker: Sticker) -> str:
+        return _shown(sticker, PREVIEW_SIDE)
+
+    @admin.display(description=_("words"))
+    def described(self, sticker: Sticker) -> str:
+        words = clamped(str(sticker))
+        return format_html('{} <div class="quiet">{}</div>', words, sticker.tags) if sticker.tags else words
+
+    @admin.display(description=_("state"))
+    def condition(self, sticker: Sticker) -> str:
+        """Whether it can be sent, and if not, why."""
+        if sticker.is_missing:
+            return badge("failed", gettext("missing on disk"))
+        if not sticker.sha256:
+            return badge("failed", gettext("cannot be sent"))
+        return badge("delivered", gettext("enabled")) if sticker.enabled else badge("silent", gettext("disabled"))
+
+    @admin.display(description=_("times used"))
+    def used(self, sticker: Sticker) -> str:
+        return format_html('{} <div class="quiet">{}</div>', sticker.use_count, moment(sticker.last_used_at))
+
+
+def _shown(sticker: Sticker, height: int) -> str:
+    if sticker.is_missing or not sticker.sha256:
+        return "-"
+    source = reverse("admin:agent_sticker_picture", args=(sticker.pk,))
+    return format_html(
+        '<span class="thumbnail"><img src="{}" alt="{}" height="{}" loading="lazy" decoding="async"></span>',
+        source,
+        sticker,
+        height,
+    )
+
+
+def _switch(stickers: QuerySet[Sticker], *, enabled: bool) -> None:
+    with transaction.atomic():
+        ConfigVersion.bump()
+        stickers.update(enabled=enabled)
+
+
+def _content(sticker: Sticker) -> bytes:
+    target = file_of(sticker.path)
+    if target is None:
+        raise MediaError(sticker.path)
+    with opened(target) as file:
+        return file.read(LARGEST)
+
+
+def _put(file: "UploadedFile[bytes]") -> str:
+    """Put an uploaded picture into the folder, beside one of the same name if there is one; its path there."""
+    (root() / FOLDER).mkdir(parents=True, exist_ok=True)
+    ending = {"image/jpeg": ".jpg"}.get(kind := sniff(file.read(HEAD)), f".{kind.partition('/')[2]}")
+    file.seek(0)
+    stem = Path(safe_name(file.name or "")).stem
+    for number in range(1, NAMES):
+        name = f"{stem}-{number}{ending}" if number > 1 else f"{stem}{ending}"
+        with contextlib.suppress(NameTaken):
+            return keep(FOLDER, name, file.chunks(), replace=False).removeprefix(f"{FOLDER}/")
+    raise NameTaken(stem)

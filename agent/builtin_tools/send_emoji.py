@@ -1,0 +1,121 @@
+"""``send_emoji``: a sticker of the operator's collection, chosen by words."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import cast
+
+from agent import media_folder
+from agent.builtin_tools.entry import BuiltinTool
+from agent.builtin_tools.sending import sent
+from agent.record import Record
+from agent.speaker import Speaker
+from agent.stickers import StickerSight, ranked
+from agent.store import stickers as store
+from agent.store.stickers import Candidate
+from agent.types import Part
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.errors import InvalidArguments, ToolFailed
+
+logger = logging.getLogger(__name__)
+
+NAME = "send_emoji"
+#: How often the folder is looked through while somebody asks what tools there are, in seconds.
+LOOK_SECONDS = 30.0
+#: Descriptions that the model is told of when nothing fits, and characters of each.
+EXAMPLES, EXAMPLE_LENGTH = 20, 30
+
+NO_STICKERS = "表情库里没有可以发送的表情"
+NO_FILES = "符合的表情文件都不在磁盘上了，没有发送"
+NOTHING_FITS = "没有符合“{wish}”的表情。可以试试这些：{examples}"
+
+
+class StickerBox:
+    """Whether there are stickers, as this process knows it. Used from one event loop, but for :meth:`reload`."""
+
+    def __init__(self, record: Record | None) -> None:
+        self._record = record
+        self._count = 0
+        self._looked: float | None = None
+
+    def has_any(self) -> bool:
+        """Whether any sticker may be sent, as of the last look; no I/O. Has the folder looked at now and then."""
+        now = time.monotonic()
+        if self._record is not None and (self._looked is None or now - self._looked >= LOOK_SECONDS):
+            self._looked = now
+            self._record.submit(store.survey, None).add_done_callback(self._counted)
+        return self._count > 0
+
+    def reload(self) -> None:
+        """Look at folder and rows at once. Runs in the database thread, when the operator has changed something."""
+        (self._count,) = store.survey([None])
+
+    def _counted(self, future: "asyncio.Future[int]") -> None:
+        if not future.cancelled() and future.exception() is None:
+            self._count = future.result()
+
+
+def tool(record: Record | None, box: StickerBox, sight: StickerSight | None = None) -> BuiltinTool:
+    """The tool over the collection of ``box``; without a ``record`` it is never offered.
+
+    ``sight`` chooses among what the words leave, where the operator wants that.
+    """
+
+    async def send_emoji(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+        wish = invocation.arguments["words"].strip()
+        if not wish:
+            raise InvalidArguments(["words 不能为空"])
+        if record is None:
+            raise ToolFailed(NO_STICKERS)
+        sticker, part = await _chosen(record, sight, wish)
+        speaker = cast("Speaker", context.metadata["speaker"])
+        text = f"[表情：{sticker.words}]" if sticker.words else "[表情]"
+        delivery = await speaker.say([part], text, tool_call_pk=invocation.metadata["tool_call_pk"])
+        result = sent(NAME, delivery, f"已发送{text}")
+        if result.success:
+            await record.submit(store.mark_sent, sticker.pk)
+        return result
+
+    return BuiltinTool(
+        name=NAME,
+        description="从表情库中挑选一张表情图片，立即发送到当前会话。用几个词说明想要的表情，例如“开心”“无语 猫”。",
+        parameters={
+            "type": "object",
+            "properties": {
+                "words": {"type": "string", "minLength": 1, "maxLength": 200, "description": "想要的表情：情绪、内容或场合"},
+            },
+            "required": ["words"],
+        },
+        handler=send_emoji,
+        needs_chat=True,
+        is_on=box.has_any,
+        timeout_seconds=240,
+        on_timeout="表情可能已送达，请勿重发",
+    )
+
+
+async def _chosen(record: Record, sight: StickerSight | None, wish: str) -> tuple[Candidate, Part]:
+    """The sticker that fits best among those whose file is there, and its picture. Raises :class:`ToolFailed`."""
+    every = await record.submit(store.candidates, None)
+    if not every:
+        raise ToolFailed(NO_STICKERS)
+    fitting = await asyncio.to_thread(ranked, wish, every)
+    if sight is not None:
+        known = {one.pk for one in fitting}
+        seen = await sight.best(wish, [*fitting, *(one for one in every if one.pk not in known)])
+        fitting = [seen, *(one for one in fitting if one != seen)] if seen else fitting
+    if not fitting:
+        raise ToolFailed(NOTHING_FITS.format(wish=wish, examples=_examples(every)))
+    for one in fitting:
+        path = store.file_of(one.path)
+        if path is not None and (await asyncio.to_thread(media_folder.size, path) or 0) > 0:
+            return one, Part("image", path=str(path))
+        logger.warning("The sticker %s is not on disk", one.path)
+        await record.submit(store.mark_missing, one.pk)
+    raise ToolFailed(NO_FILES)
+
+
+def _examples(every: Sequence[Candidate]) -> str:
+    words = dict.fromkeys(text[:EXAMPLE_LENGTH] for one in every if (text := f"{one.words} {one.tags}".strip()))
+    return "、".join(list(words)[:EXAMPLES]) or "（都还没有说明）"

@@ -1,0 +1,94 @@
+"""``send_image``: a picture of this chat, or of an earlier tool result in it, sent again."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+from agent.builtin_tools.entry import BuiltinTool
+from agent.builtin_tools.sending import sent
+from agent.media.gallery import Gallery
+from agent.media.kept import Kept, KeptFiles
+from agent.media.kinds import HEAD, sniff
+from agent.media.picture_names import OF_MESSAGE, PictureName, parse
+from agent.memory.fence import clean
+from agent.speaker import Speaker
+from agent.store.stickers import TYPES
+from agent.types import Part
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.errors import InvalidArguments, ToolFailed
+from tools.text import storable
+
+NAME = "send_image"
+ONE_OF_BOTH = "msg_id 和 media_index 必须给出一个，并且只能给出一个"
+NO_NAME = "media_index 不对：{name}。应为工具结果中的 tool_result:<call_id>:<序号>，或消息中的 message:<message_id>:<序号>"
+NOT_SENDABLE = "这张图片的格式不能发送：{mime}"
+SENT = "图片已发送"
+
+
+def tool(gallery: Gallery | None, files: KeptFiles) -> BuiltinTool:
+    """The tool over ``gallery``; without one it is never offered."""
+
+    async def send_image(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+        name = wanted(invocation.arguments)
+        if gallery is None:
+            raise ToolFailed(ONE_OF_BOTH)
+        speaker = cast("Speaker", context.metadata["speaker"])
+        kept = await gallery.find(speaker.chat, name)
+        path = await asyncio.to_thread(_sendable, files, kept)
+        delivery = await speaker.say(
+            [Part("image", path=str(path.resolve()))], "[图片]", tool_call_pk=invocation.metadata["tool_call_pk"]
+        )
+        return sent(NAME, delivery, SENT)
+
+    return BuiltinTool(
+        name=NAME,
+        description="把一张图片再次发送到当前会话：本会话某条消息中的图片，或先前工具结果中的图片。"
+        "msg_id 和 media_index 只能给出一个。",
+        parameters={
+            "type": "object",
+            "properties": {
+                "msg_id": {
+                    "type": "string",
+                    "maxLength": 128,
+                    "description": "本会话中含有图片的消息的 message_id，发送其中第一张",
+                },
+                "media_index": {
+                    "type": "string",
+                    "maxLength": 400,
+                    "description": "图片的名字：某次工具调用的结果中第 n 项是 tool_result:<该次调用的 id>:<n>，"
+                    "某条消息中第 n 张是 message:<message_id>:<n>",
+                },
+            },
+        },
+        handler=send_image,
+        needs_chat=True,
+        is_on=lambda: gallery is not None,
+        timeout_seconds=240,
+        on_timeout="图片可能已送达，请勿重发",
+    )
+
+
+def wanted(arguments: dict[str, Any]) -> PictureName:
+    """The picture that a call means. Raises :class:`InvalidArguments` for what cannot be meant."""
+    msg_id, index = (storable(arguments.get(key) or "").strip() for key in ("msg_id", "media_index"))
+    if bool(msg_id) == bool(index):
+        raise InvalidArguments([ONE_OF_BOTH])
+    name = PictureName(OF_MESSAGE, msg_id, (), 1) if msg_id else parse(index)
+    if name is None:
+        raise InvalidArguments([NO_NAME.format(name=clean(index))])
+    return name
+
+
+def _sendable(files: KeptFiles, kept: Kept) -> Path:
+    """The copy, or the picture made of it for models where clients do not take its format."""
+    if kept.mime in TYPES:
+        return kept.path
+    shown = files.shown_path(kept.sha256)
+    try:
+        with shown.open("rb") as file:
+            is_fit = sniff(file.read(HEAD)) in TYPES
+    except OSError:
+        is_fit = False
+    if not is_fit:
+        raise ToolFailed(NOT_SENDABLE.format(mime=kept.mime or "unknown"))
+    return shown

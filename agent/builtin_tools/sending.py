@@ -1,0 +1,13 @@
+"""What the model is told of one message that a tool has sent."""
+
+from agent.builtin_tools.send_message import UNCONFIRMED
+from agent.models import Message
+from agent.types import Delivery
+from tools.contract import ToolExecutionResult
+
+
+def sent(name: str, delivery: Delivery, confirmed: str) -> ToolExecutionResult:
+    """The result of a tool whose message came to ``delivery``: never to send again what may be there."""
+    if delivery.state == Message.State.FAILED:
+        return ToolExecutionResult(name, success=False, error_message=f"消息发送失败: {delivery.error}")
+    return ToolExecutionResult(name, success=True, content=UNCONFIRMED if delivery.state == Message.State.UNKNOWN else confirmed)
