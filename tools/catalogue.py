@@ -12,6 +12,8 @@ from tools.models import ToolConfig
 from tools.text import storable
 
 DEFAULT_TIMEOUT = 60
+LONG_TIMEOUT = 3600
+"""The first time limit of a long-running tool, which is as much as a row can say."""
 _DECLARED = ("provider_name", "parameter_names", "declaration")
 
 
@@ -23,6 +25,7 @@ class DefaultConfig:
     mock_value: str = ""
     timeout_seconds: int = DEFAULT_TIMEOUT
     visibility: str = Visibility.VISIBLE.value
+    pinned: bool = False
     scope: str = Scope.ALL.value
     allowed: str = Allowed.EVERYONE.value
     calls_per_minute_person: int = 0
@@ -33,7 +36,8 @@ def own_settings(spec: ToolSpec) -> ToolSettings:
     """The settings of a tool that has no row (yet): what its declaration says.
 
     ``spec.metadata["timeout_seconds"]`` is for providers that know nothing of
-    :class:`DefaultConfig`.
+    :class:`DefaultConfig`, and so are ``visibility`` and ``core_tool``, which are MaiBot's: a
+    tool that declares itself visible, or of the core, is pinned.
     """
     first = _first_values(spec)
     first["timeout_seconds"] = spec.metadata.get("timeout_seconds", first["timeout_seconds"])
@@ -75,13 +79,21 @@ def declaration(spec: ToolSpec) -> dict[str, Any]:
         "icons": [asdict(icon) for icon in spec.icons],
         "annotation": asdict(spec.annotation) if spec.annotation else None,
         "is_long_running": spec.is_long_running,
+        "requires_approval": "some" if callable(asks := spec.metadata.get("requires_approval")) else "all" if asks else "",
     }
     text = json.dumps(storable({key: value for key, value in said.items() if value}), ensure_ascii=False, default=str)
     return dict(json.loads(text))  # as the database will give it back: tuples are lists
 
 
 def _first_values(spec: ToolSpec) -> dict[str, Any]:
-    return asdict(spec.metadata.get("default_config") or DefaultConfig())
+    seconds = LONG_TIMEOUT if spec.is_long_running else DEFAULT_TIMEOUT
+    first = asdict(spec.metadata.get("default_config") or DefaultConfig(timeout_seconds=seconds))
+    said = spec.metadata.get("visibility")
+    if said in Visibility.values:
+        first |= {"visibility": said, "pinned": said == Visibility.VISIBLE}
+    elif spec.metadata.get("core_tool") is True:
+        first["pinned"] = True
+    return first
 
 
 def _new_row(spec: ToolSpec) -> ToolConfig:

@@ -6,6 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 class Visibility(TextChoices):
     VISIBLE = "visible", _("visible")
+    DEFERRED = "deferred", _("deferred")
     HIDDEN = "hidden", _("hidden")
 
 

@@ -24,6 +24,7 @@ class ToolSettings:
     description: str = ""
     timeout_seconds: float = 60
     visibility: str = Visibility.VISIBLE.value
+    pinned: bool = False
     scope: str = Scope.ALL.value
     allowed: str = Allowed.EVERYONE.value
     allowed_ids: frozenset[str] = frozenset()

@@ -90,7 +90,8 @@ class ToolSpec:
 
     A spec is not changed once it was listed: a tool that changes is a new spec. Entries
     of ``metadata`` that the registry obeys: ``default_config``, ``timeout_seconds``,
-    ``is_long_running``, ``requires_approval``, ``hooks``, ``on_timeout``.
+    ``is_long_running``, ``requires_approval``, ``hooks``, ``on_timeout``, and, for a row
+    that is new, ``visibility`` and ``core_tool``.
     """
 
     name: str

@@ -23,8 +23,11 @@ from tools.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
 
-RESERVED = {"refusal", "mock"}
-"""Metadata of results that is this system's to say, and no provider's."""
+RESERVED = {"refusal", "mock", "full_content", "pending", "worker", "state_change"}
+"""Metadata of results that is this system's to say, and no provider's.
+
+``pause_execution`` is not among them: by MaiBot's contract any tool may end the run.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from tools.models import ToolConfig, ToolConfigChange
 SETTINGS = (
     "enabled",
     "visibility",
+    "pinned",
     "scope",
     "allowed",
     "allowed_ids",

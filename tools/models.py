@@ -56,7 +56,15 @@ class ToolConfig(models.Model):
         max_length=16,
         choices=Visibility,
         default=Visibility.VISIBLE,
-        help_text=_("A hidden tool is not offered to the model, and a model that remembers it cannot call it."),
+        help_text=_(
+            "A deferred tool is only named to the model, which finds it with tool_search and keeps it in that chat;"
+            " a hidden one is not offered at all, and a model that remembers it cannot call it."
+        ),
+    )
+    pinned = models.BooleanField(
+        _("pinned"),
+        default=False,
+        help_text=_("Always offered to the model in full and never deferred, however many tools there are."),
     )
     scope = models.CharField(
         _("scope"),

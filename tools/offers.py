@@ -5,19 +5,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.catalogue import own_settings
+from tools.choices import Visibility
 from tools.configs import ToolSettings
 from tools.contract import JsonSchema, ToolProvider, ToolSpec
+
+OUTSIDE = frozenset({"mcp", "plugin", "http"})
+"""Types of providers whose tools are deferred when there are many: a server brings as many as it likes."""
+_DEFERRED = Visibility.DEFERRED.value
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own settings count."""
+    """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own settings count.
+
+    ``is_deferrable``: the model may be told its name alone.
+    """
 
     provider: ToolProvider
     declared: ToolSpec
     row: ToolSettings | None
     spec: ToolSpec
     settings: ToolSettings
+    is_from_outside: bool = False
+    is_deferrable: bool = False
+
+    @property
+    def is_always_deferred(self) -> bool:
+        """Whether that is so however few tools there are."""
+        return self.settings.visibility == _DEFERRED
 
 
 class Offers:
@@ -32,7 +47,9 @@ class Offers:
         if made is not None and made.declared is declared and made.row is row and made.provider is provider:
             return made
         settings = row or own_settings(declared)
-        made = Offer(provider, declared, row, described(declared, settings), settings)
+        outside = not OUTSIDE.isdisjoint((provider.provider_type, declared.provider_type))
+        may_wait = (outside or settings.visibility == _DEFERRED) and declared.is_for_model and not settings.pinned
+        made = Offer(provider, declared, row, described(declared, settings), settings, outside, may_wait)
         self._made[key] = made
         return made
 

@@ -77,11 +77,13 @@ def worded(result: ToolExecutionResult) -> ToolExecutionResult:
 def clipped(result: ToolExecutionResult) -> ToolExecutionResult:
     """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its metadata.
 
-    The text is also made to be UTF-8: half a surrogate pair can stand in a string, but
-    neither in a request nor in the record.
+    The text is also made to be UTF-8 without NUL: neither that nor half a surrogate pair
+    can stand in every request and record.
     """
     text = result.get_history_content()
-    encoded = text.encode("utf-8", "replace")
+    encoded = text.replace("\0", "?").encode("utf-8", "replace")
+    if text.endswith(CUT_MARK) and "full_content" in result.metadata:  # a hook passed on what was cut before
+        return result
     if len(encoded) > TEXT_LIMIT:
         told = encoded[:TEXT_LIMIT].decode("utf-8", "ignore") + CUT_MARK
         return _retold(replace(result, metadata={**result.metadata, "full_content": text}), text, told)

@@ -7,8 +7,9 @@ and number, results in length.
 
 import copy
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.definitions import Definitions, offered
+from tools.discovery import Offering, shelved
 from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
 from tools.execution import Call, concluded, executed
 from tools.hooks import After, Before, Hooks, hooks_of
@@ -46,11 +48,19 @@ class ToolRegistry:
     """Providers in order, seen as one set of tools. Used from one event loop.
 
     ``settings`` gives the rows as they are now, by tool name, without I/O; it is asked
-    at each listing and each call. ``clock`` counts monotonic seconds, for the rates.
+    at each listing and each call. ``clock`` counts monotonic seconds, for the rates. Tools
+    from outside are deferred once there are more than ``defer_above`` in a view.
     """
 
-    def __init__(self, settings: Callable[[], Settings] = dict, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], Settings] = dict,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        defer_above: float = math.inf,
+    ) -> None:
         self._settings = settings
+        self._defer_above = defer_above
         self._clock = clock
         self._roster = Roster()
         self._offers = Offers()
@@ -84,16 +94,7 @@ class ToolRegistry:
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         """Every tool in the view of ``context`` in provider order, as the operator describes it; the first of a name wins."""
-        listed: dict[str, Offer] = {}
-        settings = self._settings()
-        for provider, declared in await self._listed(context):
-            offer = self._offers.of(provider, declared, settings.get(declared.name))
-            if exposure(declared, offer.settings, context) is not None:
-                continue
-            first = listed.setdefault(declared.name, offer)
-            if first is not offer:
-                self._report_duplicate(declared.name, first.provider, provider)
-        return [offer.spec for offer in listed.values()]
+        return [offer.spec for offer in await self._exposed(context)]
 
     async def get_tool_spec(self, name: str, context: ToolAvailabilityContext | None = None) -> ToolSpec | None:
         return next((spec for spec in await self.list_tools(context) if spec.name == name), None)
@@ -103,7 +104,17 @@ class ToolRegistry:
 
     async def get_llm_definitions(self, context: ToolAvailabilityContext | None = None) -> list[dict[str, Any]]:
         """What the model is told of each tool it is meant to see, by priority; the caller may change it."""
-        return self._definitions.of(await self.list_tools(context))
+        return copy.deepcopy((await self.offering(context)).definitions)
+
+    async def offering(self, context: ToolAvailabilityContext | None = None, discovered: Sequence[str] = ()) -> Offering:
+        """What a model is offered that has found the tools ``discovered``: these come last, in that order.
+
+        Nothing is deferred in a view without the tool that finds tools, and that tool is
+        not offered where there is nothing to find.
+        """
+        shelves = shelved(await self._exposed(context), self._defer_above)
+        told = [*offered(shelves.shown), *shelves.found(discovered)]
+        return Offering(self._definitions.of(told), shelves.deferred)
 
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None, *, approved: bool = False
@@ -174,6 +185,18 @@ class ToolRegistry:
         if not approved and must_ask(offer.declared, offer.settings, arguments):
             raise ApprovalNeeded(arguments)
         return arguments
+
+    async def _exposed(self, context: ToolAvailabilityContext | None) -> list[Offer]:
+        listed: dict[str, Offer] = {}
+        settings = self._settings()
+        for provider, declared in await self._listed(context):
+            offer = self._offers.of(provider, declared, settings.get(declared.name))
+            if exposure(declared, offer.settings, context) is not None:
+                continue
+            first = listed.setdefault(declared.name, offer)
+            if first is not offer:
+                self._report_duplicate(declared.name, first.provider, provider)
+        return list(listed.values())
 
     async def _listed(self, context: ToolAvailabilityContext | None) -> Listed:
         pairs = await self._roster.listed(context)

@@ -25,10 +25,8 @@ def sound(result: ToolExecutionResult) -> ToolExecutionResult:
     Raises TypeError when a field of it is of another type than the contract says.
     """
     _refuse_other(result, _RESULT)
-    for item in result.content_items:
-        if not isinstance(item, ToolContentItem):
-            raise TypeError(f"{type(item).__name__} is no content item")
-        _refuse_other(item, _ITEM)
+    if result.content_items:
+        result = replace(result, content_items=[_item(item) for item in result.content_items])
     if result.post_history_messages:
         result = replace(result, post_history_messages=_messages(result.post_history_messages))
     value = result.structured_content
@@ -56,6 +54,14 @@ def is_json(value: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return False
     return True
+
+
+def _item(item: Any) -> ToolContentItem:
+    if not isinstance(item, ToolContentItem):
+        raise TypeError(f"{type(item).__name__} is no content item")
+    _refuse_other(item, _ITEM)
+    words = {name: getattr(item, name) for name in _ITEM}
+    return item if (sound_words := storable(words)) == words else replace(item, **sound_words)
 
 
 def _messages(given: list[Any]) -> list[dict[str, Any]]:

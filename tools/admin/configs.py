@@ -77,6 +77,7 @@ class ToolConfigAdmin(PageAdmin):
             {
                 "fields": (
                     "visibility",
+                    "pinned",
                     "scope",
                     "allowed",
                     "allowed_ids",

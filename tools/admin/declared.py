@@ -34,6 +34,7 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
         if (said := {k: v for k, v in annotation.items() if v not in (None, "", [], {})})
         else "",
         "is_long_running": bool(declaration.get("is_long_running")),
+        "requires_approval": declaration.get("requires_approval"),
     }
 
 
