@@ -57,7 +57,7 @@ def costs(tools: tuple[FunctionTool, ...]) -> dict[str, float]:
     chat = ToolExecutionContext(session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot")
     call = ToolInvocation(tools[-1].spec.name, '{"city": "北京", "days": "2", "tags": ["wind"]}')  # type: ignore[arg-type] # as models write
     return {
-        "listing_ms": _least_ms(lambda: registry.get_llm_definitions(chat.availability())),
+        "listing_ms": _least_ms(lambda: registry.offering(chat.availability())),
         "call_ms": _least_ms(lambda: registry.invoke(call, chat)),
     }
 

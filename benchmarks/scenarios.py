@@ -10,16 +10,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import admin_pages, fake_model
+from benchmarks import admin_pages, discovery, fake_model, recalling
 from benchmarks.chats import chats
-from benchmarks.fake_model import FakeModel
+from benchmarks.fake_model import LOOKS, FakeModel
 from benchmarks.machine import Usage
 from benchmarks.onebot_load import Load, Plan, connected
 from benchmarks.outcome import Outcome, of_tallies
+from benchmarks.pictures import measure, picture_servers
 from benchmarks.process import TOKEN, Installation, Server, ServerError, fresh_folder
 from benchmarks.tally import Tally, percentile, slope
 
 WARM_UP = 200
+OWN_TOOLS = 46
+"""With the four that are there from the first start: fifty."""
 BIG_CHAT = "/admin/agent/chatsession/1/change/"  # the first that is seeded, with a fifth of all messages
 
 
@@ -167,6 +170,55 @@ async def tools(rig: Rig) -> Outcome:
     return outcome
 
 
+async def tools50(rig: Rig) -> Outcome:
+    """50 tools offered instead of 4, and six calls instead of one: what a tool offered and what a call costs.
+
+    By turns, and on one server: the operator's rows switch the 46 others on and off. Six
+    calls of one answer need as many model calls as one does, so that the difference is theirs alone. What
+    50 tools cost the whole server holds their way to the model, in a request of 35 KB instead of 3; what
+    listing them costs is measured by itself.
+    """
+    rig.installation.own_tools, rounds = OWN_TOOLS, 8
+    costs: dict[str, list[float]] = {"4": [], "50": [], "look": [], "looks": []}
+    tallies = []
+    async with rig.serving() as (server, load):
+        for _ in range(rounds):
+            for name in costs:
+                if name in ("4", "50"):
+                    await rig.installation.seed("offer", str(int(name) - 4), seconds=60)
+                    await warm_up(load, 20)
+                script = name if name in LOOKS else "plain"
+                plan = Plan(chats(500), rig.options.scaled(600), script=script, linger_seconds=0.5)
+                tally, cpu = await measured(server, load, plan)
+                tallies.append(tally)
+                costs[name].append(round(cpu, 3))
+    medians = {name: statistics.median(values) for name, values in costs.items()}
+    whole = {"ms_for_50_tools": medians["50"] - medians["4"], "ms_for_a_call": (medians["looks"] - medians["look"]) / 5}
+    figures = whole | rig.installation.tool_costs(OWN_TOOLS + 4)
+    outcome = of_tallies({"listing_ms": 0.2, "ms_for_a_call": 0.3}, figures, tallies, rounds=costs)
+    outcome.faults["crossed_tool_results"] += rig.model.stats.crossed
+    return outcome
+
+
+async def pictures(rig: Rig) -> Outcome:
+    """Messages of eight pictures of 1 MiB: what is added before the vision call, and to what others wait for."""
+    with picture_servers() as images:
+        rig.installation.model_port = images.port
+        rig.installation.settings |= {"VISUAL_MODEL_NAME": "bench-vision", "FETCH_ALLOW": "127.0.0.1"}
+        async with rig.serving() as (server, load):
+            return await measure(server, load, images, rig.options.scaled)
+
+
+async def recall(rig: Rig) -> Outcome:
+    """10,000 notes: what it costs to find those that matter to a message, and what it costs when memory is off."""
+    return await asyncio.to_thread(recalling.costs, rig.installation, rig.options.scaled(recalling.NOTES))
+
+
+async def search(rig: Rig) -> Outcome:
+    """500 deferred tools: what it costs to find one, and what they cost a step that finds none."""
+    return await asyncio.to_thread(discovery.costs, rig.installation)
+
+
 async def start(rig: Rig) -> Outcome:
     """From the command to the first healthy answer, on an empty folder and on one that was used."""
     times: dict[str, list[float]] = {"first_start_seconds": [], "second_start_seconds": []}
@@ -202,7 +254,8 @@ async def admin(rig: Rig) -> Outcome:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    function.__name__: function for function in (saturate, rate50, inflight2000, growth, history, tools, start, admin)
+    function.__name__: function
+    for function in (saturate, rate50, inflight2000, growth, history, tools, tools50, pictures, recall, search, start, admin)
 }
 
 

@@ -2,6 +2,7 @@
 
 from agent.types import ChatAddress, IncomingMessage
 from onebot.events import MessageEvent
+from onebot.media_refs import media_refs
 from onebot.segments import mentions, quoted_id, render_text, spoken_text
 
 
@@ -18,7 +19,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         spoken_text=spoken_text(event.segments),
         mentions_bot=mentions(event.segments, self_id),
         quoted_id=quoted_id(event.segments),
-        has_pictures=any(segment["type"] == "image" for segment in event.segments),
+        media=tuple(media_refs(event.segments, event.message_id)),
         from_own_account=event.is_self,
         from_other_bot=from_other_bot,
         is_notice=event.is_notice,

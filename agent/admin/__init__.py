@@ -2,10 +2,31 @@
 
 from agent.admin.approvals import ApprovalAdmin
 from agent.admin.calls import ToolCallAdmin
+from agent.admin.descriptions import DescriptionAdmin
+from agent.admin.kept_files import KeptFileAdmin
+from agent.admin.media_files import MediaFileAdmin
 from agent.admin.messages import MessageAdmin
+from agent.admin.note_proposals import DigestAdmin, NoteProposalAdmin
+from agent.admin.notes import NoteAdmin
 from agent.admin.runs import RunAdmin
 from agent.admin.sessions import ChatSessionAdmin
 from agent.admin.steps import StepAdmin
+from agent.admin.stickers import StickerAdmin
 from agent.admin.tools import ToolPageAdmin
 
-__all__ = ["ApprovalAdmin", "ChatSessionAdmin", "MessageAdmin", "RunAdmin", "StepAdmin", "ToolCallAdmin", "ToolPageAdmin"]
+__all__ = [
+    "ApprovalAdmin",
+    "ChatSessionAdmin",
+    "DescriptionAdmin",
+    "DigestAdmin",
+    "KeptFileAdmin",
+    "MediaFileAdmin",
+    "MessageAdmin",
+    "NoteAdmin",
+    "NoteProposalAdmin",
+    "RunAdmin",
+    "StepAdmin",
+    "StickerAdmin",
+    "ToolCallAdmin",
+    "ToolPageAdmin",
+]

@@ -11,6 +11,7 @@ from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -33,7 +34,7 @@ class DecisionForm(_Form):
     """Yes or no, and with which arguments. The arguments are checked as the model's are."""
 
     decision = forms.ChoiceField(
-        label=_("decision"),
+        label=_("Decision"),
         choices=[(APPROVE, _("approve: the call is made now")), (REFUSE, _("refuse: the call is not made"))],
         widget=forms.RadioSelect,
         help_text=_("The model is told, and tells the chat."),
@@ -64,7 +65,7 @@ class DecisionForm(_Form):
 
 @admin.register(Approval)
 class ApprovalAdmin(RecordAdmin):
-    list_display = ("asked", "outcome", "tool", "given", "chat", "asked_by", "decided_by", "expiry")
+    list_display = ("asked", "verdict", "tool", "given", "place")
     list_filter = ("state",)
     list_select_related = ("call", "session")
     list_defer = ("changed_arguments",)
@@ -106,6 +107,10 @@ class ApprovalAdmin(RecordAdmin):
         arguments = form.cleaned_data["changed_arguments"] if is_approval else None
         request.ruling = settle(obj.pk, is_approval=is_approval, by=by, arguments=arguments)  # type: ignore[attr-defined]
 
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """A decision is made once: there is nothing to go on with afterwards."""
+        return {"show_save_and_continue": False, "show_save_and_add_another": False}
+
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
         match getattr(request, "ruling", None):
             case Ruling.APPROVED:
@@ -119,6 +124,16 @@ class ApprovalAdmin(RecordAdmin):
     @admin.display(description=_("state"))
     def outcome(self, approval: Approval) -> str:
         return badge(approval.state, approval.get_state_display())
+
+    @admin.display(description=_("state"))
+    def verdict(self, approval: Approval) -> str:
+        """What became of the question, by whom; of one that waits, until when."""
+        beside = _until(approval) if approval.state == Approval.State.WAITING else approval.decided_by
+        return format_html('{} <div class="quiet">{}</div>', self.outcome(approval), beside)
+
+    @admin.display(description=_("chat session"))
+    def place(self, approval: Approval) -> str:
+        return format_html('{} <div class="quiet">{}</div>', self.chat(approval), approval.call.requested_by)
 
     @admin.display(description=_("tool"))
     def tool(self, approval: Approval) -> str:
@@ -151,6 +166,10 @@ class ApprovalAdmin(RecordAdmin):
     @admin.display(description=_("changed arguments"))
     def changed_json(self, approval: Approval) -> str:
         return json_block(approval.changed_arguments)
+
+
+def _until(approval: Approval) -> str:
+    return format_html(gettext("until {}"), moment(approval.expires_at))
 
 
 def _is_open(approval: Approval) -> bool:

@@ -8,17 +8,20 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
-from agent.models import ToolCall
+from agent.models import Approval, Message, Run, ToolCall
 from tools.admin_base import EXCERPT, RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import RecordedSince, Rows
 from tools.models import ToolConfig
-from tools.readable import arguments_text, json_block, text_block
+from tools.readable import arguments_text, json_block, printable, shortened, text_block
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200
 #: Runs of agents that a call's page links to.
 RUN_LIMIT = 20
+#: Characters of a whole result that its page holds.
+WHOLE_LIMIT = 1_000_000
 
 
 class ToolFilter(admin.SimpleListFilter):
@@ -39,7 +42,7 @@ class ToolCallAdmin(RecordAdmin):
     list_display = ("recorded", "run_link", "tool", "took", "given", "answer")
     list_filter = (RecordedSince, "state", ToolFilter)
     list_excerpts = ("result", "error")
-    list_defer = ("structured_content",)
+    list_defer = ("structured_content", "progress", "full_result")
     text_fields = ("result", "error", "requested_by")
     indexed_lookups = frozenset({"state__exact", "tool"})
     search_help_text: ClassVar = _(
@@ -52,14 +55,18 @@ class ToolCallAdmin(RecordAdmin):
         "outcome",
         "mocked",
         "requested_by",
+        "approval_link",
         "run_link",
+        "later_runs",
         "inner_runs",
         "step",
         "call_id",
         "created_at",
         "duration_ms",
         "arguments_json",
+        "progress_text",
         "result_text",
+        "whole_result",
         "structured_json",
         "error_text",
     )
@@ -95,6 +102,18 @@ class ToolCallAdmin(RecordAdmin):
         pks = call.agent_runs.order_by("pk").values_list("pk", flat=True)[:RUN_LIMIT]
         return format_html_join(" ", "{}", ((record_link("agent_run", pk, f"#{pk}"),) for pk in pks)) or "-"
 
+    @admin.display(description=_("approval"))
+    def approval_link(self, call: ToolCall) -> str:
+        """The question to the owners that the call waits or has waited for."""
+        approval = Approval.objects.only("code", "state").filter(call=call).first()
+        return approval_badge(approval) if approval else "-"
+
+    @admin.display(description=_("outcome told in"))
+    def later_runs(self, call: ToolCall) -> str:
+        """The runs in which the chat was told of progress and outcome, of a call that was longer than its own."""
+        told = runs_that_tell([call]).get(call.pk, ())
+        return format_html_join(" ", "{}", ((record_link("agent_run", run.pk, f"#{run.pk}"),) for run in told)) or "-"
+
     @admin.display(description=_("arguments"))
     def given(self, call: ToolCall) -> str:
         return clamped(arguments_text(call.arguments)[:EXCERPT])
@@ -111,6 +130,17 @@ class ToolCallAdmin(RecordAdmin):
     def result_text(self, call: ToolCall) -> str:
         return text_block(call.result)
 
+    @admin.display(description=_("progress"))
+    def progress_text(self, call: ToolCall) -> str:
+        return text_block(call.progress)
+
+    @admin.display(description=_("whole result"))
+    def whole_result(self, call: ToolCall) -> str:
+        """What was cut for the model, without what is shown as told to it."""
+        if not call.full_result:
+            return "-"
+        return format_html('<details><summary>{}</summary><div class="words">{}</div></details>', *_whole(call.full_result))
+
     @admin.display(description=_("structured result"))
     def structured_json(self, call: ToolCall) -> str:
         return json_block(call.structured_content)
@@ -118,3 +148,23 @@ class ToolCallAdmin(RecordAdmin):
     @admin.display(description=_("error"))
     def error_text(self, call: ToolCall) -> str:
         return text_block(call.error)
+
+
+def runs_that_tell(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
+    """The later runs in which the chat was told of ``calls``, by the key of the call, oldest first. One query."""
+    told: dict[int | None, list[Run]] = {}
+    later = Q(message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN, parent=None)
+    for run in Run.objects.filter(later).select_related("message").only("state", "message__tool_call").order_by("pk")[:RUN_LIMIT]:
+        told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
+    return told
+
+
+def approval_badge(approval: Approval) -> str:
+    """A link to the question, and what became of it."""
+    link = record_link("agent_approval", approval.pk, approval.code)
+    return format_html("{} {}", link, badge(approval.state, approval.get_state_display()))
+
+
+def _whole(text: str) -> tuple[str, str]:
+    count = ngettext("%(count)s character", "%(count)s characters", len(text)) % {"count": f"{len(text):,}"}
+    return count, printable(shortened(text, WHOLE_LIMIT))

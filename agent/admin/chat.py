@@ -55,9 +55,9 @@ def _bubbles(session: ChatSession) -> Any:
 
 
 def runs_behind(messages: list[Message]) -> dict[int, list[Run]]:
-    """The runs made for each of ``messages``, by its id, oldest first. One query."""
+    """The runs made for each of ``messages``, by its id, oldest first, without those of agents inside. One query."""
     behind: dict[int, list[Run]] = {}
-    runs = Run.objects.filter(message__in=[m.pk for m in messages]).order_by("pk")
+    runs = Run.objects.filter(message__in=[m.pk for m in messages], parent=None).order_by("pk")
     for run in runs.only("message_id", "state", "error"):
         behind.setdefault(run.message_id or 0, []).append(run)
     return behind

@@ -7,8 +7,10 @@ from django.contrib import admin
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.thumbnails import media_behind
 from agent.models import ChatSession, Message
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import RecordedSince
@@ -24,7 +26,7 @@ class MessageAdmin(RecordAdmin):
     list_filter = (RecordedSince, "state", "direction", "reason")
     list_select_related = ("session",)
     list_excerpts = ("text",)
-    list_defer = ("detail", "segments", "raw")
+    list_defer = ("detail", "media_text", "segments", "raw")
     text_fields = ("text",)
     indexed_lookups = frozenset({"state__exact", "reason__exact", "session__id__exact", "run__id__exact"})
     search_help_text: ClassVar = _(
@@ -32,7 +34,7 @@ class MessageAdmin(RecordAdmin):
         " words are found among the newest 100,000 messages, or the newest 20,000 of a filtered list."
     )
     fieldsets = (
-        (None, {"fields": ("chat_place", "direction", "sender", "words", "created_at")}),
+        (None, {"fields": ("chat_place", "direction", "sender", "words", "media_list", "media_text", "created_at")}),
         (
             _("What became of it"),
             {"fields": ("outcome", "reason", "detail", "run_links", "tool_call", "settled_at", "in_history")},
@@ -78,6 +80,15 @@ class MessageAdmin(RecordAdmin):
     @admin.display(description=_("text"))
     def words(self, message: Message) -> str:
         return text_block(message.text)
+
+    @admin.display(description=_("media"))
+    def media_list(self, message: Message) -> str:
+        """Pictures, voice and files that were looked for because of it, and why some could not be had."""
+        shown = media_behind([message.pk]).get(message.pk)
+        if shown is None:
+            return "-"
+        words = ((thumbnail or medium.get_kind_display(), gettext(medium.reason or " ")) for thumbnail, medium in shown.media)
+        return format_html('<ul class="thumbnails">{}</ul>', format_html_join("", "<li>{} {}</li>", words))
 
     @admin.display(description=_("state"))
     def outcome(self, message: Message) -> str:

@@ -1,6 +1,7 @@
 """Runs: everything done for one message, on one page."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -10,14 +11,24 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.calls import runs_that_tell
 from agent.admin.turns import turns
-from agent.models import Message, Run, Step, ToolCall
+from agent.models import Approval, Message, Run, Step, ToolCall
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import RecordedSince, Rows
 from tools.readable import arguments_text, printable
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What belongs to the calls of a run, by their keys: agents' runs, later runs that told their outcome, approvals."""
+
+    inner: Mapping[int | None, list[Run]]
+    later: Mapping[int | None, list[Run]]
+    approvals: Mapping[int | None, Approval]
 
 
 class StartedSince(RecordedSince):
@@ -74,13 +85,15 @@ class RunAdmin(RecordAdmin):
         sees = request.user.has_perm
         calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
         messages = list(_messages(obj, calls)) if sees("agent.view_message") else []
-        inner = runs_inside(calls)
-        steps = [_shown_step(step, calls, messages, inner) for step in _steps(obj)] if sees("agent.view_step") else []
+        asked = _asked(obj)
+        beside = Beside(runs_inside(calls), runs_that_tell(calls), _approvals(calls) if sees("agent.view_approval") else {})
+        steps = [_shown_step(step, calls, messages, beside) for step in _steps(obj)] if sees("agent.view_step") else []
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         return {
             "seconds": run_seconds(obj),
             "notes": [_shown_note(printable(str(note))) for note in obj.notes],
-            "asked": _asked(obj) if sees("agent.view_message") else None,
+            "asked": asked if sees("agent.view_message") else None,
+            "told": _told(asked) if sees("agent.view_toolcall") else None,
             "made_for": _made_for(obj) if sees("agent.view_toolcall") else None,
             "steps": steps,
             "messages_sent": [m for m in messages if m.pk not in shown],
@@ -108,7 +121,9 @@ def _steps(run: Run) -> Iterable[Step]:
 
 
 def _calls(run: Run) -> Iterable[ToolCall]:
-    return ToolCall.objects.filter(run=run).order_by("step_id", "position")[:CALL_LIMIT]
+    return (
+        ToolCall.objects.filter(run=run).defer("structured_content", "full_result").order_by("step_id", "position")[:CALL_LIMIT]
+    )
 
 
 def _made_for(run: Run) -> ToolCall | None:
@@ -116,6 +131,19 @@ def _made_for(run: Run) -> ToolCall | None:
     if run.parent_id is None:
         return None
     return ToolCall.objects.only("run_id", "tool_name").filter(pk=run.parent_id).first()
+
+
+def _told(asked: Message | None) -> ToolCall | None:
+    """The earlier run's call that a run tells the outcome of."""
+    if asked is None or asked.tool_call_id is None:
+        return None
+    return ToolCall.objects.only("run_id", "tool_name", "state").filter(pk=asked.tool_call_id).first()
+
+
+def _approvals(calls: Sequence[ToolCall]) -> dict[int | None, Approval]:
+    """The questions to the owners about ``calls``, by the key of the call."""
+    asked = Approval.objects.filter(call__in=[call.pk for call in calls]).only("call_id", "code", "state")
+    return {approval.call_id: approval for approval in asked}
 
 
 def runs_inside(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
@@ -134,10 +162,8 @@ def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
     return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
 
 
-def _shown_step(
-    step: Step, calls: list[ToolCall], messages: list[Message], inner: Mapping[int | None, list[Run]]
-) -> dict[str, Any]:
-    """A step with its calls inside, and inside each call the messages it sent and the agents' runs it set off."""
+def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message], beside: "Beside") -> dict[str, Any]:
+    """A step with its calls inside, and inside each call the messages it sent and what else there is on record of it."""
     inside = [call for call in calls if call.step_id == step.pk]
     return {
         "step": step,
@@ -149,7 +175,9 @@ def _shown_step(
                 "call": call,
                 "arguments": arguments_text(call.arguments),
                 "sent": _sent_by(call, messages),
-                "runs": inner.get(call.pk, []),
+                "runs": beside.inner.get(call.pk, []),
+                "told": beside.later.get(call.pk, []),
+                "approval": beside.approvals.get(call.pk),
             }
             for call in inside
         ],

@@ -57,7 +57,7 @@ class ChatSessionAdmin(RecordAdmin):
     search_help_text: ClassVar = _("The id of a group or a person, or words of a title.")
     text_fields = ("title",)
     free_lookups = frozenset({"since", "last_message_at__lte"})
-    list_defer = ("state",)
+    list_defer = ("state", "discovered_tools")
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
     fields = ("timing_gate", "state")

@@ -54,13 +54,14 @@ def obstacle(config: ToolConfig) -> str:
 
 
 def run_trial(config: ToolConfig, arguments: Any) -> Trial:
-    """Call the tool, without a chat and without a sender; every way it can go wrong is a failed result.
+    """Call the tool, without a chat, its state and a sender; every way it can go wrong is a failed result.
 
     Whoever may change the row may also approve: the call does not wait for an owner.
     """
     invocation = ToolInvocation(config.name, arguments, call_id="trial")
+    context = ToolExecutionContext(metadata={"state": {}})
     begin = time.monotonic()
-    result = _with_registry(lambda registry: registry.invoke(invocation, ToolExecutionContext(), approved=True))
+    result = _with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
     return Trial(arguments, result, round((time.monotonic() - begin) * 1000))
 
 

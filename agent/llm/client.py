@@ -10,6 +10,7 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
+from agent.llm.bodies import Bodies
 from agent.llm.completion import parse_completion
 from agent.llm.pictures import Album, encoded, shows_kept
 from tools.text import storable
@@ -32,12 +33,13 @@ class OpenAIClient:
 
     def __init__(self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float, album: Album | None = None) -> None:
         self.name = model
+        self._bodies = Bodies(model)
         self._album = album
         self._api_key = api_key
         self._timeout_seconds = timeout_seconds
-        base_url, query = split_endpoint(endpoint)
+        self._base_url, query = split_endpoint(endpoint)
         self._client = AsyncOpenAI(
-            base_url=base_url,
+            base_url=self._base_url,
             api_key=api_key or "none",
             default_query=query,
             default_headers=None if api_key else {"Authorization": ""},
@@ -47,21 +49,21 @@ class OpenAIClient:
         )
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
-        body = self._body(request)
         if self._album is not None and shows_kept(request.messages):
-            content = await encoded(body, self._album)
+            content = await encoded(request.messages, self._album, lambda messages: self._bodies.of(messages, request.tools))
             options = {"headers": {"Content-Length": str(content.size)}}
             return parse_completion(await self.post("/chat/completions", content=content, options=options))
-        return parse_completion(await self.post("/chat/completions", body=body))
+        return parse_completion(await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools)))
 
     async def post(self, path: str, **request: Any) -> object:
-        """The JSON that the endpoint answers to ``request``, which is the library's: ``body``, ``files``, ``options``.
+        """The JSON that the endpoint answers to ``request``, which is the library's: ``body``, ``content``, ``files``, ``options``.
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                response = await self._client.post(path, cast_to=httpx2.Response, **request)
+                # The whole address: to join it with the base costs the library as much as to send a short request.
+                response = await self._client.post(f"{self._base_url}{path}", cast_to=httpx2.Response, **request)
         except (TimeoutError, OpenAIError) as error:
             raise self._failure(error) from error
         try:
@@ -83,26 +85,12 @@ class OpenAIClient:
         """``text`` without the key, which some endpoints repeat when they refuse it."""
         return text.replace(self._api_key, "***") if self._api_key else text
 
-    def _body(self, request: LLMRequest) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.name, "messages": request.messages}
-        if request.tools:
-            body["tools"] = [_tool(definition) for definition in request.tools]
-        return body
-
 
 def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:
     """The base address and the query of ``endpoint``, with or without a trailing ``/chat/completions``."""
     parts = urlsplit(endpoint)
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query))
-
-
-def _tool(definition: dict[str, Any]) -> dict[str, Any]:
-    schema = definition.get("parameters_schema") or {"type": "object", "properties": {}, "required": []}
-    return {
-        "type": "function",
-        "function": {"name": definition["name"], "description": definition["description"], "parameters": schema},
-    }
 
 
 def _in_words(error: Exception) -> str:

@@ -7,6 +7,9 @@ from agent.record import Record
 from agent.store import media as store
 from agent.store.media import Described, Question
 
+#: Asks a model, or makes words in another way; with the tokens it took, where they are known.
+Ask = Callable[[], Awaitable[str | Described]]
+
 
 class Answers:
     """Words for content: on record as :class:`agent.models.Description`, each question asked once.
@@ -18,8 +21,8 @@ class Answers:
         self._record = record
         self._asking: dict[Question, asyncio.Task[str]] = {}
 
-    async def get(self, message_pk: int, question: Question, ask: Callable[[], Awaitable[str]]) -> str:
-        """The answer on record, or else that of ``ask``; it is linked to the message's copy of ``question.content``.
+    async def get(self, message_pk: int, question: Question, ask: Ask) -> str:
+        """The answer on record, or else that of ``ask``; it is linked to the message's copies of what was asked about.
 
         "" is no answer and not kept. Raises what ``ask`` raises, to all who wait. One
         who is cancelled leaves the others waiting.
@@ -46,11 +49,12 @@ class Answers:
         if not asked.cancelled():
             asked.exception()  # whoever waited for it was told; nobody may have
 
-    async def _find_or_ask(self, question: Question, ask: Callable[[], Awaitable[str]]) -> str:
+    async def _find_or_ask(self, question: Question, ask: Ask) -> str:
         known = await self._record.submit(store.find_descriptions, question)
         if known is not None:
             return known[1]
-        text = await ask()
-        if text:
-            await self._record.submit(store.add_descriptions, Described(question, text))
-        return text
+        answer = await ask()
+        described = answer if isinstance(answer, Described) else Described(question, answer)
+        if described.text:
+            await self._record.submit(store.add_descriptions, described)
+        return described.text

@@ -116,9 +116,9 @@ def _scaled(image: Image.Image, side: int) -> Image.Image:
         # A JPEG can be decoded at a half, a quarter or an eighth of its size, for a fraction of the time.
         image.draft("RGB", (image.width * side * 3 // 4 // longest, image.height * side * 3 // 4 // longest))
     image.seek(0)
-    upright: Image.Image = ImageOps.exif_transpose(image)
-    has_alpha = "A" in upright.getbands() or "transparency" in upright.info
-    picture = upright.convert("RGBA" if has_alpha else "RGB")
+    ImageOps.exif_transpose(image, in_place=True)
+    mode = "RGBA" if "A" in image.getbands() or "transparency" in image.info else "RGB"
+    picture = image if image.mode == mode else image.convert(mode)
     picture.thumbnail((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
     return picture
 

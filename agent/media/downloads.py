@@ -4,9 +4,11 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 from django.utils.translation import gettext_noop
 
+from agent.media.disk import on_disk
 from agent.media.kept import Kept, KeptFiles
 from agent.media.refs import MediaRef, Unavailable
 from agent.types import ChatAddress, MediaSource
@@ -99,11 +101,11 @@ class Downloads:
 
     async def _kept(self, ref: MediaRef, allowance: Allowance, accepts: Accepts) -> Kept:
         if ref.data:
-            content = await allowance.spend(lambda limit: asyncio.to_thread(decoded, ref.data, limit))
+            content = await allowance.spend(lambda limit: on_disk(partial(decoded, ref.data, limit)))
         else:
             content = await allowance.spend(lambda limit: self._downloaded(ref.url, limit))
         try:
-            kept = await asyncio.to_thread(self.files.put, content)
+            kept = await on_disk(partial(self.files.put, content))
         except OSError as error:
             raise Unavailable(DISK) from error
         if not accepts(kept.mime):

@@ -13,7 +13,6 @@ from agent.media.kinds import PICTURES
 from agent.media.picture_names import OF_RESULT, PictureName
 from agent.media.refs import MediaRef, Unavailable
 from agent.record import Record
-from agent.store.chat_record import find_messages
 from agent.store.media import media_of
 from agent.store.result_pictures import find_pictures, touch
 from agent.types import ChatAddress
@@ -72,7 +71,7 @@ class Gallery:
 
     async def _copies(self, chat: ChatAddress, message_id: str) -> Sequence[Kept | None]:
         """Our copies of the pictures in a message on record, in their order; None for those that there are not."""
-        found = await self._record.submit(find_messages, (chat, message_id))
+        found = await self._forwards.on_record(chat, message_id)
         if found is None:
             return []
         rows = await self._record.submit(media_of, found.pk)

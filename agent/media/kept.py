@@ -79,8 +79,8 @@ class KeptFiles:
             return None
 
     def remove(self, sha256: str) -> None:
-        """Delete the copy and what was made of it."""
-        for path in (self.path(sha256), self.shown_path(sha256), self.thumbnail_path(sha256)):
+        """Delete the copy, what was made of it, and what was left of tries to write either."""
+        for path in self.path(sha256).parent.glob(f"{sha256}*"):
             path.unlink(missing_ok=True)
 
     def older_than(self, seconds: float) -> Iterator[str]:

@@ -13,7 +13,7 @@ both are the key under which it is kept, with the model that gave it:
   with a question is looked at again when another question comes with it.
 
 A changed ``VISUAL_MODEL_NAME`` describes anew. While a question is being asked, others
-who ask the same wait for its answer.
+who ask the same wait for its answer (:class:`agent.media.answers.Answers`).
 """
 
 import asyncio
@@ -29,15 +29,15 @@ from django.utils.translation import gettext_noop
 from agent.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest
 from agent.llm.pictures import picture_part
+from agent.media.answers import Answers
 from agent.media.darkroom import Darkroom, Job
+from agent.media.disk import on_disk
 from agent.media.downloads import Allowance, Downloads
 from agent.media.kept import Kept
 from agent.media.kinds import PICTURES
 from agent.media.refs import MediaKind, MediaRef
 from agent.media.senses import Found, Reading
 from agent.prompt import ChatMessage, system_message
-from agent.record import Record
-from agent.store import media as store
 from agent.store.media import Described, Question
 from agent.store.recovery import Left
 from agent.types import IncomingMessage
@@ -63,12 +63,11 @@ class Sight:
 
     kinds: frozenset[MediaKind] = frozenset({"image"})
 
-    def __init__(self, record: Record, downloads: Downloads, darkroom: Darkroom, model: LLMClient | None) -> None:
-        self._record = record
+    def __init__(self, answers: Answers, downloads: Downloads, darkroom: Darkroom, model: LLMClient | None) -> None:
+        self._answers = answers
         self._downloads = downloads
         self._darkroom = darkroom
         self._model = model
-        self._asking: dict[Question, asyncio.Task[tuple[int, str]]] = {}
         self._drawing: set[asyncio.Task[None]] = set()
 
     def wants(self, message: IncomingMessage) -> bool:
@@ -78,7 +77,7 @@ class Sight:
         self._darkroom.warm_up()
         kept = await self._downloads.get(message.chat, ref, allowance, PICTURES.__contains__)
         shown = self._downloads.files.shown_path(kept.sha256)
-        if not await asyncio.to_thread(shown.is_file):
+        if not await on_disk(shown.is_file):
             await self._darkroom.develop(develop_job(kept.path, shown))
         return kept
 
@@ -96,7 +95,7 @@ class Sight:
 
     async def close(self) -> None:
         """Stop what nobody waits for any more."""
-        tasks = [*self._asking.values(), *self._drawing]
+        tasks = list(self._drawing)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -121,37 +120,20 @@ class Sight:
     async def _described(self, model: LLMClient, left: Left, pictures: Sequence[str], notes: list[str]) -> str:
         """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""
         words = left.message.spoken_text
-        question = Question(content_key(pictures), prompt_kind(words), model.name[:200])
+        question = Question(content_key(pictures), prompt_kind(words), model.name[:200], tuple(pictures))
+
+        async def ask() -> Described:
+            response = await model.complete(LLMRequest(vision_messages(words, pictures)))
+            return Described(question, response.text.strip(), response.input_tokens, response.output_tokens)
+
         try:
-            pk, text = await self._answer(model, question, words, pictures)
+            text = await self._answers.get(left.pk, question, ask)
         except LLMError as error:
             notes += [NO_ANSWER, str(error)]
             return ""
         if not text:
             notes.append(NO_WORDS)
-            return ""
-        await self._record.submit(store.link_description, (left.pk, "image", pk))
         return text
-
-    async def _answer(self, model: LLMClient, question: Question, words: str, pictures: Sequence[str]) -> tuple[int, str]:
-        """Key and text of the description. Raises :class:`LLMError`. One who is cancelled leaves the others waiting."""
-        asking = self._asking.get(question)
-        if asking is None:
-            asking = asyncio.create_task(self._ask(model, question, words, pictures))
-            self._asking[question] = asking
-            asking.add_done_callback(lambda _: self._asking.pop(question, None))
-        return await asyncio.shield(asking)
-
-    async def _ask(self, model: LLMClient, question: Question, words: str, pictures: Sequence[str]) -> tuple[int, str]:
-        known = await self._record.submit(store.find_descriptions, question)
-        if known is not None:
-            return known
-        response = await model.complete(LLMRequest(vision_messages(words, pictures)))
-        text = response.text.strip()
-        if not text:
-            return 0, ""
-        described = Described(question, text, len(pictures), response.input_tokens, response.output_tokens)
-        return await self._record.submit(store.add_descriptions, described), text
 
 
 def vision_messages(words: str, pictures: Sequence[str]) -> list[ChatMessage]:

@@ -6,10 +6,35 @@ is work that a restarted server takes up again.
 """
 
 from agent.models.approval import Approval
+from agent.models.digest import Digest
+from agent.models.media import Description, KeptFile, MessageMedia
+from agent.models.media_file import MediaFile
 from agent.models.message import UNSETTLED, Message
+from agent.models.note import Note
 from agent.models.process import ServerProcess
+from agent.models.proposal import NoteProposal
+from agent.models.result_picture import ResultPicture
 from agent.models.run import Run, Step
 from agent.models.session import ChatSession
+from agent.models.sticker import Sticker
 from agent.models.tool_call import ToolCall
 
-__all__ = ["UNSETTLED", "Approval", "ChatSession", "Message", "Run", "ServerProcess", "Step", "ToolCall"]
+__all__ = [
+    "UNSETTLED",
+    "Approval",
+    "ChatSession",
+    "Description",
+    "Digest",
+    "KeptFile",
+    "MediaFile",
+    "Message",
+    "MessageMedia",
+    "Note",
+    "NoteProposal",
+    "ResultPicture",
+    "Run",
+    "ServerProcess",
+    "Step",
+    "Sticker",
+    "ToolCall",
+]

@@ -33,6 +33,7 @@ class ChatSession(models.Model):
     is_continuing = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
+    discovered_tools = models.JSONField(default=list, editable=False)
 
     class Meta:
         verbose_name = _("chat session")

@@ -20,7 +20,7 @@ class ToolCall(models.Model):
     class State(models.TextChoices):
         WAITING = "waiting", _("waiting")
         RUNNING = "running", _("running")
-        PENDING = "pending", _("pending")
+        PENDING = "pending", _("outcome to come")
         SUCCEEDED = "succeeded", _("succeeded")
         FAILED = "failed", _("failed")
         UNKNOWN = "unknown", _("unknown")
@@ -46,6 +46,10 @@ class ToolCall(models.Model):
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
     duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
     created_at = models.DateTimeField(_("recorded at"))
+    # Large values last: SQLite walks over them to reach any column behind.
+    full_result = models.TextField(
+        _("whole result"), blank=True, default="", help_text=_("Where the model was told only the beginning of it.")
+    )
 
     class Meta:
         verbose_name = _("tool call")

@@ -1,5 +1,6 @@
 """Copies are deleted when they were not used for long enough, and no sooner."""
 
+import asyncio
 import os
 import time
 from datetime import timedelta
@@ -10,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from agent import wiring
+from agent.media import retention
 from agent.media.kept import Kept
 from agent.media.retention import forget_old
 from agent.models import KeptFile
@@ -52,6 +54,16 @@ async def test_an_old_copy_that_was_used_again_stays(record, copies):
     await _used_now(copies["old"])
     assert await forget_old(record, wiring.kept_files(), 30) == 0
     assert copies["old"].path.exists()
+
+
+async def test_old_copies_go_while_the_server_runs(record, copies, monkeypatch):
+    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
+    running = asyncio.create_task(retention.keep_forgetting(record, wiring.kept_files()))
+    async with asyncio.timeout(5):
+        while copies["old"].path.exists():  # noqa: ASYNC110 - nothing says when
+            await asyncio.sleep(0.01)
+    running.cancel()
+    assert copies["new"].path.exists()
 
 
 async def _used_now(kept: Kept) -> None:

@@ -1,0 +1,67 @@
+"""Pictures of messages as pages show them: small, from our own copies, made anew and never a sender's file."""
+
+from collections.abc import Sequence
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+
+from agent import wiring
+from agent.media.kinds import HEAD, sniff
+from agent.models import Description, KeptFile, MessageMedia
+
+#: Types that thumbnails are made in.
+TYPES = frozenset({"image/jpeg", "image/png"})
+#: The copy of a hash never changes.
+HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "Content-Security-Policy": "default-src 'none'; sandbox"}
+
+
+class ShownMedia:
+    """The media of one message: each with its thumbnail, and what was read in them, each text once."""
+
+    def __init__(self) -> None:
+        self.media: list[tuple[str, MessageMedia]] = []
+        self.descriptions: list[Description] = []
+
+    def add(self, medium: MessageMedia) -> None:
+        description = medium.description
+        words = description.text if description else medium.name
+        self.media.append((thumbnail(medium.kept, words) if medium.kept else "", medium))
+        if description is not None and description not in self.descriptions:
+            self.descriptions.append(description)
+
+
+def media_behind(message_pks: Sequence[int]) -> dict[int, ShownMedia]:
+    """What became of the media of each message, by its id. One query."""
+    behind: dict[int, ShownMedia] = {}
+    media = MessageMedia.objects.filter(message_id__in=message_pks).select_related("kept", "description")
+    for medium in media.order_by("message_id", "position"):
+        behind.setdefault(medium.message_id, ShownMedia()).add(medium)
+    return behind
+
+
+def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
+    """The thumbnail of a copy. Raises Http404 where there is none."""
+    try:
+        content = wiring.kept_files().thumbnail_path(kept.sha256).read_bytes()
+    except OSError as error:
+        raise Http404(_("There is no thumbnail of this copy.")) from error
+    mime = sniff(content[:HEAD])
+    if mime not in TYPES:
+        raise Http404(_("There is no thumbnail of this copy."))
+    return HttpResponse(content, content_type=mime, headers=HEADERS)
+
+
+def thumbnail(kept: KeptFile | None, words: str = "") -> str:
+    """A copy as a small picture that leads to its page; its type in words where it is no picture."""
+    if kept is None:
+        return "-"
+    page = reverse("admin:agent_keptfile_change", args=(kept.pk,))
+    if not kept.mime.startswith("image/"):
+        return format_html('<a href="{}">{}</a>', page, kept.mime or _("unknown type"))
+    source = reverse("admin:agent_keptfile_thumbnail", args=(kept.pk,))
+    alt = words[:200] or _("picture")
+    return format_html(
+        '<a class="thumbnail" href="{}"><img src="{}" alt="{}" loading="lazy" decoding="async"></a>', page, source, alt
+    )

@@ -1,0 +1,19 @@
+"""The one thread in which large files are hashed, written and read.
+
+One, because several would take the processor from the event loop all at once when the
+pictures of a message arrive together: on a single core, everybody else would wait.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_thread = ThreadPoolExecutor(1, thread_name_prefix="media")
+
+
+async def on_disk(call: Callable[[], T]) -> T:
+    """The result of ``call``, which should take milliseconds. When cancelled, it may still be done."""
+    return await asyncio.get_running_loop().run_in_executor(_thread, call)
