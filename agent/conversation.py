@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.decisions import parse_word
+from agent.discoveries import Discoveries
 from agent.engine import Engine
 from agent.errors import AgentError, RunTimeout, apology
 from agent.flow import End, Flow, Pauses
@@ -17,6 +18,8 @@ from agent.jobs import Jobs
 from agent.later import LaterCalls
 from agent.llm.base import ToolCallRequest
 from agent.media.senses import Gathering, Reading, Senses
+from agent.memory.background import Background
+from agent.memory.mind import Memory
 from agent.models import Message, Run
 from agent.persona import chat_prompt, prompt_notes
 from agent.prompt import ChatMessage, Speech, outcome_message, system_message, user_message
@@ -65,6 +68,7 @@ class Conversations:
     watch: Watch | None = field(default=None)
     senses: Senses | None = field(default=None)
     pauses: Pauses = field(default_factory=Pauses)
+    memory: Memory | None = field(default=None)
 
     def plan(self, message: IncomingMessage) -> Plan:
         """The run that would answer ``message``."""
@@ -149,11 +153,13 @@ class Conversations:
         owners = self.outbox.owners(message.chat)
         later = LaterCalls(self.record, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
         context = tool_context(message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses)
+        context.metadata["memory"] = self.memory and self.memory.notebook
         prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
         noted += prompt_notes(prompt)
+        background = await self._background(left, begun)
         return Task(
             run_pk=begun.run_pk,
-            messages=first_request(message, begun, prompt.text, reading),
+            messages=first_request(message, begun, prompt.text, reading, background),
             context=context,
             model_calls=settings.MAX_ITERATIONS,
             can_see=can_see,
@@ -161,7 +167,15 @@ class Conversations:
             later=begun.later,
             watch=self.watch,
             is_gated=self._is_gated(left, begun),
+            discoveries=Discoveries(left.session_pk, begun.discovered),
         )
+
+    async def _background(self, left: Left, begun: Begun) -> Background:
+        """What the model should have in mind; nothing again for a run whose first request is on record."""
+        message = left.message
+        if self.memory is None or begun.steps:
+            return Background()
+        return await self.memory.background(left.session_pk, message.chat, message.sender_id, message.text)
 
     def _is_gated(self, left: Left, begun: Begun) -> bool:
         """Whether the timing gate comes first: it is on here, and no continuation is active."""
@@ -196,6 +210,8 @@ class Conversations:
                 in_history=verdict.in_history and not left.is_later_result,  # nobody said it
             )
         )
+        if self.memory is not None:
+            self.memory.after_turn(left.session_pk, left.message.chat)
 
     async def _fail(self, left: Left, begun: Begun, speaker: Speaker, error: str, noted: list[str]) -> None:
         """Tell the chat in one neutral sentence, and the operator in the record."""
@@ -267,7 +283,9 @@ def ruling_text(ruling: Ruling, code: str, fault: str) -> str:
             return f"没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。"
 
 
-def first_request(message: IncomingMessage, begun: Begun, prompt: str, reading: Reading) -> list[ChatMessage]:
+def first_request(
+    message: IncomingMessage, begun: Begun, prompt: str, reading: Reading, background: Background
+) -> list[ChatMessage]:
     """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words or what they stand for."""
     speech = Speech(
         (message.text + reading.text).strip(),
@@ -278,13 +296,14 @@ def first_request(message: IncomingMessage, begun: Begun, prompt: str, reading: 
         message.happened_at,
         reading.pictures,
     )
-    return fit(
+    request = fit(
         system_message(prompt),
         begun.history,
         outcome_message(speech, begun.later.tool_name) if begun.later else user_message(speech),
-        max_messages=settings.MAX_CONTEXT_MESSAGES,
-        max_chars=settings.MAX_CONTEXT_CHARS,
+        max_messages=settings.MAX_CONTEXT_MESSAGES - background.count,
+        max_chars=settings.MAX_CONTEXT_CHARS - background.size,
     )
+    return background.around(request)
 
 
 def tool_context(

@@ -8,12 +8,13 @@ be taken up again without doing anything twice.
 import copy
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from agent import faults
 from agent.asking import ask, elapsed_ms
+from agent.discoveries import TOOLBOX, Toolbox, reminded
 from agent.flow import Flow, end_of
 from agent.gate import TimingGate
 from agent.later import LaterCalls
@@ -35,7 +36,7 @@ from agent.tool_results import (
     result_text,
     suspended,
 )
-from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry import ToolRegistry
 
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
@@ -63,8 +64,7 @@ class Engine:
         if end := await self._begun(task, journal, progress):
             return end
         while progress.planned < task.model_calls:
-            definitions = await self.registry.get_llm_definitions(task.context.availability())
-            response, step = await ask(self.model, task, journal, progress, definitions)
+            response, step = await ask(self.model, task, journal, progress, await self._offered(task, progress))
             if not response.tool_calls:
                 return progress.end(response.text, step)
             pks = await journal.record_step(step)
@@ -74,6 +74,13 @@ class Engine:
             if ended_by := await self.call_tools(task, journal, progress, response.text, calls):
                 return progress.end("", None, ended_by=ended_by)
         return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
+
+    async def _offered(self, task: Task, progress: Progress) -> list[dict[str, Any]]:
+        """What the model may call at this step; its first request tells what else there is to be found."""
+        offering = await self.registry.offering(task.context.availability(), task.discoveries.names)
+        if offering.deferred and progress.is_opening:
+            progress.messages[0] = progress.unrecorded[0] = reminded(progress.messages[0], offering.deferred)
+        return offering.definitions
 
     async def _begun(self, task: Task, journal: Journal, progress: Progress) -> Result | None:
         """What comes before the model is asked; the end of the run, where that is all there is to it."""
@@ -101,13 +108,15 @@ class Engine:
         """
         following: list[ChatMessage] = []
         ended_by = ""
-        refusal = await self._refusal(task, calls)
+        specs = {spec.name: spec for spec in await self.registry.list_tools(task.context.availability())}
+        refusal = _refusal(calls, specs)
         for place, (pk, call, begun_at) in enumerate(calls):
             started = time.monotonic()
             if refusal:
                 result = not_made(call.name, refusal)
             else:
-                result = await self._invoke(task, Pending(pk, call, begun_at), reasoning, approved=approved)
+                pending = Pending(pk, call, begun_at)
+                result = await self._invoke(task, pending, specs.get(call.name), reasoning, approved=approved)
             if ended_by := ended_by or end_of(result):
                 refusal = refusal or RUN_ENDED
             faults.reached("tool_run")
@@ -125,20 +134,12 @@ class Engine:
             progress.add(message)
         return ended_by
 
-    async def _refusal(self, task: Task, calls: list[Pending]) -> str:
-        """Why none of ``calls`` is made: one among them has to be the only one; "" where there is none."""
-        if len(calls) < 2:
-            return ""
-        for one in calls:
-            if await self._has_trait(task, one.call.name, "exclusive"):
-                return f"{one.call.name} 必须单独调用；这次回答中的工具都没有执行。"
-        return ""
-
     async def _has_trait(self, task: Task, name: str, trait: str) -> bool:
-        spec = await self.registry.get_tool_spec(name, task.context.availability())
-        return spec is not None and trait in spec.metadata.get("traits", ())
+        return _is(trait, await self.registry.get_tool_spec(name, task.context.availability()))
 
-    async def _invoke(self, task: Task, pending: Pending, reasoning: str, *, approved: bool) -> ToolExecutionResult:
+    async def _invoke(
+        self, task: Task, pending: Pending, spec: ToolSpec | None, reasoning: str, *, approved: bool
+    ) -> ToolExecutionResult:
         """The result of a call, or that it comes later: after an owner's word, or much work."""
         context, (pk, call, begun_at) = task.context, pending
         flow: Flow | None = context.metadata.get("flow")
@@ -155,23 +156,25 @@ class Engine:
         )
         later: LaterCalls | None = context.metadata.get("later")
         if later is None:
-            return await self._make(invocation, context, approved=approved)
-        spec = await self.registry.get_tool_spec(call.name, context.availability())
+            return await self._make(task, invocation, context, approved=approved)
         if spec is not None and spec.is_long_running:
             context = later.reporting(context, pk)
-            result = await later.carry(invocation, self._make(invocation, context, approved=approved))
+            result = await later.carry(invocation, self._make(task, invocation, context, approved=approved))
         else:
-            result = await self._make(invocation, context, approved=approved)
+            result = await self._make(task, invocation, context, approved=approved)
         return await later.ask(invocation, result) if needs_approval(result) else result
 
-    async def _make(self, invocation: ToolInvocation, context: ToolExecutionContext, *, approved: bool) -> ToolExecutionResult:
-        """Make a call with a copy of the chat's state; what it made of that is in the result's ``metadata``."""
+    async def _make(
+        self, task: Task, invocation: ToolInvocation, context: ToolExecutionContext, *, approved: bool
+    ) -> ToolExecutionResult:
+        """Make a call with a copy of the chat's state; what it made of that, and found, is in the result's ``metadata``."""
         state: ChatState = context.metadata.get("chat_state") or ChatState()
         opened = state.opened()
-        context = replace(context, metadata={**context.metadata, "state": opened.given})
+        toolbox = Toolbox(self.registry, task.discoveries.names)
+        context = replace(context, metadata={**context.metadata, "state": opened.given, TOOLBOX: toolbox})
         result = await self.registry.invoke(invocation, context, approved=approved)
-        change = state.closed(opened, invocation.tool_name)
-        return replace(result, metadata={**result.metadata, "state_change": change})
+        made = {"state_change": state.closed(opened, invocation.tool_name), "discovery": task.discoveries.take(result)}
+        return await toolbox.hinted(replace(result, metadata={**result.metadata, **made}), context)
 
     async def _conclude(self, call: LaterCall, task: Task, journal: Journal, progress: Progress) -> str:
         """Show the model an earlier run's call with its outcome; one that was approved is made now."""
@@ -230,6 +233,16 @@ class Engine:
             if recorded.state == ToolCall.State.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
                 return call.name
         return ""
+
+
+def _is(trait: str, spec: ToolSpec | None) -> bool:
+    return spec is not None and trait in spec.metadata.get("traits", ())
+
+
+def _refusal(calls: list[Pending], specs: Mapping[str, ToolSpec]) -> str:
+    """Why none of ``calls`` is made: one among them has to be the only one; "" where there is none."""
+    alone = next((one.call.name for one in calls if _is("exclusive", specs.get(one.call.name))), "")
+    return f"{alone} 必须单独调用；这次回答中的工具都没有执行。" if alone and len(calls) > 1 else ""
 
 
 def _asked(step: RecordedStep) -> list[Asked]:

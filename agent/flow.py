@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agent.builtin_tools.entry import PROVIDER_NAME
 from agent.types import ChatAddress
 from tools.contract import ToolExecutionResult
 
@@ -61,5 +62,11 @@ def ended(tool_name: str, end: End, text: str) -> ToolExecutionResult:
 
 
 def end_of(result: ToolExecutionResult) -> str:
-    """How the run ends by ``result``, "" where it goes on."""
-    return str(result.metadata.get(FLOW, End.FINISH.value)) if result.metadata.get(PAUSE) else ""
+    """How the run ends by ``result``, "" where it goes on.
+
+    Any tool may end the run, but only the engine's own may say how: others finish it.
+    """
+    if not result.metadata.get(PAUSE):
+        return ""
+    is_own = result.metadata.get("provider_name") == PROVIDER_NAME
+    return str(result.metadata.get(FLOW, End.FINISH.value)) if is_own else End.FINISH.value

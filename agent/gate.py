@@ -40,7 +40,7 @@ class TimingGate:
 
         Raises :class:`agent.errors.LLMError` when the model cannot be asked.
         """
-        definitions = await self._registry.get_llm_definitions(task.context.availability())
+        definitions = (await self._registry.offering(task.context.availability())).definitions
         names = {definition["name"] for definition in definitions}
         messages, hint, tries = gate_messages(task.messages), "", 0
         while tries < TRIES:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.prompt import ChatMessage
+from agent.prompt import ChatMessage, content_text
 
 
 def fit(
@@ -27,4 +27,4 @@ def fit(
 
 
 def _size(message: ChatMessage) -> int:
-    return len(message["content"] or "")
+    return len(content_text(message["content"]))

@@ -13,6 +13,7 @@ from agent.store.steps import CallOutcome
 from agent.tool_results import call_outcome, following_messages, result_text
 from tools.boundary import survive
 from tools.contract import ToolExecutionResult
+from tools.text import storable
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +46,13 @@ class Jobs:
     def is_full(self) -> bool:
         return len(self._tasks) >= LIMIT
 
-    def keep(self, work: Work, pk: int, account: str, *, can_see: bool) -> None:
-        """See ``work`` to its end, record what comes of the call, and have it told in its chat."""
-        task = asyncio.get_running_loop().create_task(self._see_through(work, pk, account, can_see=can_see), name=f"call {pk}")
+    def keep(self, work: Work, pk: int, account: str, *, begun: float, can_see: bool) -> None:
+        """See ``work`` to its end, record what comes of the call, and have it told in its chat.
+
+        ``begun`` is when it began, in monotonic seconds.
+        """
+        seen = self._see_through(work, pk, account, begun=begun, can_see=can_see)
+        task = asyncio.get_running_loop().create_task(seen, name=f"call {pk}")
         self._tasks[task] = work
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
@@ -59,7 +64,7 @@ class Jobs:
             nonlocal told
             number = told if tell and told < TELL_LIMIT else None
             told += number is not None
-            progress = Progress(pk, text[:PROGRESS_LIMIT], number)
+            progress = Progress(pk, storable(text[:PROGRESS_LIMIT]), number)
             loop.call_soon_threadsafe(self._note, progress, account)
 
         return report
@@ -72,10 +77,9 @@ class Jobs:
             work.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _see_through(self, work: Work, pk: int, account: str, *, can_see: bool) -> None:
-        started = time.monotonic()
+    async def _see_through(self, work: Work, pk: int, account: str, *, begun: float, can_see: bool) -> None:
         await asyncio.wait([work])
-        completion = _completion(pk, work, round((time.monotonic() - started) * 1000), can_see=can_see)
+        completion = _completion(pk, work, round((time.monotonic() - begun) * 1000), can_see=can_see)
         with survive(logger, "What came of tool call %s could not be recorded", pk):
             if await self._record.complete(completion):
                 self.wake(account)

@@ -1,6 +1,7 @@
 """The calls of one run whose outcome comes after it: those that wait for an owner, and those that take long."""
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from agent.jobs import Jobs
 from agent.record import Record
 from agent.speaker import Speaker
-from agent.store.approvals import Question
+from agent.store.approvals import Question, waiting_words
 from agent.tool_results import pending
 from agent.types import Part
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -44,11 +45,7 @@ class LaterCalls:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
         text = _question(name, arguments, asked.code)
         await self._speaker.say(self._parts(text), text, tool_call_pk=pk)
-        told = (
-            f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。已在本会话请主人处理（编号 {asked.code}），"
-            "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
-        )
-        result = pending(name, told)
+        result = pending(name, waiting_words(name, asked.code))
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
     async def carry(self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]) -> ToolExecutionResult:
@@ -60,6 +57,7 @@ class LaterCalls:
         if self._jobs.is_full:
             work.close()
             return _failed(name, "后台任务已满，请稍后再试。")
+        begun = time.monotonic()
         task = asyncio.get_running_loop().create_task(work, name=name)
         try:
             await asyncio.wait([task], timeout=GRACE_SECONDS)
@@ -68,7 +66,7 @@ class LaterCalls:
             raise
         if task.done():
             return task.result()
-        self._jobs.keep(task, invocation.metadata["tool_call_pk"], self._speaker.chat.account, can_see=self._can_see)
+        self._jobs.keep(task, invocation.metadata["tool_call_pk"], self._speaker.chat.account, begun=begun, can_see=self._can_see)
         told = f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，不要重复调用。"
         return pending(name, told, worker=self._jobs.worker)
 

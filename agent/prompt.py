@@ -13,6 +13,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.llm.pictures import picture_part
+
 ChatMessage = dict[str, Any]
 NAME_LIMIT = 64
 
@@ -27,6 +29,8 @@ class Speech:
     chat: str
     message_id: str = ""
     happened_at: datetime | None = None
+    pictures: tuple[str, ...] = ()
+    """Content hashes of kept pictures that the model is shown after the words."""
 
 
 def frame(speech: Speech) -> str:
@@ -43,7 +47,17 @@ def frame(speech: Speech) -> str:
 
 
 def user_message(speech: Speech) -> ChatMessage:
-    return {"role": "user", "content": f"{frame(speech)}\n{speech.text}"}
+    text = f"{frame(speech)}\n{speech.text}"
+    if not speech.pictures:
+        return {"role": "user", "content": text}
+    return {"role": "user", "content": [{"type": "text", "text": text}, *map(picture_part, speech.pictures)]}
+
+
+def content_text(content: Any) -> str:
+    """The words of a message's content: text, parts of which some are text, or nothing."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
 
 
 def outcome_message(speech: Speech, tool_name: str) -> ChatMessage:

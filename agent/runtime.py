@@ -37,13 +37,16 @@ class Runtime:
     def __init__(self, outbox: Outbox, source: MediaSource | None = None) -> None:
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
-        self.record = Record(self.process_id, cache, outbox.reload)
-        self.registry = wiring.tool_registry(cache, self.record)
+        self._outbox = outbox
+        self.record = Record(self.process_id, cache, self._reload)
+        self._chat_tools = wiring.chat_tools(self.record, source)
+        self.registry = wiring.tool_registry(cache, self.record, self._chat_tools)
         self.engine = Engine(wiring.chat_model(), self.registry)
         self.queries = Queries(self.record, self.engine)
         self.jobs = Jobs(self.record, self._wake)
         self._senses = wiring.senses(self.record, source, outbox) if source else None
-        conversations = Conversations(self.record, self.engine, outbox, self.jobs, senses=self._senses)
+        self.memory = wiring.memory(self.record, self.engine.model)
+        conversations = Conversations(self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory)
         self._inbox = Inbox(self.record, conversations, wiring.rules())
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
@@ -62,6 +65,7 @@ class Runtime:
         first = self.record.appear(alone=alone)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         self._retention = loop.create_task(keep_forgetting(self.record, wiring.kept_files()), name="retention")
+        self.memory.start()
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
@@ -82,7 +86,7 @@ class Runtime:
 
     async def drain(self, seconds: float) -> None:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
-        await asyncio.gather(self._inbox.drain(seconds), self.jobs.drain(seconds))
+        await asyncio.gather(self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds))
 
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
@@ -92,11 +96,18 @@ class Runtime:
         if self._senses is not None:
             await self._senses.close()
         await self.jobs.drain(0)
+        await self.memory.close()
         await self.registry.close()
+        await self._chat_tools.close()
         await self.engine.model.close()
         await self.record.close()
         if self._lock is not None:
             self._lock.close()
+
+    def _reload(self) -> None:
+        """What the operator has changed. Runs in the database thread."""
+        self._outbox.reload()
+        self._chat_tools.reload()
 
     def _wake(self, account: str) -> None:
         """Something of this process's making waits in a chat of ``account``."""

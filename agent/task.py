@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from agent.discoveries import Discoveries
 from agent.llm.base import ToolCallRequest
 from agent.prompt import ChatMessage
 from agent.store.later import LaterCall, Suspension
@@ -50,6 +51,8 @@ class Task:
     watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
     is_gated: bool = False
     """Whether the timing gate decides first if the model is asked at all."""
+    discoveries: Discoveries = field(default_factory=Discoveries)
+    """The deferred tools that were found before, and those that this run finds."""
 
 
 @dataclass(slots=True)
@@ -90,6 +93,11 @@ class Progress:
     def add(self, message: ChatMessage) -> None:
         self.messages.append(message)
         self.unrecorded.append(message)
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether the first request, which begins with the system message, is still to be made."""
+        return bool(self.unrecorded) and self.unrecorded[0] is self.messages[0]
 
     def add_gate_step(self, gate: "Progress") -> None:
         """Count a step of the timing gate, and what it cost."""

@@ -94,7 +94,13 @@ class Talk:
         self._runtime = Runtime(outbox)
         self._record = self._runtime.record
         self._conversations = Conversations(
-            self._record, self._runtime.engine, outbox, self._runtime.jobs, Run.Origin.TERMINAL, watch
+            self._record,
+            self._runtime.engine,
+            outbox,
+            self._runtime.jobs,
+            Run.Origin.TERMINAL,
+            watch,
+            memory=self._runtime.memory,
         )
         self._later: list[Left] = []
 

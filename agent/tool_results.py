@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from agent.discoveries import Discovery
 from agent.llm.base import ToolCallRequest
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
@@ -15,6 +16,8 @@ from tools.text import storable
 
 #: What stands for a result that has nothing to say.
 NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
+#: Characters of a result that are kept on record where the model was told fewer.
+FULL_LIMIT = 10_000_000
 ROLES = ("user", "assistant", "system")
 
 
@@ -105,8 +108,10 @@ def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: i
         mocked=bool(result.metadata.get("mock")),
         result=text,
         structured_content=storable(result.structured_content),
-        error=result.error_message,
+        error=storable(result.error_message),
         duration_ms=duration_ms,
         next_pk=next_pk,
         state_change=change if isinstance(change := result.metadata.get("state_change"), StateChange) else None,
+        discovery=found if isinstance(found := result.metadata.get("discovery"), Discovery) else None,
+        full_result=storable(result.metadata.get("full_content", ""))[:FULL_LIMIT],
     )

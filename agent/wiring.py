@@ -7,12 +7,25 @@ from django.conf import settings
 from agent.agents.agent import Agent
 from agent.agents.provider import AgentTool, AgentToolProvider
 from agent.agents.runner import AgentRunner
-from agent.builtin_tools import course, reply, send_message, use_subagent, wait
+from agent.builtin_tools import (
+    course,
+    forget,
+    query_memory,
+    query_person_profile,
+    remember,
+    reply,
+    send_message,
+    tool_search,
+    use_subagent,
+    wait,
+)
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.chat_tools import ChatTools
 from agent.llm.base import LLMClient
 from agent.llm.client import OpenAIClient
 from agent.llm.demo import DemoModel
+from agent.llm.embeddings import Embedder
 from agent.llm.transcription import Transcriber
 from agent.media.answers import Answers
 from agent.media.darkroom import Darkroom
@@ -22,7 +35,12 @@ from agent.media.kept import KeptFiles
 from agent.media.senses import Reader, Senses
 from agent.media.sight import Sight
 from agent.media.voice import Voice
+from agent.memory.mind import Memory, MemorySettings
+from agent.memory.readings import SUMMARY_CHARS
+from agent.memory.upkeep import Habits
 from agent.record import Record
+from agent.stickers import StickerSight
+from agent.store.digests import Window
 from agent.triggers import Rules
 from agent.types import MediaSource, Outbox
 from tools.configs import SettingsCache
@@ -82,9 +100,26 @@ def senses(record: Record, source: MediaSource, outbox: Outbox) -> Senses:
     fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
     downloads, answers = Downloads(fetcher, files, source), Answers(record)
     voice = Voice(answers, downloads, outbox, transcriber())
-    sight = Sight(record, downloads, darkroom, vision)
+    sight = Sight(answers, downloads, darkroom, vision)
     readers: list[Reader] = [sight, voice, Documents(answers, downloads, outbox)]
     return Senses(record, source, files, readers, [sight, answers, darkroom, fetcher, voice, *filter(None, [vision])])
+
+
+def memory(record: Record, model: LLMClient) -> Memory:
+    """The memory, as the operator wants it; the demo model reads no chats."""
+    chars = settings.MAX_CONTEXT_CHARS - settings.MEMORY_CHARS - SUMMARY_CHARS
+    window = Window(max(0, settings.MAX_CONTEXT_MESSAGES - 4), max(0, chars))  # beside history: system, summary, memory, current
+    habits = Habits(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
+    wanted = MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
+    return Memory(record, wanted, model if settings.UPSTREAM_ENDPOINT else None, embedder())
+
+
+def embedder() -> Embedder | None:
+    """What compares meanings; None where no model for it is configured."""
+    if not (settings.UPSTREAM_ENDPOINT and settings.EMBEDDING_MODEL_NAME):
+        return None
+    endpoint, model = settings.UPSTREAM_ENDPOINT, settings.EMBEDDING_MODEL_NAME
+    return Embedder(OpenAIClient(endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT))
 
 
 SUBAGENTS = [Agent(name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=coder_model)]
@@ -93,7 +128,14 @@ AGENTS: list[Agent] = []
 """Agents that are tools under their own names; add yours here."""
 
 
-def builtin_tool_entries(runner: AgentRunner, record: Record | None) -> list[BuiltinTool]:
+def chat_tools(record: Record | None, source: MediaSource | None = None) -> ChatTools:
+    """The tools that look into a chat and send pictures to it."""
+    files = kept_files()
+    sight = StickerSight(vision_model, files) if settings.STICKERS_BY_VISION else None
+    return ChatTools(record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW)), source, sight)
+
+
+def builtin_tool_entries(runner: AgentRunner, record: Record | None, chat: ChatTools) -> list[BuiltinTool]:
     """The reasoning engine's own tools, in the order in which they are offered."""
     replyer = Agent(name="replyer", description="撰写回复", prompt=settings.SYSTEM_PROMPT, model=chat_model)
     return [
@@ -105,14 +147,22 @@ def builtin_tool_entries(runner: AgentRunner, record: Record | None) -> list[Bui
         course.NO_ACTION,
         course.FINISH,
         course.STAY_SILENT,
+        tool_search.TOOL,
+        *chat.entries,
+        remember.TOOL,
+        forget.TOOL,
+        query_memory.TOOL,
+        query_person_profile.TOOL,
     ]
 
 
-def tool_registry(cache: SettingsCache, record: Record | None = None) -> ToolRegistry:
+def tool_registry(cache: SettingsCache, record: Record | None = None, chat: ChatTools | None = None) -> ToolRegistry:
     """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put down."""
-    registry = ToolRegistry(lambda: cache.current)
+    registry = ToolRegistry(lambda: cache.current, defer_above=settings.DEFER_TOOLS_ABOVE)
     runner = AgentRunner(registry, record)
-    registry.register_provider(MaisakaBuiltinToolProvider(builtin_tool_entries(runner, record)))
+    chat = chat or chat_tools(record)
+    chat.attach(registry)
+    registry.register_provider(MaisakaBuiltinToolProvider(builtin_tool_entries(runner, record, chat)))
     registry.register_provider(AgentToolProvider(AGENTS, runner))
     registry.register_provider(FunctionProvider(SAMPLES, "builtin", SAMPLE_TOOLS))
     return registry
@@ -124,6 +174,6 @@ def rules() -> Rules:
 
 def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
-    own = [entry.spec() for entry in builtin_tool_entries(AgentRunner(ToolRegistry()), None)]
+    own = [entry.spec() for entry in builtin_tool_entries(AgentRunner(ToolRegistry()), None, chat_tools(None))]
     own += [AgentTool(agent).spec for agent in AGENTS]
     return own + [replace(function.spec, provider_name=SAMPLES) for function in SAMPLE_TOOLS]

@@ -18,6 +18,7 @@ env = Env.load(BASE_DIR / ".env")
 
 DATA_DIR = machine.data_folder(Path(env.text("FROST_DATA_DIR", str(BASE_DIR / "data"))).expanduser().resolve())
 MEDIA_DIR = DATA_DIR / "media"
+RECEIVED_DIR = DATA_DIR / "received"
 SECRET_KEY = machine.secret_key(DATA_DIR)
 DEBUG = env.flag("DEBUG", default=False)
 ALLOWED_HOSTS = env.words("DJANGO_ALLOWED_HOSTS") or machine.own_hosts()
@@ -46,11 +47,30 @@ MAX_CONTEXT_MESSAGES = env.integer("MAX_CONTEXT_MESSAGES", 20, low=2, high=10_00
 MAX_CONTEXT_CHARS = env.integer("MAX_CONTEXT_CHARS", 24_000, low=100, high=10_000_000)
 LLM_TIMEOUT = env.seconds("LLM_TIMEOUT", 120, low=0.1, high=3600)
 RUN_TIMEOUT = env.seconds("RUN_TIMEOUT", 300, low=0.1, high=86_400)
+DEFER_TOOLS_ABOVE = env.integer("DEFER_TOOLS_ABOVE", 20, low=0, high=10_000)
 APPROVAL_TIMEOUT = env.seconds("APPROVAL_TIMEOUT", 3600, low=1, high=30 * 86_400)
 
 DJANGO_SUPERUSER_USERNAME = env.text("DJANGO_SUPERUSER_USERNAME", "admin")
 DJANGO_SUPERUSER_PASSWORD = env.text("DJANGO_SUPERUSER_PASSWORD")
 DJANGO_SUPERUSER_EMAIL = env.text("DJANGO_SUPERUSER_EMAIL")
+
+# --- Pictures, voice and files ---------------------------------------------------
+
+MEDIA_FETCH_SECONDS = env.seconds("MEDIA_FETCH_SECONDS", 45, low=1, high=600)
+MEDIA_FETCH_MIB = env.integer("MEDIA_FETCH_MIB", 32, low=1, high=1024)
+MEDIA_KEEP_DAYS = env.integer("MEDIA_KEEP_DAYS", 30, low=0, high=36_500)
+PICTURE_MAX_SIDE = env.integer("PICTURE_MAX_SIDE", 2048, low=64, high=16_384)
+PICTURE_MAX_KIB = env.integer("PICTURE_MAX_KIB", 4096, low=32, high=65_536)
+PICTURE_MAX_MEGAPIXELS = env.integer("PICTURE_MAX_MEGAPIXELS", 50, low=1, high=200)
+FILE_EXCERPT_CHARS = env.integer("FILE_EXCERPT_CHARS", 8_000, low=100, high=1_000_000)
+STICKERS_BY_VISION = env.flag("STICKERS_BY_VISION", default=False)
+
+# --- Memory ----------------------------------------------------------------------
+
+MEMORY_CHARS = env.integer("MEMORY_CHARS", 1_500, low=0, high=100_000)
+MEMORY_EXTRACT_TURNS = env.integer("MEMORY_EXTRACT_TURNS", 0, low=0, high=1_000)
+MEMORY_REVIEW_HOURS = env.integer("MEMORY_REVIEW_HOURS", 0, low=0, high=8_760)
+SUMMARY_AFTER_MESSAGES = env.integer("SUMMARY_AFTER_MESSAGES", 0, low=0, high=1_000)
 
 # --- The one port ---------------------------------------------------------------
 
@@ -58,7 +78,7 @@ WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
 WS_ALLOWED_ORIGINS = env.words("WS_ALLOWED_ORIGINS")
 ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN")
 HTTP_API_TOKEN = env.text("HTTP_API_TOKEN")
-FETCH_ALLOW = env.words("FETCH_ALLOW")
+FETCH_ALLOW = env.destinations("FETCH_ALLOW")
 
 # OneBot clients put whole pictures into one frame; daphne's own limit is 1 MiB.
 DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE = 64 * 2**20

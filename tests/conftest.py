@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from django.db import connections
 
+from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
 from tests.live_server import LiveServer, Program
 from tests.scripted_model import ScriptedModel
@@ -110,6 +111,16 @@ def model(model_server: ScriptedModel) -> Iterator[ScriptedModel]:
         model_server.verify()
     finally:
         model_server.reset()
+
+
+# --- Files ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def file_server() -> Iterator[FileServer]:
+    """A server on 127.0.0.1 that hands out whatever a test tells it to."""
+    with FileServer() as server:
+        yield server
 
 
 # --- Live servers ---------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The groups ``operator`` (reads the record, edits tools) and ``viewer`` (reads).
+"""The groups ``operator`` (reads the record, edits what is the operator's: tools, approvals, chats' states, notes, stickers …) and ``viewer`` (reads).
 
 Django makes permissions after all migrations, too late for this one, so those that
 are needed are made here as Django would make them; it finds them and leaves them.
@@ -8,9 +8,18 @@ from django.db import migrations
 
 READ = {
     "onebot": ("bot", "clientevent"),
-    "agent": ("chatsession", "message", "run", "step", "toolcall"),
+    "agent": (
+        *("approval", "chatsession", "description", "digest", "keptfile", "mediafile", "message", "note"),
+        *("noteproposal", "run", "step", "sticker", "toolcall"),
+    ),
     "tools": ("toolconfig", "toolconfigchange"),
 }
+ADD = (("agent", "mediafile"), ("agent", "note"), ("agent", "sticker"))
+CHANGE = (
+    *(("agent", model) for model in ("approval", "chatsession", "note", "noteproposal", "sticker")),
+    ("tools", "toolconfig"),
+)
+DELETE = tuple(("agent", model) for model in ("description", "keptfile", "mediafile", "note", "noteproposal", "sticker"))
 
 
 def make_groups(apps, schema_editor):
@@ -20,7 +29,9 @@ def make_groups(apps, schema_editor):
     operator, _ = Group.objects.using(alias).get_or_create(name="operator")
     reads = [permission(apps, alias, "view", app, model) for app, models in READ.items() for model in models]
     viewer.permissions.add(*reads)
-    operator.permissions.add(*reads, permission(apps, alias, "change", "tools", "toolconfig"))
+    for action, what in (("add", ADD), ("change", CHANGE), ("delete", DELETE)):
+        operator.permissions.add(*(permission(apps, alias, action, app, model) for app, model in what))
+    operator.permissions.add(*reads)
 
 
 def permission(apps, alias, action, app, model):

@@ -88,7 +88,18 @@ def _ask(question: Question) -> Asked | None:
         created_at=now,
         expires_at=now + timedelta(seconds=settings.APPROVAL_TIMEOUT),
     )
+    # With the question, so that no crash leaves one that waits for a call of unknown outcome.
+    running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
+    running.update(state=ToolCall.State.PENDING, result=waiting_words(call.tool_name, approval.code))
     return Asked(approval.code)
+
+
+def waiting_words(tool_name: str, code: str) -> str:
+    """What the model is told of a call that waits."""
+    return (
+        f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。已在本会话请主人处理（编号 {code}），"
+        "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
+    )
 
 
 def _free_code() -> str:

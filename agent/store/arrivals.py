@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop
 from agent.decisions import parse_word
 from agent.models import ChatSession, Message, Run
 from agent.store.approvals import waiting_codes
-from agent.store.prepared import Insert
+from agent.store.prepared import Insert, Select, Update
 from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.triggers import Decision, Rules, decide
 from agent.types import ChatAddress, IncomingMessage
@@ -24,7 +24,12 @@ REMEMBERED_SESSIONS = 10_000
 ID_REUSE_AFTER = timedelta(days=1)
 TITLE_LIMIT = 200
 
-insert_messages = Insert(Message)
+insert_messages, insert_sessions = Insert(Message), Insert(ChatSession)
+touch_sessions = Update(ChatSession, "last_message_at")
+#: Its parameters are account, kind, peer and platform: Django orders conditions by name.
+session_query = Select(
+    ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title")
+)
 
 Direction = Message.Direction
 State = Message.State
@@ -79,17 +84,16 @@ class Sessions:
 
     @staticmethod
     def _store(chat: ChatAddress, title: str, now: datetime) -> tuple[int, str]:
-        session, _ = ChatSession.objects.get_or_create(
-            platform=chat.platform,
-            account=chat.account,
-            kind=chat.kind,
-            peer_id=chat.peer_id,
-            defaults={"title": title, "last_message_at": now},
-        )
-        if title and session.title != title:
-            session.title = title
-            session.save(update_fields=["title"])
-        return session.pk, session.title
+        place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
+        found = session_query(*place.values())
+        if not found:
+            # Should another process be faster, the transaction fails, and finds the row when it is tried again.
+            [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
+            return pk, title
+        pk, known = found[0]
+        if title and known != title:
+            ChatSession.objects.filter(pk=pk).update(title=title)
+        return pk, title or known
 
 
 class Arrivals:
@@ -134,7 +138,7 @@ class Arrivals:
             rows.append(self._row(arrival, session_pk, key, decision))
             results.append((session_pk, decision))
         pks = iter(insert_messages(rows))
-        ChatSession.objects.filter(pk__in=set(places)).update(last_message_at=now)
+        touch_sessions([(now, session_pk) for session_pk in sorted(set(places))])
         return [Accepted(next(pks) if decision else 0, session_pk, decision) for session_pk, decision in results]
 
     def _begin(self, arrivals: Sequence[Arrival], accepted: Sequence[Accepted]) -> list[Accepted]:

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.models import ChatSession
-from agent.store.prepared import Select
-
-gate_query = Select(ChatSession.objects.filter(pk=0).order_by().values_list("timing_gate", "is_continuing"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +13,6 @@ class Gate:
     is_on: bool | None = None
     is_continuing: bool = False
     """Whether the planner was at work when the last run ended: then the next one needs no gate."""
-
-
-def load_gate(session_pk: int | None) -> Gate:
-    rows = gate_query(session_pk) if session_pk is not None else []
-    return Gate(*rows[0]) if rows else Gate()
 
 
 def set_continuing(chats: Sequence[tuple[int, bool]]) -> list[None]:

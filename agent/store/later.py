@@ -71,7 +71,7 @@ class Progress:
 def suspend(suspensions: Sequence[Suspension]) -> list[None]:
     """Leave calls open, unless their outcome has come already."""
     for one in suspensions:
-        ToolCall.objects.filter(pk=one.pk, state=State.RUNNING).update(
+        ToolCall.objects.filter(pk=one.pk, state__in=OPEN).update(
             state=State.PENDING, provider_name=one.provider_name, result=one.told, claimed_by=one.worker
         )
         if one.next_pk is not None:

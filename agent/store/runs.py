@@ -12,10 +12,10 @@ from django.utils import timezone
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import ChatMessage, Speech, assistant_message, user_message
 from agent.store import later
-from agent.store.gates import Gate, load_gate
+from agent.store.gates import Gate
 from agent.store.later import LaterCall
 from agent.store.prepared import Insert, Select, Update
-from agent.store.states import load_state
+from agent.store.sessions import kept_of
 from tools.configs import SettingsCache
 
 Direction = Message.Direction
@@ -106,6 +106,8 @@ class Begun:
     state: dict[str, Any] = field(default_factory=dict)
     gate: Gate = field(default_factory=Gate)
     has_replied: bool = False
+    discovered: tuple[str, ...] = ()
+    """Deferred tools that were found in the chat."""
 
 
 class Beginnings:
@@ -147,10 +149,10 @@ class Beginnings:
 
     def _begun(self, wish: Beginning, new_pk: int | None, broken: Run | None) -> Begun:
         call = later.find(wish.message_pk, resumed=wish.resumed) if wish.is_later_result and wish.message_pk else None
-        state, gate = load_state(wish.session_pk), load_gate(wish.session_pk)
+        kept = kept_of(wish.session_pk)
         if broken is None:
             assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
-            return Begun(new_pk, _history(wish), later=call, state=state, gate=gate)
+            return Begun(new_pk, _history(wish), later=call, state=kept.state, gate=kept.gate, discovered=kept.discovered)
         Run.objects.filter(pk=broken.pk).update(state=Run.State.RUNNING, claimed_by=self._process_id)
         return Begun(
             broken.pk,
@@ -159,9 +161,10 @@ class Beginnings:
             _recorded_answer(broken),
             _heard(broken).exists(),
             call,
-            state,
-            gate,
+            kept.state,
+            kept.gate,
             _heard(broken).filter(tool_call__tool_name="reply").exists(),
+            kept.discovered,
         )
 
 

@@ -7,15 +7,19 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.discoveries import Discovery
 from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
 from agent.state import StateChange
+from agent.store.discoveries import save_discoveries
 from agent.store.prepared import Insert, Update
 from agent.store.states import save_changes
 
 insert_steps, insert_calls = Insert(Step), Insert(ToolCall)
 begin_calls = Update(ToolCall, "state")
-settle_calls = Update(ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms")
+settle_calls = Update(
+    ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms", "full_result"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,9 @@ class NewStep:
 class CallOutcome:
     """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit.
 
-    ``state_change`` is what the tool made of the chat's state, which is stored with it.
+    ``full_result`` is the whole of a ``result`` that was cut, "" for one that was not;
+    ``state_change`` is what the tool made of the chat's state, ``discovery`` the tools that
+    it found, both of which are stored with it.
     """
 
     pk: int
@@ -63,6 +69,8 @@ class CallOutcome:
     duration_ms: int
     next_pk: int | None = None
     state_change: StateChange | None = None
+    discovery: Discovery | None = None
+    full_result: str = ""
 
 
 def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
@@ -117,9 +125,13 @@ def start_calls(pks: Sequence[int]) -> list[None]:
 def settle(outcomes: Sequence[CallOutcome]) -> None:
     """Store outcomes, each with what it made of its chat's state."""
     settle_calls(
-        [(o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.pk) for o in outcomes]
+        [
+            (o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.full_result, o.pk)
+            for o in outcomes
+        ]
     )
     save_changes([outcome.state_change for outcome in outcomes if outcome.state_change is not None])
+    save_discoveries(outcome.discovery for outcome in outcomes if outcome.discovery is not None)
 
 
 def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:

@@ -7,7 +7,7 @@ from django import template
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.utils import timezone
 
-from agent.models import UNSETTLED, Message, Run
+from agent.models import UNSETTLED, Approval, Message, Run
 from onebot.models import Bot
 
 register = template.Library()
@@ -29,6 +29,7 @@ def status_panel(context: Any) -> dict[str, Any]:
         "just_now": timezone.now() - JUST_NOW,
         **_bots(user),
         **messages,
+        **_approvals(user),
         **_runs(user, {message.pk for message in messages.get("failed_messages", ())}),
     }
 
@@ -46,9 +47,20 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     failed = Message.objects.filter(state=Message.State.FAILED).select_related("session").defer("segments", "raw")
     return {
         "sees_messages": True,
-        "waiting": f"{WAITING_LIMIT:,}+" if waiting > WAITING_LIMIT else str(waiting),
+        "waiting": _bounded(waiting),
         "failed_messages": list(failed.order_by("-pk")[:FAILURE_LIMIT]),
     }
+
+
+def _approvals(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    if not user.has_perm("agent.view_approval"):
+        return {}
+    asked = Approval.objects.filter(state=Approval.State.WAITING).order_by()[: WAITING_LIMIT + 1].count()
+    return {"sees_approvals": True, "approvals": _bounded(asked)}
+
+
+def _bounded(count: int) -> str:
+    return f"{WAITING_LIMIT:,}+" if count > WAITING_LIMIT else str(count)
 
 
 def _runs(user: PermissionsMixin | AnonymousUser, told: set[int]) -> dict[str, Any]:

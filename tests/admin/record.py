@@ -51,7 +51,7 @@ def tool_form(**changes: Any) -> dict[str, Any]:
     """What a browser sends of a tool's page; None leaves a field out, as a box that is not ticked."""
     form: dict[str, Any] = {"enabled": "on", "timeout_seconds": 60, "mock_value": "", "description": ""}
     form |= {"visibility": "visible", "scope": "all", "allowed": "everyone", "allowed_ids": "", "parameter_descriptions": ""}
-    form |= {"calls_per_minute_person": 0, "calls_per_minute_chat": 0}
+    form |= {"calls_per_minute_person": 0, "calls_per_minute_chat": 0, "requires_approval": "own"}
     return {name: value for name, value in (form | changes).items() if value is not None}
 
 

@@ -82,3 +82,17 @@ def test_a_viewer_sees_and_an_operator_decides(approval: Approval):
     decide(operator, approval, decision="refuse")
     approval.refresh_from_db()
     assert approval.decided_by == "user-operator"
+
+
+def test_the_list_says_until_when_a_question_waits_and_who_decided_it(browser: Client, approval: Approval):
+    assert "until " in page(browser, LIST)
+    decide(browser, approval, decision="refuse")
+    text = page(browser, LIST)
+    assert "until " not in text
+    assert '<div class="quiet">user-</div>' in text
+
+
+def test_a_decision_has_one_button(browser: Client, approval: Approval):
+    text = page(browser, f"{LIST}{approval.pk}/change/")
+    assert 'name="_save"' in text
+    assert 'name="_continue"' not in text

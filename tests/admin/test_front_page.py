@@ -7,9 +7,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from agent.models import Approval
 from frostproject.templatetags import status
 from onebot.models import Bot
-from tests.admin.record import CHINESE, ENGLISH, chat, page, run_for, said
+from tests.admin.record import CHINESE, ENGLISH, call_of, chat, page, run_for, said, step_of
 
 
 def test_connected_bots_are_shown_with_their_last_heartbeat(browser: Client):
@@ -36,6 +37,15 @@ def test_waiting_messages_are_counted_up_to_a_bound(browser: Client, monkeypatch
     assert ">1+</a>" in page(browser, "/admin/")
 
 
+def test_calls_that_wait_for_an_owner_are_counted_and_linked(browser: Client):
+    session, now = chat(), timezone.now()
+    step = step_of(run_for(said(session, state="answered")))
+    for number, state in enumerate(("waiting", "waiting", "refused")):
+        call = call_of(step, "transfer", position=number)
+        Approval.objects.create(call=call, session=session, code=f"{number}", state=state, created_at=now, expires_at=now)
+    assert '/admin/agent/approval/?state__exact=waiting">2</a>' in page(browser, "/admin/")
+
+
 def test_the_last_failures_are_shown_once_each(browser: Client):
     run_for(said(chat(), state="failed", detail="401 from the endpoint"), state="failed", error="401 from the endpoint")
     run_for(state="failed", error="no route")
@@ -48,7 +58,7 @@ def test_the_front_page_takes_few_queries(browser: Client, django_assert_max_num
     for number in range(30):
         Bot.objects.create(self_id=str(number), online=True)
         run_for(said(chat(str(number)), state="failed"), state="failed")
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         page(browser, "/admin/")
 
 

@@ -22,7 +22,11 @@ from tools.models import ToolConfig
 
 groups = import_module("agent.migrations.0002_groups")
 EDITOR = SimpleNamespace(connection=connection)
-LISTS = ("agent/chatsession", "agent/message", "agent/run", "agent/step", "agent/toolcall", "onebot/bot", "onebot/clientevent")
+AGENT = (
+    *("approval", "chatsession", "description", "digest", "keptfile", "mediafile", "message", "note"),
+    *("noteproposal", "run", "step", "sticker", "toolcall"),
+)
+LISTS = (*(f"agent/{name}" for name in AGENT), "onebot/bot", "onebot/clientevent")
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +97,7 @@ def test_without_a_group_there_is_nothing_to_see():
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
-    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 17, "viewer": 12}
+    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 32, "viewer": 17}
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
 
@@ -111,5 +115,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 29
+    assert len(rows) == 49
     assert doubled == []

@@ -3,9 +3,10 @@
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.models import Run
+from agent.models import Approval, Run, ToolCall
 from tests.admin.record import ENGLISH, answered, call_of, chat, page, run_for, said, step_of
 
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "上海"}'}}]
@@ -94,7 +95,7 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     run = run_for(said(chat()))
     for number in range(count):
         call_of(step_of(run, number))
-    with django_assert_num_queries(8):  # the login's two, the run, its message, its calls, agents' runs, its steps, what it sent
+    with django_assert_num_queries(10):  # login (2), run, message, calls, runs inside and later, approvals, steps, what it sent
         page(browser, address(run))
 
 
@@ -140,3 +141,49 @@ def test_the_page_of_a_chat_shows_the_run_of_the_message_and_not_those_inside_it
     text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
     assert address(outer) in text
     assert address(inner) not in text
+
+
+# --- Calls whose outcome came later ---------------------------------------------------
+
+
+def call_page(call: ToolCall) -> str:
+    return f"/admin/agent/toolcall/{call.pk}/change/"
+
+
+def test_a_call_and_the_later_run_that_tells_its_outcome_link_to_each_other(browser: Client):
+    call = call_of(step_of(run_for(said(chat()))), "render", state="succeeded", progress="half <done>", result="Rendered.")
+    later = run_for(said(chat("701"), state="answered", reason="later_result", tool_call=call, event_key="later:1"))
+    for text in (page(browser, address(call.run)), page(browser, call_page(call))):
+        assert "half &lt;done&gt;" in text
+        assert f'href="{address(later)}"' in text
+    text = page(browser, address(later))
+    assert "tells the outcome of" in text
+    for link in (call_page(call), address(call.run)):
+        assert f'href="{link}"' in text
+
+
+def test_a_call_that_waits_for_an_owner_links_to_the_question(browser: Client):
+    session = chat()
+    call = call_of(step_of(run_for(said(session))), "transfer", state="pending")
+    approval = Approval.objects.create(
+        call=call, session=session, code="482913", created_at=timezone.now(), expires_at=timezone.now()
+    )
+    for text in (page(browser, address(call.run)), page(browser, call_page(call))):
+        assert f'href="/admin/agent/approval/{approval.pk}/change/"' in text
+        assert "482913" in text
+
+
+def test_a_result_that_was_cut_is_whole_on_the_page_of_its_call(browser: Client):
+    call = call_of(step_of(run_for()), result="霜…", full_result="霜" * 30_000)
+    text = page(browser, call_page(call))
+    assert "30,000 characters" in text
+    assert "霜" * 30_000 in text
+
+
+def test_an_outcome_that_is_told_later_is_nobodys_words_in_the_chat(browser: Client):
+    call = call_of(step_of(run_for()), "render")
+    message = said(chat(), "[工具结果: render]", reason="later_result", tool_call=call)
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert f'href="{call_page(call)}"' in text
+    assert "sent by the tool" not in text
+    assert "said-by-person" not in text

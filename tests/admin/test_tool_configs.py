@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agent.wiring import declared_tools
 from tests.admin.record import page, tool_form
+from tools.catalogue import ensure_rows
 from tools.configs import SettingsCache
 from tools.models import ConfigVersion, ToolConfig
 
@@ -91,3 +93,23 @@ def test_rows_are_neither_added_nor_deleted_here(browser: Client, weather: ToolC
 def test_what_was_changed_is_in_the_history(browser: Client, weather: ToolConfig):
     browser.post(f"{TOOLS}{weather.pk}/change/", page_form(description="new"))
     assert "Changed Description." in page(browser, f"{TOOLS}{weather.pk}/history/")
+
+
+def test_a_tool_is_deferred_in_the_list_and_pinned_on_its_page(browser: Client, weather: ToolConfig):
+    assert browser.post(TOOLS, list_form(weather, visibility="deferred")).status_code == 302
+    form = page(browser, f"{TOOLS}{weather.pk}/change/")
+    assert '<option value="deferred" selected>deferred</option>' in form
+    assert "never deferred, however many tools there are" in form
+    browser.post(f"{TOOLS}{weather.pk}/change/", page_form(visibility="deferred", pinned="on"))
+    weather.refresh_from_db()
+    assert (weather.visibility, weather.pinned) == ("deferred", True)
+    assert weather.changes.latest("pk").after == {"pinned": True}
+    assert ">deferred</a>" in page(browser, TOOLS)
+
+
+def test_the_search_for_tools_can_be_tried_by_hand(browser: Client):
+    ensure_rows(declared_tools())
+    tool = ToolConfig.objects.get(name="tool_search")
+    answer = browser.post(f"{TOOLS}{tool.pk}/trial/", {"argument-query": "weather"}).content.decode()
+    assert "badge-succeeded" in answer
+    assert "没有找到与“weather”相关的工具" in answer

@@ -10,6 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 from agent.admin.tool_use import CALL_LIMIT, percentile, tool_use
 from agent.models import Step, ToolCall
 from tests.admin.record import call_of, page, run_for, step_of, tool_form
+from tools.catalogue import ensure_rows
+from tools.contract import ToolSpec
 from tools.models import ToolConfig
 
 TOOLS = "/admin/tools/toolconfig/"
@@ -123,3 +125,13 @@ def test_the_page_shows_the_use_in_few_queries(
         text = page(browser, f"{TOOLS}{weather.pk}/change/")
     assert "<dd>1234 ms</dd>" in text
     assert "/admin/agent/toolcall/?tool=get_weather" in text
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"), [(True, "about every call"), (lambda arguments: True, "about some calls"), (False, "")]
+)
+def test_the_page_says_which_calls_the_tool_itself_wants_approved(browser: Client, rule: object, words: str):
+    ensure_rows([ToolSpec(name="transfer", metadata={"requires_approval": rule})])
+    text = page(browser, f"{TOOLS}{ToolConfig.objects.get().pk}/change/")
+    assert ("asks an owner" in text) == bool(words)
+    assert words in text

@@ -16,6 +16,7 @@ from agent import wiring
 from tests.admin.record import logged_in, page
 from tools.admin.argument_form import ArgumentForm
 from tools.catalogue import ensure_rows
+from tools.contract import ToolExecutionContext
 from tools.functions import tool
 from tools.models import ToolConfig
 
@@ -46,10 +47,19 @@ def broken() -> str:
     raise LookupError("no <luck>")
 
 
+@tool
+def counting(context: ToolExecutionContext) -> int:
+    """Count in the state of the chat."""
+    state = context.metadata["state"]
+    state["count"] = state.get("count", 0) + 1
+    context.report_progress("counted", tell=True)
+    return int(state["count"])
+
+
 @pytest.fixture
 def tools(db: None, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     settings.CODER_ENDPOINT = ""
-    monkeypatch.setattr(wiring, "SAMPLE_TOOLS", (measure, sleepy, broken))
+    monkeypatch.setattr(wiring, "SAMPLE_TOOLS", (measure, sleepy, broken, counting))
     ensure_rows(wiring.declared_tools())
 
 
@@ -106,6 +116,11 @@ def test_a_tool_that_raises_shows_its_error(browser: Client, tools: None):
     text = run(browser, "broken")
     assert "badge-failed" in text
     assert "LookupError: no &lt;luck&gt;" in text
+
+
+def test_a_tool_that_uses_the_state_of_a_chat_finds_an_empty_one(browser: Client, tools: None):
+    for _ in range(2):
+        assert "&quot;result&quot;: 1" in run(browser, "counting")
 
 
 def test_the_time_limit_of_the_row_ends_a_run(browser: Client, tools: None):

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from agent.decisions import Word
-from agent.models import Approval, ChatSession, Message, ToolCall
+from agent.models import Approval, ChatSession, Message, Run, ToolCall
 from agent.store import approvals, later, recovery
 from agent.store.approvals import Decision, Question, Ruling
 from agent.store.steps import CallOutcome
@@ -188,3 +188,12 @@ def test_progress_is_kept_and_told_only_while_the_chat_waits_for_it(session):
     stale = later.find(message.pk, resumed=False)
     assert stale
     assert stale.is_stale
+
+
+def test_a_crash_right_after_the_question_leaves_a_call_that_waits(session):
+    call = called(session)
+    Run.objects.update(state="running", claimed_by="dead")
+    ask(call, amount=5)
+    recovery.appear([recovery.Sighting("next", alone=True)])
+    call.refresh_from_db()
+    assert (call.state, "尚未执行" in call.result) == ("pending", True)

@@ -3,9 +3,12 @@
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from agent.commit import GroupCommit
 from agent.models import ChatSession, Message, Run
+from agent.store import arrivals as store
 from agent.store.arrivals import Arrivals, refuse
 from agent.triggers import Rules
 from agent.types import ChatAddress
@@ -213,3 +216,15 @@ def test_what_is_refused_stays_on_record_with_the_reason():
     assert (row.state, row.reason, row.claimed_by) == ("failed", "queue_full", "")
     assert row.settled_at is not None
     assert Message.objects.get(pk=first.pk).state == "waiting"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_chat_that_another_process_stored_in_the_same_moment_costs_no_message(monkeypatch):
+    await sync_to_async(sent)("hello")
+    query, early = store.session_query, [True]  # the first look comes too early to see the row
+    monkeypatch.setattr(store, "session_query", lambda *place: [] if early and early.pop() else query(*place))
+    commit, record = GroupCommit(), arrivals()
+    accepted = await commit.submit(record.accept, arrival(message("hi", GROUP)))
+    await commit.close()
+    assert accepted.pk
+    assert await ChatSession.objects.acount() == 1

@@ -8,7 +8,19 @@ import requests
 
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
-FIELDS = ("enabled", "timeout_seconds", "description", "mock_enabled", "mock_value")
+FIELDS = (
+    "enabled",
+    "timeout_seconds",
+    "description",
+    "mock_enabled",
+    "mock_value",
+    "allowed",
+    "requires_approval",
+    "calls_per_minute_person",
+    "visibility",
+    "pinned",
+)
+BOXES = ("enabled", "mock_enabled", "pinned")
 
 
 class Cockpit:
@@ -25,9 +37,21 @@ class Cockpit:
         (row,) = self._server.rows(f"SELECT id, {', '.join(FIELDS)} FROM tools_toolconfig WHERE name = ?", tool)
         fields = {name: row[name] for name in FIELDS} | changes
         # A browser leaves out the boxes that are not ticked.
-        form = {name: value for name, value in fields.items() if name not in ("enabled", "mock_enabled") or value}
+        form = {name: value for name, value in fields.items() if name not in BOXES or value}
         self._post(f"/admin/tools/toolconfig/{row['id']}/change/", form)
         return {name: row[name] for name in changes}
+
+    def try_out(self, tool: str, **arguments: str) -> str:
+        """Run a tool by hand with ``arguments``; the page with what came of it."""
+        form = {f"argument-{name}": value for name, value in arguments.items()}
+        return self._post(f"{self._tool(tool)}/trial/", form, status=200)
+
+    def take_back(self, tool: str) -> None:
+        """Take back the last change of a tool, by the button on its page."""
+        path = f"{self._tool(tool)}/change/"
+        found = re.search(r'action="([^"]*/revert/[^"]*)"', self.page(path))
+        assert found, f"nothing to take back at {path}"
+        self._post(found[1], {}, page=path)
 
     def own(self, account: int | str, owners: str) -> None:
         """Say to whom a bot belongs."""
@@ -53,10 +77,16 @@ class Cockpit:
     def close(self) -> None:
         self._browser.close()
 
-    def _post(self, path: str, form: dict[str, Any]) -> None:
+    def _tool(self, name: str) -> str:
+        (row,) = self._server.rows("SELECT id FROM tools_toolconfig WHERE name = ?", name)
+        return f"/admin/tools/toolconfig/{row['id']}"
+
+    def _post(self, path: str, form: dict[str, Any], *, page: str = "", status: int = 302) -> str:
+        """Send a form that stands on ``page``, by default at its own address; what is answered."""
         url = self._server.url + path
-        page = self._browser.get(url, timeout=10)
-        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
-        assert found, f"no form at {path}: {page.status_code}"
+        shown = self._browser.get(self._server.url + (page or path), timeout=10)
+        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', shown.text)
+        assert found, f"no form at {path}: {shown.status_code}"
         answer = self._browser.post(url, {**form, "csrfmiddlewaretoken": found[1]}, allow_redirects=False, timeout=10)
-        assert answer.status_code == 302, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        assert answer.status_code == status, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        return answer.text

@@ -131,7 +131,7 @@ class Witness:
 
 
 MESSAGES = (
-    "SELECT message.id AS pk, text, state, detail, reason FROM agent_message message "
+    "SELECT message.id AS pk, text, message.state, detail, reason FROM agent_message message "
     "JOIN agent_chatsession s ON s.id = session_id WHERE account = ?"
 )
 INCOMING = f"{MESSAGES} AND direction = 'in'"

@@ -109,6 +109,11 @@ def test_a_new_tool_gets_a_row_with_its_own_first_values():
     assert (plain.mock_enabled, plain.mock_value, plain.timeout_seconds) == (False, "", 60)
 
 
+def test_a_long_running_tool_begins_with_the_longest_time_limit(db: None):
+    ensure_rows([ToolSpec(name="t", metadata={"is_long_running": True})])
+    assert ToolConfig.objects.get().timeout_seconds == 3600
+
+
 def test_known_tools_cost_one_query_and_keep_what_the_operator_made_of_them(django_assert_num_queries: DjangoAssertNumQueries):
     ensure_rows([WEATHER])
     ToolConfig.objects.update(mock_value="mine", enabled=False)

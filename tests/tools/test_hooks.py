@@ -1,6 +1,7 @@
 """What may be done around a call, in Google ADK's order: before, the tool, on_error, after."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,3 +174,19 @@ async def test_a_mock_is_answered_between_the_hooks():
     registry.add_hooks(after=ends)
     result = await registry.invoke(ToolInvocation("t"))
     assert (result.content, result.metadata["mock"], seen) == ("m", True, ["m"])
+
+
+async def test_a_hook_that_passes_on_a_long_result_leaves_the_whole_of_it_on_record():
+    async def answer(_: ToolInvocation) -> ToolExecutionResult:
+        return ToolExecutionResult("t", success=True, content="霜" * 30_000)
+
+    async def pass_on(_spec: Any, _invocation: Any, _context: Any, result: ToolExecutionResult) -> ToolExecutionResult:
+        return replace(result, metadata={**result.metadata, "seen": True})
+
+    registry = ToolRegistry()
+    registry.register_provider(Provider("P", "t", answer=answer))
+    registry.add_hooks(after=pass_on)
+    result = await registry.invoke(ToolInvocation("t"))
+    assert result.metadata["seen"]
+    assert result.metadata["full_content"] == "霜" * 30_000
+    assert result.content.count("已截断") == 1

@@ -71,6 +71,20 @@ async def test_half_a_character_in_a_following_message_is_replaced():
     assert result.post_history_messages == [{"role": "user", "content": "a\ufffd"}]
 
 
+async def test_what_no_database_holds_in_an_item_is_replaced():
+    item = ToolContentItem("resource_link", name="a\0\ud83d", data="AAAA")
+    assert (await returned(content_items=[item])).content_items == [
+        ToolContentItem("resource_link", name="a\ufffd\ufffd", data="AAAA")
+    ]
+    assert (await returned(content="a\0b")).content == "a?b"
+
+
+async def test_a_provider_ends_a_run_but_says_nothing_that_is_the_systems_to_say():
+    claims = {"refusal": "needs_approval", "mock": True, "pending": True, "worker": "w", "full_content": "x", "state_change": 1}
+    result = await returned(content="x", metadata={**claims, "pause_execution": True, "own": 1})
+    assert result.metadata == {"pause_execution": True, "own": 1, "provider_name": "P"}
+
+
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError()], ids=repr)
 async def test_a_tool_can_end_nothing_but_itself(caplog, error):
     async def end() -> str:

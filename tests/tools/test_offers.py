@@ -8,7 +8,7 @@ from tests.tools.fakes import Provider
 from tools.choices import Scope
 from tools.configs import ToolSettings
 from tools.contract import LONG_RUNNING_NOTE, ToolAnnotation, ToolAvailabilityContext, ToolIcon, ToolInvocation, ToolSpec
-from tools.definitions import MOST_KEPT, Definitions
+from tools.definitions import Definitions
 from tools.registry import ToolRegistry
 
 PRIVATE = ToolAvailabilityContext(is_group_chat=False)
@@ -107,13 +107,31 @@ async def test_a_new_spec_of_the_same_name_is_told_at_once():
     provider = Provider("P", ToolSpec(name="t", description="old"))
     registry = ToolRegistry()
     registry.register_provider(provider)
-    for number in range(2 * MOST_KEPT):
+    for number in range(200):
         provider.specs = [ToolSpec(name="t", description=str(number))]
         assert (await registry.get_llm_definitions(PRIVATE))[0]["description"] == str(number)
 
 
-def test_what_is_kept_of_old_offers_is_bounded():
+def test_a_definition_is_the_same_object_for_as_long_as_the_spec_is():
+    definitions, old, new = Definitions(), ToolSpec(name="t"), ToolSpec(name="t", description="new")
+    assert definitions.of([old])[0] is definitions.of([old, new])[0]
+    assert definitions.of([new]) == [{"name": "t", "description": "new"}]
+
+
+def test_what_is_kept_of_old_specs_is_bounded(monkeypatch):
+    monkeypatch.setattr("tools.definitions.MOST_KEPT", 10)
     definitions = Definitions()
-    for number in range(3 * MOST_KEPT):
-        assert definitions.of([ToolSpec(name=str(number))]) == [{"name": str(number), "description": ""}]
-        assert len(definitions) <= MOST_KEPT
+    for number in range(30):
+        specs = [ToolSpec(name=str(number)), ToolSpec(name=f"{number}b")]
+        assert [told["name"] for told in definitions.of(specs)] == [str(number), f"{number}b"]
+        assert len(definitions) <= 10
+
+
+async def test_a_changed_row_changes_the_definition_of_its_tool_alone():
+    rows: dict[str, ToolSettings] = {}
+    registry = ToolRegistry(lambda: rows)
+    registry.register_provider(Provider("P", "t", "u"))
+    before = (await registry.offering(PRIVATE)).definitions
+    rows = {"t": ToolSettings("t", description="new")}
+    after = (await registry.offering(PRIVATE)).definitions
+    assert (before[0]["description"], after[0]["description"]) == ("", "new")

@@ -53,6 +53,7 @@ def changed(config: ToolConfig, author: User | None, **values: Any) -> ToolConfi
     "values",
     [
         {"scope": "group", "visibility": "hidden", "requires_approval": "always"},
+        {"visibility": "deferred", "pinned": True},
         {"allowed": "people", "allowed_ids": "10001, 10002\n10003，10004 onebot:5;onebot:group:6"},
         {"allowed": "group_admins", "calls_per_minute_person": 1, "calls_per_minute_chat": 10_000},
         {"parameter_descriptions": {"city": "城市", "days": ""}},
@@ -68,7 +69,7 @@ def test_what_makes_sense_is_accepted(weather, values):
     ("values", "field", "words"),
     [
         ({"scope": "moon"}, "scope", "moon"),
-        ({"visibility": "deferred"}, "visibility", "deferred"),
+        ({"visibility": "veiled"}, "visibility", "veiled"),
         ({"allowed": "nobody"}, "allowed", "nobody"),
         ({"requires_approval": "maybe"}, "requires_approval", "maybe"),
         ({"allowed": "people"}, "allowed_ids", "at least one id"),

@@ -1,0 +1,45 @@
+"""A PostgreSQL database in the place of the usual one, for tests that are not async."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connections, transaction
+from django.db.backends.postgresql.base import DatabaseWrapper
+
+from frostproject.env import parse_database_url
+
+
+@pytest.fixture(scope="module")
+def postgres(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[DatabaseWrapper]:
+    """A migrated database that the tests of a module share; see :func:`inside`."""
+    server = request.getfixturevalue("postgres_server")
+    url = server.new_database()
+    settings = {**connections["default"].settings_dict, **parse_database_url("DATABASE_URL", url), "OPTIONS": {}}
+    database = DatabaseWrapper(settings, "default")
+    with django_db_blocker.unblock():
+        with _in_place(database):
+            call_command("migrate", verbosity=0)
+        yield database
+        database.close()
+    server.drop_database(url)
+
+
+@contextlib.contextmanager
+def inside(database: DatabaseWrapper) -> Iterator[None]:
+    """Let everything in this thread use ``database``; what it wrote is taken back at the end."""
+    with _in_place(database), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@contextlib.contextmanager
+def _in_place(database: DatabaseWrapper) -> Iterator[None]:
+    usual = connections["default"]
+    connections["default"] = database
+    try:
+        yield
+    finally:
+        connections["default"] = usual
