@@ -78,7 +78,7 @@ def call_message(call: ToolCallRequest) -> ChatMessage:
 
 
 def needs_approval(result: ToolExecutionResult) -> bool:
-    return result.metadata.get("refusal") == Reason.NEEDS_APPROVAL
+    return result.metadata.get("refusal") == Reason.NEEDS_APPROVAL and "arguments" in result.metadata
 
 
 def pending(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:

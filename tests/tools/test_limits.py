@@ -16,11 +16,11 @@ async def test_a_limit_ends_what_takes_longer():
 async def test_all_limits_around_stand_still_and_keep_what_they_had_left():
     loop = asyncio.get_running_loop()
     async with time_limit(0.05) as outer, time_limit(0.04) as inner:
-        left = [limit.when() - loop.time() for limit in (outer, inner)]
+        left = [when - loop.time() for limit in (outer, inner) if (when := limit.when())]
         with standing_still():
             assert (outer.when(), inner.when()) == (None, None)
             await asyncio.wait({asyncio.create_task(asyncio.Event().wait())}, timeout=0.1)
-        after = [limit.when() - loop.time() for limit in (outer, inner)]
+        after = [when - loop.time() for limit in (outer, inner) if (when := limit.when())]
         assert after == pytest.approx(left, abs=0.02)
 
 
