@@ -65,11 +65,11 @@ def knows_of_the_peanuts(request: Request) -> bool:
 
 
 async def test_some_days_in_a_group(server, model):
-    ann, bob, group, other = fresh_id(), fresh_id(), fresh_id(), fresh_id()
+    ann, bob, group, other, account = (fresh_id() for _ in range(5))
     stickers = server.data_dir / "media" / "stickers"
     stickers.mkdir(parents=True, exist_ok=True)
     (stickers / "开心的猫.png").write_bytes(picture())
-    async with client(server) as bot:
+    async with client(server, account) as bot:
 
         async def say(who: int, words: str, where: int = group, **more: Any) -> dict[str, Any]:
             return await bot.say_group(where, who, words, time=server.clock(), **more)
@@ -97,7 +97,7 @@ async def test_some_days_in_a_group(server, model):
         # Thursday, after a restart: the wish counts here, and is a secret elsewhere.
         server.move_to(3)
     server.restart()
-    async with client(server, bot.self_id) as bot:
+    async with client(server, account) as bot:
         model.script(["宫保鸡丁，不放花生。", "不知道。", call("query_memory", query="花生"), "没有。"])
         await say(bob, "给 Ann 点菜，她能吃花生吗")
         assert "不放花生" in spoken(await bot.next_action())
