@@ -1,6 +1,7 @@
 """The tools that look into the chat of a run, and send pictures to it, with all they need."""
 
 from agent.builtin_tools import fetch_history, send_emoji, send_image, view_complex_message
+from agent.builtin_tools.attachments import Attachments
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.send_emoji import StickerBox
 from agent.forwards import Forwards
@@ -36,6 +37,7 @@ class ChatTools:
         forwards = Forwards(record, source) if record else None
         downloads = Downloads(fetcher, files, source) if source else None
         gallery = Gallery(record, files, forwards, downloads) if record and forwards else None
+        self.attachments = Attachments(record, gallery, files, sight)
         self.entries: list[BuiltinTool] = [
             send_emoji.tool(record, self._stickers, sight),
             send_image.tool(gallery, files),

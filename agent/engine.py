@@ -14,6 +14,7 @@ from typing import Any
 
 from agent import faults
 from agent.asking import ask, elapsed_ms
+from agent.builtin_tools.course import CONTINUE
 from agent.discoveries import TOOLBOX, Toolbox, reminded
 from agent.flow import Flow, end_of
 from agent.gate import TimingGate
@@ -143,8 +144,8 @@ class Engine:
         """The result of a call, or that it comes later: after an owner's word, or much work."""
         context, (pk, call, begun_at) = task.context, pending
         flow: Flow | None = context.metadata.get("flow")
-        if flow is not None and call.name != "wait":
-            flow.waits = 0
+        if flow is not None:
+            flow.goes_on_with(call.name)
         invocation = ToolInvocation(
             tool_name=call.name,
             arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
@@ -196,9 +197,8 @@ class Engine:
         """
         steps = [step for step in task.steps if step.phase == Step.Phase.ACTION]
         progress.number, progress.gate_steps = len(task.steps), len(task.steps) - len(steps)
-        if not steps:  # the gate had not opened, or nothing had been asked after it
-            ended_by = await self._ended_by(task, _asked(task.steps[-1]))
-            return progress.end("", None, ended_by=ended_by) if ended_by else None
+        if not steps:
+            return await self._take_up_gate(task, journal, progress)
         progress.messages = [message for step in steps for message in step.request]
         progress.unrecorded = []
         if steps[-1].response is None:  # the model could not be asked: ask again
@@ -214,6 +214,19 @@ class Engine:
         if waiting:
             await journal.start_call(waiting[0].pk)
             ended_by = await self.call_tools(task, journal, progress, response.text, waiting)
+        return progress.end("", None, ended_by=ended_by) if ended_by else None
+
+    async def _take_up_gate(self, task: Task, journal: Journal, progress: Progress) -> Result | None:
+        """Go on at the timing gate, or behind it where it had opened: nothing else was asked yet.
+
+        The gate's first request holds what the run was to begin with, media included.
+        """
+        progress.messages = [task.messages[0], *task.steps[0].request[1:]]
+        progress.unrecorded = list(progress.messages)
+        asked = _asked(task.steps[-1])
+        if not (ended_by := await self._ended_by(task, asked)) and not _has_opened(asked):
+            left = [Pending(one.pk, call, one.begun_at) for one, call in asked if not one.result]
+            ended_by = await self._gate.pass_through(task, journal, progress, left)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def _to_be_made(self, task: Task, asked: list[Asked], progress: Progress) -> AsyncIterator[tuple[Any, ...]]:
@@ -233,6 +246,11 @@ class Engine:
             if recorded.state == ToolCall.State.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
                 return call.name
         return ""
+
+
+def _has_opened(asked: list[Asked]) -> bool:
+    """Whether a recorded answer of the timing gate let the run begin."""
+    return any(one.state == ToolCall.State.SUCCEEDED and call.name == CONTINUE.name for one, call in asked)
 
 
 def _is(trait: str, spec: ToolSpec | None) -> bool:

@@ -31,6 +31,11 @@ class Flow:
     replies: dict[int, int] = field(default_factory=dict)
     """How often each message was replied to, by the key of its row."""
 
+    def goes_on_with(self, tool_name: str) -> None:
+        """A tool is called next: any but ``wait`` ends the row of waits."""
+        if tool_name != "wait":
+            self.waits = 0
+
 
 class Pauses:
     """Waiting chats: a new message can end the wait of its chat. Used from one event loop."""

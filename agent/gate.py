@@ -7,13 +7,14 @@ hint, and after three tries nothing is done.
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from agent.asking import ask, elapsed_ms
 from agent.flow import End, end_of
 from agent.llm.base import LLMClient, ToolCallRequest
 from agent.models import Step
 from agent.prompt import ChatMessage, system_message
-from agent.task import Journal, Progress, Task
+from agent.task import Journal, Pending, Progress, Task
 from agent.tool_results import call_message, call_outcome, not_made, result_text
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry import ToolRegistry
@@ -35,54 +36,68 @@ class TimingGate:
         self._model = model
         self._registry = registry.narrowed(is_timing)
 
-    async def pass_through(self, task: Task, journal: Journal, progress: Progress) -> str:
+    async def pass_through(self, task: Task, journal: Journal, progress: Progress, left: Sequence[Pending] = ()) -> str:
         """Nothing ("") once the gate is open, else how the run ends. What it cost is added to ``progress``.
 
-        Raises :class:`agent.errors.LLMError` when the model cannot be asked.
+        ``left`` are the calls of an answer on record that an earlier process did not
+        finish: they are decided first. Raises :class:`agent.errors.LLMError` when the
+        model cannot be asked.
         """
         definitions = (await self._registry.offering(task.context.availability())).definitions
         names = {definition["name"] for definition in definitions}
-        messages, hint, tries = gate_messages(task.messages), "", 0
+        messages, hint, tries, calls = gate_messages(progress.messages), "", 0, list(left)
         while tries < TRIES:
-            sent = [*messages, *([{"role": "user", "content": hint}] if hint else [])]
-            gate = Progress(sent, sent, number=progress.number)
-            response, step = await ask(self._model, task, journal, gate, definitions, Step.Phase.TIMING)
-            progress.add_gate_step(gate)
-            pks = await journal.record_step(step)
-            calls = list(zip(pks, response.tool_calls, strict=True))
-            chosen = next((call for call in calls if call[1].name in names), None)
-            for pk, call in calls:
-                if chosen is None or pk != chosen[0]:
-                    await self._settle(journal, pk, call, not_made(call.name, NOT_CHOSEN), 0)
+            if not calls:
+                sent = [*messages, *([{"role": "user", "content": hint}] if hint else [])]
+                calls = await self._asked(task, journal, progress, sent, definitions)
+            chosen = next((one for one in calls if one.call.name in names), None)
+            for one in calls:
+                if one is not chosen:
+                    await self._settle(journal, one, not_made(one.call.name, NOT_CHOSEN), 0)
+            calls = []
             if chosen is None:
                 tries, hint = tries + 1, HINT
                 continue
-            result = await self._made(task, journal, *chosen)
+            result = await self._made(task, journal, chosen)
             if ended_by := end_of(result):
                 return ended_by
             if result.metadata.get("timing_action") == "continue":
                 return ""
             tries += not result.success
-            messages += [call_message(chosen[1]), _answer(chosen[1], result)]
+            messages += [call_message(chosen.call), _answer(chosen.call, result)]
         return End.NO_ACTION.value
 
-    async def _made(self, task: Task, journal: Journal, pk: int, call: ToolCallRequest) -> ToolExecutionResult:
+    async def _asked(
+        self, task: Task, journal: Journal, progress: Progress, sent: list[ChatMessage], definitions: list[dict[str, Any]]
+    ) -> list[Pending]:
+        """The calls of the model's next answer, which is on record."""
+        gate = Progress(sent, sent, number=progress.number)
+        response, step = await ask(self._model, task, journal, gate, definitions, Step.Phase.TIMING)
+        progress.add_gate_step(gate)
+        pks = await journal.record_step(step)
+        return [Pending(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
+
+    async def _made(self, task: Task, journal: Journal, pending: Pending) -> ToolExecutionResult:
         context, started = task.context, time.monotonic()
+        pk, call, begun_at = pending
         invocation = ToolInvocation(
             tool_name=call.name,
             arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
             call_id=call.call_id,
             session_id=context.session_id,
             stream_id=context.stream_id,
-            metadata={"tool_call_pk": pk},
+            metadata={"tool_call_pk": pk, "begun_at": begun_at},
         )
+        if flow := context.metadata.get("flow"):
+            flow.goes_on_with(call.name)
         await journal.start_call(pk)
         result = await self._registry.invoke(invocation, context)
-        await self._settle(journal, pk, call, result, elapsed_ms(started))
+        await self._settle(journal, pending, result, elapsed_ms(started))
         return result
 
-    async def _settle(self, journal: Journal, pk: int, call: ToolCallRequest, result: ToolExecutionResult, took_ms: int) -> None:
-        await journal.finish_call(call_outcome(pk, result, result_text(call.call_id, result, can_see=False), took_ms))
+    async def _settle(self, journal: Journal, pending: Pending, result: ToolExecutionResult, took_ms: int) -> None:
+        text = result_text(pending.call.call_id, result, can_see=False)
+        await journal.finish_call(call_outcome(pending.pk, result, text, took_ms))
 
 
 def is_timing(spec: ToolSpec) -> bool:

@@ -102,7 +102,7 @@ def senses(record: Record, source: MediaSource, outbox: Outbox) -> Senses:
     voice = Voice(answers, downloads, outbox, transcriber())
     sight = Sight(answers, downloads, darkroom, vision)
     readers: list[Reader] = [sight, voice, Documents(answers, downloads, outbox)]
-    return Senses(record, source, files, readers, [sight, answers, darkroom, fetcher, voice, *filter(None, [vision])])
+    return Senses(record, source, files, readers, [answers, darkroom, fetcher, voice, *filter(None, [vision])])
 
 
 def memory(record: Record, model: LLMClient) -> Memory:
@@ -140,7 +140,7 @@ def builtin_tool_entries(runner: AgentRunner, record: Record | None, chat: ChatT
     replyer = Agent(name="replyer", description="撰写回复", prompt=settings.SYSTEM_PROMPT, model=chat_model)
     return [
         send_message.TOOL,
-        reply.tool(record, runner, replyer),
+        reply.tool(record, runner, replyer, chat.attachments),
         use_subagent.tool(SUBAGENTS, runner),
         wait.TOOL,
         course.CONTINUE,

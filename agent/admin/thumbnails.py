@@ -1,6 +1,7 @@
 """Pictures of messages as pages show them: small, from our own copies, made anew and never a sender's file."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
@@ -8,9 +9,14 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from agent import wiring
+from agent.media.darkroom import develop_now
 from agent.media.kinds import HEAD, sniff
+from agent.media.refs import Unavailable
+from agent.media.sight import develop_job
 from agent.models import Description, KeptFile, MessageMedia
 
+#: Longest side and bytes of a thumbnail.
+SIDE, BYTES = 480, 2**17
 #: Types that thumbnails are made in.
 TYPES = frozenset({"image/jpeg", "image/png"})
 #: The copy of a hash never changes.
@@ -42,10 +48,15 @@ def media_behind(message_pks: Sequence[int]) -> dict[int, ShownMedia]:
 
 
 def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
-    """The thumbnail of a copy. Raises Http404 where there is none."""
+    """The thumbnail of a copy, made when it is asked for first. Raises Http404 where there can be none."""
+    files = wiring.kept_files()
+    path = files.thumbnail_path(kept.sha256)
     try:
-        content = wiring.kept_files().thumbnail_path(kept.sha256).read_bytes()
-    except OSError as error:
+        if not path.is_file():
+            job = develop_job(files.shown_source(kept.sha256), path)
+            develop_now(replace(job, side=SIDE, size=BYTES, always=True))
+        content = path.read_bytes()
+    except (OSError, Unavailable) as error:
         raise Http404(_("There is no thumbnail of this copy.")) from error
     mime = sniff(content[:HEAD])
     if mime not in TYPES:

@@ -1,14 +1,13 @@
 """``reply``: a visible reply to a chosen message, in parts, written by the model itself or by its replyer."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.agents.agent import Agent
 from agent.agents.runner import AgentRunner
+from agent.builtin_tools.attachments import Attachments, StickerPart, read
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.send_message import item_fault, part_of
 from agent.models import Message
 from agent.record import Record
 from agent.speaker import Speaker
@@ -35,8 +34,10 @@ PARAMETERS: JsonSchema = {
             "type": "array",
             "maxItems": 9,
             "items": {"type": "string"},
-            "description": "要附带的图片：http(s) 地址，或媒体文件夹内的路径",
+            "description": "要附带的图片：http(s) 地址、媒体文件夹内的路径，或会话中图片的名字"
+            "（tool_result:<call_id>:<n>、message:<message_id>:<n>）",
         },
+        "attach_emoji": {"type": "string", "maxLength": 200, "description": "要附带的表情：用几个词说明情绪、内容或场合"},
     },
     "required": ["msg_id"],
 }
@@ -55,22 +56,26 @@ class _Sent:
 class Replying:
     """The handler of ``reply``. Without a ``replyer`` it sends only what is written in ``text``."""
 
-    def __init__(self, record: Record | None, runner: AgentRunner, replyer: Agent | None) -> None:
+    def __init__(self, record: Record | None, runner: AgentRunner, replyer: Agent | None, attachments: Attachments) -> None:
         self._record = record
         self._runner = runner
         self._replyer = replyer
+        self._attachments = attachments
 
     async def __call__(self, invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
         """Reply, and tell the model what each part came to. Raises :class:`InvalidArguments` or :class:`ToolFailed`."""
         speaker: Speaker = context.metadata["speaker"]
         arguments = invocation.arguments
-        pictures = _pictures(arguments.get("attach_pic", []))
+        wanted = read("attach_pic", arguments.get("attach_pic") or [])
         target = await self._target(speaker, arguments["msg_id"].strip())
-        text = arguments.get("text", "").strip() or await self._written(target, invocation, context)
-        quotes = arguments.get("set_quote", True)
-        messages = _messages(arguments, text, pictures, quotes=quotes)
-        sent = [await _say(speaker, parts, words, invocation.metadata["tool_call_pk"]) for parts, words in messages]
-        return _result(arguments, target, text, sent, repeats=_counted(context, target) > 1)
+        sticker = await self._attachments.sticker(_given(arguments, "attach_emoji"))
+        pictures = await self._attachments.pictures(speaker.chat, wanted)
+        text = _given(arguments, "text") or await self._written(target, invocation, context)
+        messages = _messages(arguments, text, pictures, sticker)
+        sent = await _said(speaker, messages, invocation.metadata["tool_call_pk"])
+        if sticker and len(sent) == len(messages) and sent[-1].state != Message.State.FAILED:
+            await self._attachments.count(sticker)
+        return _result(arguments, target, text, sent, len(messages), _repeats(context, target, sent))
 
     async def _target(self, speaker: Speaker, message_id: str) -> Target:
         if not message_id:
@@ -86,7 +91,7 @@ class Replying:
 
     async def _written(self, target: Target, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
         """The reply as the replyer puts it."""
-        reference = invocation.arguments.get("reply_reference", "").strip()
+        reference = _given(invocation.arguments, "reply_reference")
         if not reference:
             raise InvalidArguments(["text 和 reply_reference 不能都为空"])
         if self._replyer is None:
@@ -99,12 +104,8 @@ class Replying:
         return text
 
 
-def _pictures(given: Sequence[str]) -> list[Part]:
-    items = [{"type": "image", ("url" if "://" in one else "path"): one} for one in given]
-    faults = [f"attach_pic[{place}]{fault}" for place, item in enumerate(items) if (fault := item_fault(item))]
-    if faults:
-        raise InvalidArguments(faults)
-    return [part_of(item) for item in items]
+def _given(arguments: dict[str, Any], name: str) -> str:
+    return (arguments.get(name) or "").strip()
 
 
 def split(text: str) -> list[str]:
@@ -115,46 +116,64 @@ def split(text: str) -> list[str]:
     )
 
 
-def _messages(arguments: dict[str, Any], text: str, pictures: list[Part], *, quotes: bool) -> list[tuple[list[Part], str]]:
-    """The messages to send, each with its words for the record: quote and mentions in the first, pictures in the last."""
+def _messages(
+    arguments: dict[str, Any], text: str, pictures: list[Part], sticker: StickerPart | None
+) -> list[tuple[list[Part], str]]:
+    """The messages to send, each with its words for the record.
+
+    Quote and mentions are in the first, pictures in the last; a sticker follows in a message of its own.
+    """
     words = split(text)
     messages: list[list[Part]] = [[Part("plain", text=one)] for one in words]
-    mentions = [Part("mention_user", mention_user_id=user_id) for user_id in arguments.get("attach_at", []) if user_id.strip()]
+    people = [user_id for user_id in arguments.get("attach_at") or [] if user_id.strip()]
+    mentions = [Part("mention_user", mention_user_id=user_id) for user_id in people]
     if mentions:
         messages[0] = [*mentions, replace(messages[0][0], text=f" {words[0]}")]
-    if quotes:
+    if arguments.get("set_quote", True):
         messages[0].insert(0, Part("quote", message_id=arguments["msg_id"].strip()))
     messages[-1] += pictures
     shown = ["".join(f"[@{part.mention_user_id}] " for part in mentions) + words[0], *words[1:]]
     shown[-1] += "[图片]" * len(pictures)
-    return list(zip(messages, shown, strict=True))
+    alone = [([sticker.part], sticker.words)] if sticker else []
+    return [*zip(messages, shown, strict=True), *alone]
 
 
-async def _say(speaker: Speaker, parts: list[Part], words: str, tool_call_pk: int) -> _Sent:
-    delivery = await speaker.say(parts, words, tool_call_pk=tool_call_pk)
-    speaker.has_replied |= delivery.state != Message.State.FAILED
-    return _Sent(words, delivery.state.value, delivery.message_id, delivery.error)
+async def _said(speaker: Speaker, messages: list[tuple[list[Part], str]], tool_call_pk: int) -> list[_Sent]:
+    """Say one after the other; after one that was surely not sent no other is."""
+    sent: list[_Sent] = []
+    for parts, words in messages:
+        delivery = await speaker.say(parts, words, tool_call_pk=tool_call_pk)
+        sent.append(_Sent(words, delivery.state.value, delivery.message_id, delivery.error))
+        if delivery.state == Message.State.FAILED:
+            break
+        speaker.has_replied = True
+    return sent
 
 
-def _counted(context: ToolExecutionContext, target: Target) -> int:
-    """How often this run has replied to ``target``, this time included."""
+def _repeats(context: ToolExecutionContext, target: Target, sent: list[_Sent]) -> bool:
+    """Whether this run had replied to ``target`` before; a reply of which nothing was sent is none."""
     replied: dict[int, int] = context.metadata["flow"].replies
-    replied[target.pk] = replied.get(target.pk, 0) + 1
-    return replied[target.pk]
+    before = replied.get(target.pk, 0)
+    replied[target.pk] = before + (sent[0].state != Message.State.FAILED)
+    return before > 0
 
 
-def _result(arguments: dict[str, Any], target: Target, text: str, sent: list[_Sent], *, repeats: bool) -> ToolExecutionResult:
+def _result(
+    arguments: dict[str, Any], target: Target, text: str, sent: list[_Sent], count: int, repeats: bool
+) -> ToolExecutionResult:
+    """What the model is told of a reply of ``count`` messages."""
+    quotes = arguments.get("set_quote", True)
     structured = {
         "msg_id": arguments["msg_id"],
-        "set_quote": arguments.get("set_quote", True),
-        "effective_set_quote": arguments.get("set_quote", True) and sent[0].state != Message.State.FAILED,
+        "set_quote": quotes,
+        "effective_set_quote": quotes and sent[0].state != Message.State.FAILED,
         "reply_text": text,
         "reply_segments": [one.text for one in sent],
         "send_results": [{"state": one.state, "message_id": one.message_id, "error": one.error} for one in sent],
         "target_user_name": target.sender_name or target.sender_id,
     }
-    if failed := [one for one in sent if one.state == Message.State.FAILED]:
-        error = f"回复有 {len(failed)} 条（共 {len(sent)} 条）发送失败: {failed[0].error}"
+    if sent[-1].state == Message.State.FAILED:
+        error = _failure(sent[-1].error, len(sent), count)
         return ToolExecutionResult(NAME, success=False, error_message=error, structured_content=structured)
     content = f"已回复 {target.sender_name or target.sender_id}：{text}"
     if any(one.state == Message.State.UNKNOWN for one in sent):
@@ -164,13 +183,22 @@ def _result(arguments: dict[str, Any], target: Target, text: str, sent: list[_Se
     return ToolExecutionResult(NAME, success=True, content=content, structured_content=structured)
 
 
-def tool(record: Record | None, runner: AgentRunner, replyer: Agent | None) -> BuiltinTool:
-    """The tool, with its way to the record and the agent that writes for it."""
+def _failure(error: str, place: int, count: int) -> str:
+    """That the message at ``place``, from 1, could not be sent, and what became of the others."""
+    if count == 1:
+        return f"回复发送失败: {error}"
+    before = "之前的已发送或可能已送达，请勿重发" if place > 1 else ""
+    after = "之后的没有发送" if place < count else ""
+    return "；".join(filter(None, [f"回复的第 {place} 条（共 {count} 条）发送失败: {error}", before, after]))
+
+
+def tool(record: Record | None, runner: AgentRunner, replyer: Agent | None, attachments: Attachments) -> BuiltinTool:
+    """The tool, with its way to the record, the agent that writes for it, and what it can attach."""
     return BuiltinTool(
         name=NAME,
-        description="回复本会话中的某一条消息，可以引用、@ 和附带图片。回复成功后，本轮的最终回答不会再发送。",
+        description="回复本会话中的某一条消息，可以引用、@、附带图片和表情。回复成功后，本轮的最终回答不会再发送。",
         parameters=PARAMETERS,
-        handler=Replying(record, runner, replyer),
+        handler=Replying(record, runner, replyer, attachments),
         needs_chat=True,
         timeout_seconds=180,
         on_timeout="回复可能已送达，请勿重发",

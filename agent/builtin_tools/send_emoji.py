@@ -68,7 +68,7 @@ def tool(record: Record | None, box: StickerBox, sight: StickerSight | None = No
             raise InvalidArguments(["words 不能为空"])
         if record is None:
             raise ToolFailed(NO_STICKERS)
-        sticker, part = await _chosen(record, sight, wish)
+        sticker, part = await chosen(record, sight, wish)
         speaker = cast("Speaker", context.metadata["speaker"])
         text = f"[表情：{sticker.words}]" if sticker.words else "[表情]"
         delivery = await speaker.say([part], text, tool_call_pk=invocation.metadata["tool_call_pk"])
@@ -95,7 +95,7 @@ def tool(record: Record | None, box: StickerBox, sight: StickerSight | None = No
     )
 
 
-async def _chosen(record: Record, sight: StickerSight | None, wish: str) -> tuple[Candidate, Part]:
+async def chosen(record: Record, sight: StickerSight | None, wish: str) -> tuple[Candidate, Part]:
     """The sticker that fits best among those whose file is there, and its picture. Raises :class:`ToolFailed`."""
     every = await record.submit(store.candidates, None)
     if not every:

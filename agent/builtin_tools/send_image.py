@@ -34,7 +34,7 @@ def tool(gallery: Gallery | None, files: KeptFiles) -> BuiltinTool:
             raise ToolFailed(ONE_OF_BOTH)
         speaker = cast("Speaker", context.metadata["speaker"])
         kept = await gallery.find(speaker.chat, name)
-        path = await asyncio.to_thread(_sendable, files, kept)
+        path = await asyncio.to_thread(sendable, files, kept)
         delivery = await speaker.say(
             [Part("image", path=str(path.resolve()))], "[图片]", tool_call_pk=invocation.metadata["tool_call_pk"]
         )
@@ -79,7 +79,7 @@ def wanted(arguments: dict[str, Any]) -> PictureName:
     return name
 
 
-def _sendable(files: KeptFiles, kept: Kept) -> Path:
+def sendable(files: KeptFiles, kept: Kept) -> Path:
     """The copy, or the picture made of it for models where clients do not take its format."""
     if kept.mime in TYPES:
         return kept.path

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
@@ -19,6 +20,7 @@ JOB_SECONDS = 20.0
 #: How long the process is kept without work, in seconds.
 IDLE_SECONDS = 600.0
 Pipe = TypeVar("Pipe", asyncio.StreamReader, asyncio.StreamWriter)
+COMMAND = (sys.executable, "-m", "agent.media.decoder")
 ROOT = Path(__file__).resolve().parents[2]
 
 BROKEN = gettext_noop("the picture cannot be decoded")
@@ -70,10 +72,7 @@ class Darkroom:
         """
         async with self._turn:
             answer = await self._ask(job.line())
-        if not answer:
-            raise Unavailable(BROKEN)
-        if error := json.loads(answer).get("error"):
-            raise Unavailable(TOO_LARGE if "too many pixels" in error else BROKEN)
+        _check(answer)
 
     async def close(self) -> None:
         """End the process; another one starts with the next job."""
@@ -132,13 +131,36 @@ async def _start() -> Process:
     # Without this process's environment, which holds the keys; in a session of its
     # own, so that Ctrl-C in a terminal does not end it before the work is done.
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent.media.decoder"),
-        cwd=ROOT,
-        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=PIPE,
-        stdout=PIPE,
-        start_new_session=True,
+        *COMMAND, cwd=ROOT, env=_environment(), stdin=PIPE, stdout=PIPE, start_new_session=True
     )
+
+
+def develop_now(job: Job) -> None:
+    """Do ``job`` in a process of its own and wait for it: for pages, which are made in threads.
+
+    Raises :class:`Unavailable` as :meth:`Darkroom.develop` does.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - the command is this program's own
+            COMMAND, input=job.line(), stdout=PIPE, cwd=ROOT, env=_environment(), timeout=JOB_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(TOO_SLOW) from error
+    except OSError as error:
+        raise Unavailable(NO_PROCESS) from error
+    _check(done.stdout)
+
+
+def _environment() -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def _check(answer: bytes) -> None:
+    """Raise :class:`Unavailable` for an answer that says so, or for none."""
+    if not answer:
+        raise Unavailable(BROKEN)
+    if error := json.loads(answer).get("error"):
+        raise Unavailable(TOO_LARGE if "too many pixels" in error else BROKEN)
 
 
 async def _end(child: Process) -> None:

@@ -16,11 +16,8 @@ A changed ``VISUAL_MODEL_NAME`` describes anew. While a question is being asked,
 who ask the same wait for its answer (:class:`agent.media.answers.Answers`).
 """
 
-import asyncio
 import hashlib
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from django.conf import settings
@@ -41,15 +38,10 @@ from agent.prompt import ChatMessage, system_message
 from agent.store.media import Described, Question
 from agent.store.recovery import Left
 from agent.types import IncomingMessage
-from tools.boundary import survive
-
-logger = logging.getLogger(__name__)
 
 DEFAULT_PROMPT = "请详细描述这张图片的内容"
 INSTRUCTION = "请用中文描述图片："
 DEFAULT = "default"
-#: Longest side and bytes of a thumbnail.
-THUMBNAIL_SIDE, THUMBNAIL_BYTES = 480, 2**17
 
 NO_MODEL = gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")
 SOME_MISSING = gettext_noop("Some pictures could not be had; their placeholders stay, and the page of the message says why.")
@@ -68,7 +60,6 @@ class Sight:
         self._downloads = downloads
         self._darkroom = darkroom
         self._model = model
-        self._drawing: set[asyncio.Task[None]] = set()
 
     def wants(self, message: IncomingMessage) -> bool:
         return settings.VISION_MODE != "describe" or self._model is not None
@@ -89,33 +80,8 @@ class Sight:
             notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
         elif settings.VISION_MODE != "native" and self._model is not None and pictures:
             text = await self._described(self._model, left, pictures, notes)
-        self._draw([one.kept for one in found if one.kept])
         shown = pictures if settings.VISION_MODE != "describe" else ()
         return Reading(f" 【图片内容】: {text}" if text else "", tuple(dict.fromkeys(notes)), shown)
-
-    async def close(self) -> None:
-        """Stop what nobody waits for any more."""
-        tasks = list(self._drawing)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _draw(self, pictures: Sequence[Kept]) -> None:
-        """Make thumbnails for the admin, now that nobody waits for the pictures."""
-        task = asyncio.create_task(self._drawn(pictures), name="thumbnails")
-        self._drawing.add(task)
-        task.add_done_callback(self._drawing.discard)
-
-    async def _drawn(self, pictures: Sequence[Kept]) -> None:
-        files = self._downloads.files
-        for kept in pictures:
-            target = files.thumbnail_path(kept.sha256)
-            if not await asyncio.to_thread(target.is_file):
-                source = await asyncio.to_thread(files.shown_source, kept.sha256)
-                with survive(logger, "A thumbnail could not be made"):
-                    await self._darkroom.develop(
-                        replace(develop_job(source, target), side=THUMBNAIL_SIDE, size=THUMBNAIL_BYTES, always=True)
-                    )
 
     async def _described(self, model: LLMClient, left: Left, pictures: Sequence[str], notes: list[str]) -> str:
         """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""

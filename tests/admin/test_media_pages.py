@@ -9,7 +9,7 @@ from agent import wiring
 from agent.media.kept import Kept
 from agent.models import Description, KeptFile, Message, MessageMedia
 from tests.admin.record import chat, logged_in, page, said
-from tests.pictures import colour_of, picture
+from tests.pictures import colour_of, opened, picture
 
 
 @pytest.fixture
@@ -68,6 +68,19 @@ def test_a_thumbnail_is_served_as_a_picture_and_nothing_else(browser: Client, ke
     assert response["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in response["Content-Security-Policy"]
     assert colour_of(response.content) == "red"
+
+
+def test_a_thumbnail_is_made_when_it_is_asked_for_first(browser: Client, db: None):
+    kept = wiring.kept_files().put(picture("BMP", size=(900, 600)))
+    response = browser.get(f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/")
+    assert colour_of(response.content) == "red"
+    assert max(opened(response.content).size) == 480
+    assert wiring.kept_files().thumbnail_path(kept.sha256).is_file()
+
+
+def test_what_cannot_be_decoded_has_no_thumbnail(browser: Client, db: None):
+    kept = wiring.kept_files().put(b"GIF89a and nothing more")
+    assert browser.get(f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/").status_code == 404
 
 
 def test_what_is_no_picture_is_never_served_as_a_thumbnail(browser: Client, kept: Kept):
