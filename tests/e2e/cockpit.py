@@ -62,6 +62,10 @@ class Cockpit:
         (row,) = self._server.rows("SELECT id, owners, hear_voice, read_files FROM onebot_bot WHERE self_id = ?", str(account))
         self._post(f"/admin/onebot/bot/{row.pop('id')}/change/", {**row, **changes})
 
+    def set_gate(self, session_pk: int, value: str) -> None:
+        """Say on the page of one chat whether its timing gate is on: ``true``, ``false``, or ``unknown`` for the bot's word."""
+        self._post(f"/admin/agent/chatsession/{session_pk}/change/", {"state": "{}", "timing_gate": value})
+
     def approve(self, approval: int) -> None:
         """Approve a call that waits."""
         self._post(f"/admin/agent/approval/{approval}/change/", {"decision": "approve"})

@@ -315,3 +315,75 @@ async def test_the_gates_calls_do_not_count_towards_the_runs(live, model, gated)
     model.script(["hm", call("continue"), *weather, "All five."])
     await gated.say_private(user, "hi")
     assert spoken(await gated.next_action()) == "All five."
+
+
+async def test_the_waits_of_the_gate_are_not_in_a_row_with_the_planners(live, model, gated):
+    user = fresh_id()
+    moment = call("wait", seconds=0)
+    model.script([moment, moment, call("continue"), moment, moment, moment, "Patient."])
+    await gated.say_private(user, "hi")
+    assert spoken(await gated.next_action()) == "Patient."
+
+
+async def test_the_gates_tokens_are_counted_and_a_chat_has_its_own_switch(live, model, gated):
+    user = fresh_id()
+    model.script([call("continue"), "An answer."])
+    await gated.say_private(user, "hi")
+    await gated.next_action()
+    run = await live.row(
+        "SELECT r.model_calls, r.input_tokens, m.session_id FROM agent_run r JOIN agent_message m ON m.id = r.message_id "
+        "WHERE m.sender_id = ? AND r.state = 'finished'",
+        str(user),
+    )
+    assert (run["model_calls"], run["input_tokens"]) == (2, 22)
+    cockpit = await asyncio.to_thread(Cockpit, live)
+    await asyncio.to_thread(cockpit.set_gate, run["session_id"], "false")
+    cockpit.close()
+    model.script(["Without a gate."])
+    await gated.say_private(user, "hi")
+    assert spoken(await gated.next_action()) == "Without a gate."
+
+
+async def test_only_the_first_of_the_gates_calls_is_made(live, model, gated):
+    user = fresh_id()
+    model.script([calls(Call("continue"), Call("no_action"), Call("get_weather", {"city": "北京"})), "An answer."])
+    await gated.say_private(user, "hi")
+    assert spoken(await gated.next_action()) == "An answer."
+    rows = live.rows("SELECT tool_name, state FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user))
+    assert [row["state"] for row in rows] == ["succeeded", "failed", "failed"]
+
+
+# --- The gate over a restart ------------------------------------------------------
+
+
+async def gated_server(start_server: Any, model: Any, account: int) -> Any:
+    """A server with one account whose bot asks its gate first."""
+    server = start_server()
+    async with client(server, account) as bot:
+        model.script(["hello"])
+        await bot.say_private(fresh_id(), "hello")
+        await bot.next_action()
+    cockpit = await asyncio.to_thread(Cockpit, server)
+    await asyncio.to_thread(cockpit.set_bot, account, timing_gate="on")
+    cockpit.close()
+    return server
+
+
+async def test_a_wait_of_the_gate_goes_on_after_a_crash_and_the_gate_decides_again(start_server, model):
+    account, user = fresh_id(), fresh_id()
+    server = await gated_server(start_server, model, account)
+    model.script([call("wait", seconds=3)])
+    async with client(server, account) as bot:
+        await bot.say_private(user, "wait")
+        await server.row("SELECT 1 FROM agent_toolcall WHERE state = 'running'")
+    server.kill()
+    server.start()
+    model.script([call("continue"), "There."])
+    async with client(server, account) as bot:
+        assert spoken(await bot.next_action(timeout=20)) == "There."
+    gate, planner = model.requests[-2:]
+    assert results(gate) == [result := server.rows("SELECT result FROM agent_toolcall WHERE tool_name = 'wait'")[0]["result"]]
+    assert result.startswith("等待结束：计划 3 秒，实际 ")
+    assert planner.messages[1:] == [message for message in gate.messages[1:] if message["role"] == "user"]
+    steps = server.rows("SELECT s.phase, s.number FROM agent_step s JOIN agent_toolcall c ON c.run_id = s.run_id GROUP BY s.id")
+    assert [(step["phase"], step["number"]) for step in steps] == [("timing", 1), ("timing", 2), ("action", 3)]

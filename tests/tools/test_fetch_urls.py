@@ -1,9 +1,11 @@
 """Which URLs can be fetched, and how they look when they are sent."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.utils import translation
 from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
@@ -15,6 +17,12 @@ from tools.fetch.request import FetchRequest, check_headers
 from tools.fetch.urls import check_url, join_url, parse_url
 
 SIGNED = "http://a.cn/~x%7e%2F,;:@!$&'()*?rkey=CAES%2bKD+a&b==&c=[1]|"
+
+
+@pytest.fixture(autouse=True)
+def _in_english() -> Iterator[None]:
+    with translation.override("en"):
+        yield
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agent import wiring
 from agent.media import retention
@@ -88,7 +88,8 @@ def test_the_command_deletes_everything_when_it_is_told_so(copies):
 
 def test_the_command_asks_for_days_where_copies_are_kept_for_ever(copies, settings):
     settings.MEDIA_KEEP_DAYS = 0
-    with pytest.raises(CommandError, match="MEDIA_KEEP_DAYS"):
-        told()
-    with pytest.raises(CommandError, match="negative"):
-        told(days=-1)
+    with translation.override("en"):
+        with pytest.raises(CommandError, match="MEDIA_KEEP_DAYS"):
+            told()
+        with pytest.raises(CommandError, match="negative"):
+            told(days=-1)
