@@ -175,7 +175,9 @@ class Conversations:
         message = left.message
         if self.memory is None or begun.steps:
             return Background()
-        return await self.memory.background(left.session_pk, message.chat, message.sender_id, message.text)
+        return await self.memory.background(
+            left.session_pk, message.chat, message.sender_id, message.text, has_notes=begun.has_notes
+        )
 
     def _is_gated(self, left: Left, begun: Begun) -> bool:
         """Whether the timing gate comes first: it is on here, and no continuation is active."""

@@ -52,9 +52,16 @@ class Memory:
             work.append(keep_embedding(self._record, self._embedder))
         self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]
 
-    async def background(self, session_pk: int, chat: ChatAddress, sender_id: str, text: str) -> Background:
-        """What the model should have in mind for a message; nothing is asked where everything is off."""
+    async def background(
+        self, session_pk: int, chat: ChatAddress, sender_id: str, text: str, *, has_notes: bool = True
+    ) -> Background:
+        """What the model should have in mind for a message; nothing is asked where everything is off.
+
+        ``has_notes``: whether there are any, for whomever.
+        """
         summarised = session_pk if self._settings.habits.summary_after else None
+        if summarised is None and not has_notes:
+            return Background()
         viewer = viewer_of(chat, sender_id)
         return await self.notebook.recall(viewer, text, budget=self._settings.chars, session_pk=summarised)
 

@@ -49,7 +49,7 @@ def memory_block(wish: Recall) -> str:
     speaker and the chat: a wish like "call me captain" has no word in common with the
     message it matters for.
     """
-    if wish.budget <= 0 or not _any_note()():
+    if wish.budget <= 0 or not any_note():
         return ""
     now = timezone.now()
     hits = relevant(wish.text, candidates(wish.viewer, wish.text, wish.meaning, now), now)[:HITS]
@@ -73,8 +73,13 @@ def _summary(session_pk: int | None) -> str:
     return str(rows[0][0]) if rows else ""
 
 
+def any_note() -> bool:
+    """Whether there is anything to recall, for whomever."""
+    return bool(_a_note()())
+
+
 @cache
-def _any_note() -> Select:
+def _a_note() -> Select:
     return Select(Note.objects.order_by().values_list("pk")[:1])
 
 

@@ -15,6 +15,7 @@ from agent.store import later
 from agent.store.gates import Gate
 from agent.store.later import LaterCall
 from agent.store.prepared import Insert, Select, Update
+from agent.store.recall import any_note
 from agent.store.sessions import kept_of
 from tools.configs import SettingsCache
 
@@ -108,6 +109,8 @@ class Begun:
     has_replied: bool = False
     discovered: tuple[str, ...] = ()
     """Deferred tools that were found in the chat."""
+    has_notes: bool = True
+    """Whether there is anything at all to be reminded of: without it nobody has to look."""
 
 
 class Beginnings:
@@ -152,7 +155,15 @@ class Beginnings:
         kept = kept_of(wish.session_pk)
         if broken is None:
             assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
-            return Begun(new_pk, _history(wish), later=call, state=kept.state, gate=kept.gate, discovered=kept.discovered)
+            return Begun(
+                new_pk,
+                _history(wish),
+                later=call,
+                state=kept.state,
+                gate=kept.gate,
+                discovered=kept.discovered,
+                has_notes=any_note(),
+            )
         Run.objects.filter(pk=broken.pk).update(state=Run.State.RUNNING, claimed_by=self._process_id)
         return Begun(
             broken.pk,
@@ -165,6 +176,7 @@ class Beginnings:
             kept.gate,
             _heard(broken).filter(tool_call__tool_name="reply").exists(),
             kept.discovered,
+            any_note(),
         )
 
 
