@@ -15,6 +15,7 @@ from agent.store.targets import Target, find_targets
 from agent.types import Part
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
+from tools.text import storable
 
 NAME = "reply"
 STYLES = ("简短表达", "正常回复", "长回复")
@@ -67,7 +68,7 @@ class Replying:
         speaker: Speaker = context.metadata["speaker"]
         arguments = invocation.arguments
         wanted = read("attach_pic", arguments.get("attach_pic") or [])
-        target = await self._target(speaker, arguments["msg_id"].strip())
+        target = await self._target(speaker, _given(arguments, "msg_id"))
         sticker = await self._attachments.sticker(_given(arguments, "attach_emoji"))
         pictures = await self._attachments.pictures(speaker.chat, wanted)
         text = _given(arguments, "text") or await self._written(target, invocation, context)
@@ -105,7 +106,7 @@ class Replying:
 
 
 def _given(arguments: dict[str, Any], name: str) -> str:
-    return (arguments.get(name) or "").strip()
+    return str(storable(arguments.get(name) or "")).strip()
 
 
 def split(text: str) -> list[str]:
@@ -130,7 +131,7 @@ def _messages(
     if mentions:
         messages[0] = [*mentions, replace(messages[0][0], text=f" {words[0]}")]
     if arguments.get("set_quote", True):
-        messages[0].insert(0, Part("quote", message_id=arguments["msg_id"].strip()))
+        messages[0].insert(0, Part("quote", message_id=_given(arguments, "msg_id")))
     messages[-1] += pictures
     shown = ["".join(f"[@{part.mention_user_id}] " for part in mentions) + words[0], *words[1:]]
     shown[-1] += "[图片]" * len(pictures)

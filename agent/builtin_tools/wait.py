@@ -52,8 +52,10 @@ def seconds_of(value: Any) -> float:
     """The seconds that ``value`` means: what is no number is 30, less than nothing is 0, more than 600 is 600."""
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         number = math.nan
+    except OverflowError:  # of a whole number with more digits than a float can hold
+        number = math.copysign(math.inf, value > 0 or -1)
     return DEFAULT_SECONDS if math.isnan(number) else min(max(number, 0), LONGEST_SECONDS)
 
 
