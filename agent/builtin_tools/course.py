@@ -26,14 +26,14 @@ def _tool(name: str, description: str, handler: Handler, stage: Stage, *traits: 
 
 FINISH = _tool(
     "finish",
-    "结束本轮思考，等待新的消息。要说的话已经用工具发送完毕时使用；这之后不会再发送任何内容。",
+    "结束本轮思考，等待新的消息。只在要说的话已经用工具发送完毕时使用；这之后不会再发送任何内容。普通回答之后不需要调用。",
     _ending(End.FINISH, "本轮已结束。"),
     "action",
     "ends_run",
 )
 NO_ACTION = _tool(
     "no_action",
-    "现在什么都不做，直到有新的消息。",
+    "现在什么都不做，直到有新的消息。只在对方显然还没说完、或稍后再回应更好时使用。",
     _ending(End.NO_ACTION, "暂不行动，等待新的消息。"),
     "both",
     "ends_run",
@@ -41,7 +41,7 @@ NO_ACTION = _tool(
 CONTINUE = _tool("continue", "现在就思考并回应。", _go_on, "timing")
 STAY_SILENT = _tool(
     "stay_silent",
-    "保持沉默：不回复这条消息，本轮什么都不发送。必须单独调用，不能与其他工具一起调用。",
+    "保持沉默：不回复这条消息，本轮什么都不发送。只在这条消息显然不需要回应时使用。必须单独调用，不能与其他工具一起调用。",
     _ending(End.STAY_SILENT, "保持沉默。"),
     "action",
     "ends_run",

@@ -197,7 +197,8 @@ def tool(record: Record | None, runner: AgentRunner, replyer: Agent | None, atta
     """The tool, with its way to the record, the agent that writes for it, and what it can attach."""
     return BuiltinTool(
         name=NAME,
-        description="回复本会话中的某一条消息，可以引用、@、附带图片和表情。回复成功后，本轮的最终回答不会再发送。",
+        description="回复本会话中指定的某一条消息，可以引用、@、附带图片和表情。普通的回答直接写出来即可，会自动发送，不需要用它；"
+        "只在要回复另一条消息，或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
         parameters=PARAMETERS,
         handler=Replying(record, runner, replyer, attachments),
         needs_chat=True,

@@ -61,7 +61,7 @@ def seconds_of(value: Any) -> float:
 
 TOOL = BuiltinTool(
     name=NAME,
-    description="等待一段时间再继续，例如等对方把话说完。",
+    description="等待一段时间再继续。只在确实需要时使用，例如对方说稍等，或者话还没有说完。",
     parameters={
         "type": "object",
         "properties": {"seconds": {"description": f"等待的秒数，默认 {DEFAULT_SECONDS}，最多 {LONGEST_SECONDS}"}},
