@@ -1,6 +1,7 @@
 """The course of one run, as far as its tools steer it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -42,10 +43,14 @@ class Pauses:
 
     def __init__(self) -> None:
         self._stirred: dict[ChatAddress, asyncio.Event] = {}
+        self.has_more: Callable[[ChatAddress], bool] = lambda chat: False
+        """Whether messages of a chat wait for their turn: then a breakable wait is over at once."""
 
     async def pause(self, chat: ChatAddress, seconds: float, *, breakable: bool) -> bool:
         """Wait; True when a message ended it before its time, which only a ``breakable`` wait lets happen."""
         event = self._stirred.setdefault(chat, asyncio.Event()) if breakable else asyncio.Event()
+        if breakable and self.has_more(chat):
+            event.set()
         try:
             async with asyncio.timeout(seconds):
                 await event.wait()

@@ -62,6 +62,7 @@ class Inbox:
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._waiting_count = 0
         self._is_open = True
+        conversations.pauses.has_more = lambda chat: bool(self._queues.get(chat))
 
     def accept(self, message: IncomingMessage, received_at: datetime | None = None) -> None:
         """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at once."""

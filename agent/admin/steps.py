@@ -15,7 +15,7 @@ from tools.readable import json_block, text_block
 
 @admin.register(Step)
 class StepAdmin(RecordAdmin):
-    list_display = ("recorded", "run_link", "number", "finish_reason", "tokens", "latency_ms", "failure")
+    list_display = ("recorded", "run_link", "number", "phase", "finish_reason", "tokens", "latency_ms", "failure")
     list_filter = (RecordedSince,)
     list_excerpts = ("error",)
     list_defer = ("request", "tools", "response")
@@ -23,6 +23,7 @@ class StepAdmin(RecordAdmin):
     fields = (
         "run_link",
         "number",
+        "phase",
         "created_at",
         "finish_reason",
         "input_tokens",

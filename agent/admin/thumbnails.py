@@ -33,7 +33,8 @@ class ShownMedia:
     def add(self, medium: MessageMedia) -> None:
         description = medium.description
         words = description.text if description else medium.name
-        self.media.append((thumbnail(medium.kept, words) if medium.kept else "", medium))
+        name = medium.name if medium.kind == "file" else ""
+        self.media.append((thumbnail(medium.kept, words, name) if medium.kept else "", medium))
         if description is not None and description not in self.descriptions:
             self.descriptions.append(description)
 
@@ -64,13 +65,13 @@ def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
     return HttpResponse(content, content_type=mime, headers=HEADERS)
 
 
-def thumbnail(kept: KeptFile | None, words: str = "") -> str:
-    """A copy as a small picture that leads to its page; its type in words where it is no picture."""
+def thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> str:
+    """A copy as a small picture that leads to its page; its ``name`` or type in words where it is no picture."""
     if kept is None:
         return "-"
     page = reverse("admin:agent_keptfile_change", args=(kept.pk,))
     if not kept.mime.startswith("image/"):
-        return format_html('<a href="{}">{}</a>', page, kept.mime or _("unknown type"))
+        return format_html('<a href="{}">{}</a>', page, name or kept.mime or _("unknown type"))
     source = reverse("admin:agent_keptfile_thumbnail", args=(kept.pk,))
     alt = words[:200] or _("picture")
     return format_html(

@@ -2,6 +2,7 @@
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -53,6 +54,13 @@ def test_a_description_of_two_pictures_is_shown_once(browser: Client, kept: Kept
     assert text.count("/thumbnail/") == 2
 
 
+def test_a_file_is_called_by_its_name(browser: Client, kept: Kept):
+    message, row = said(chat()), row_of(wiring.kept_files().put(b"PK\x03\x04"))
+    medium(message, kind="file", name="a <b>.docx", kept=row)
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert f'<a href="/admin/agent/keptfile/{row.pk}/change/">a &lt;b&gt;.docx</a>' in text
+
+
 def test_the_chat_says_why_a_picture_could_not_be_had(browser: Client):
     message = said(chat())
     medium(message, reason="the <link> has expired", origin="quoted")
@@ -92,8 +100,7 @@ def test_a_thumbnail_needs_the_permission_to_read(kept: Kept, db: None):
     address = f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/"
     assert Client().get(address).status_code == 302
     stranger = logged_in("viewer")
-    stranger_account = stranger.get("/admin/").wsgi_request.user
-    stranger_account.groups.clear()
+    User.objects.get(is_superuser=False).groups.clear()
     assert stranger.get(address).status_code == 403
 
 

@@ -42,6 +42,17 @@ def test_a_step_shows_request_answer_tokens_and_latency(browser: Client):
         assert expected in text
 
 
+def test_the_steps_of_the_timing_gate_are_marked(browser: Client):
+    run = run_for(said(chat(), state="silent", detail="the model chose to stay silent"))
+    step_of(run, 1, phase="timing")
+    text = page(browser, address(run))
+    assert text.count('<span class="badge badge-timing">timing gate</span>') == 1
+    assert '<p class="verdict">the model chose to stay silent</p>' in text
+    step_of(run, 2)
+    assert page(browser, address(run)).count("badge-timing") == 1
+    assert "timing gate" in page(browser, "/admin/agent/step/")
+
+
 def test_a_tool_call_stands_in_its_step_with_all_that_came_of_it(browser: Client):
     step = step_of(run_for(), response={"role": "assistant", "content": None, "tool_calls": CALLS})
     call_of(step, arguments={"city": "上海"}, result="晴朗", duration_ms=42, mocked=True, requested_by="20001")

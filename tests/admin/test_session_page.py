@@ -86,6 +86,12 @@ def test_a_message_that_was_not_answered_says_why(browser: Client):
     assert '<p class="failure">21 were waiting</p>' in text
 
 
+def test_a_decision_to_say_nothing_is_no_failure(browser: Client):
+    message = said(chat(), reason="private", state="silent", detail="the model chose to stay silent")
+    text = page(browser, address(message.session))
+    assert '<p class="verdict">the model chose to stay silent</p>' in text
+
+
 def test_a_run_that_failed_is_shown_at_its_question(browser: Client):
     message = said(chat(), state="failed", reason="private")
     run = run_for(message, state="failed", error="the endpoint answered 401")

@@ -10,7 +10,7 @@ from tests.cast import fresh_id
 from tests.e2e.chat import client, verdict
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import at, failed, ok, spoken, text
-from tests.scripted_model import Call, Request, call, calls
+from tests.scripted_model import Call, Request, call, calls, held
 
 NEXT = "next!"
 
@@ -115,6 +115,19 @@ async def test_a_message_breaks_a_wait_in_private(live, model):
     assert "提前结束" in results(model.requests[1])[0]
 
 
+async def test_a_message_that_came_before_the_wait_breaks_it_too(live, model):
+    user = fresh_id()
+    model.script([held(call("wait", seconds=600)), "First.", "Second."])
+    async with client(live) as bot:
+        await bot.say_private(user, "wait")
+        await model.wait_for_requests(1)
+        await bot.say_private(user, NEXT)
+        await live.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'waiting'", str(user))
+        model.release()
+        assert [spoken(await bot.next_action()) for _ in range(2)] == ["First.", "Second."]
+    assert "提前结束" in results(model.requests[1])[0]
+
+
 async def test_a_message_does_not_break_a_wait_in_a_group(live, model):
     group, user = fresh_id(), fresh_id()
     model.script([call("wait", seconds=0.5), "First.", "Second."])
@@ -149,6 +162,29 @@ async def test_a_wait_goes_on_after_a_crash_where_it_was(start_server, model):
     async with client(server, account) as bot:
         assert spoken(await bot.next_action(timeout=15)) == "There."
     assert results(model.requests[-1])[0].startswith("等待结束：计划 3 秒，实际 ")
+
+
+async def test_several_chats_wait_at_once_and_a_message_breaks_the_wait_of_its_own_chat_alone(live, model):
+    one, two = fresh_id(), fresh_id()
+
+    def answer(request: Request) -> Any:
+        if request.messages[-1]["role"] == "tool":
+            return "Waited."
+        return f"To {request.last_text[-1]}." if NEXT in request.last_text else call("wait", seconds=600)
+
+    model.answer_with(answer)
+    async with client(live) as bot:
+        for user in (one, two):
+            await bot.say_private(user, "wait")
+            await live.row("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user))
+        for number in (1, 2):
+            await bot.say_private(two, f"{NEXT}{number}")
+        said = [await bot.next_action() for _ in range(3)]
+        assert [spoken(action) for action in said] == ["Waited.", "To 1.", "To 2."]
+        assert {action["params"]["user_id"] for action in said} == {two}
+        assert live.rows("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(one))
+        await bot.say_private(one, f"{NEXT}3")
+        assert [spoken(await bot.next_action()) for _ in range(2)] == ["Waited.", "To 3."]
 
 
 # --- reply ------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 from tests.cast import fresh_id
 from tests.e2e.chat import client
 from tests.fake_onebot import spoken
-from tests.scripted_model import Request, ScriptedModel, call
+from tests.scripted_model import Call, Request, ScriptedModel, call, calls
 
 
 def reminded(request: Request) -> list[str]:
@@ -38,6 +38,32 @@ async def test_a_wish_is_kept_in_its_group_and_out_of_another(live, model: Scrip
     assert (note["chat"], note["visibility"], note["said_by"]) == (f"group:{group}", "chat", str(user))
     (said,) = live.rows("SELECT text FROM agent_message WHERE id = ?", note["message_id"])
     assert "以后叫我船长" in said["text"]
+
+
+async def test_no_tool_brings_into_a_group_what_was_said_in_private_or_in_another_group(live, model: ScriptedModel):
+    user, group, other, secret = fresh_id(), fresh_id(), fresh_id(), fresh_id()
+    async with client(live) as bot:
+        model.script([call("remember", text="暗号是芝麻", visibility="person"), "好", call("remember", text="暗号是绿豆"), "好"])
+        await bot.say_private(user, "暗号是芝麻", message_id=secret)
+        await bot.next_action()
+        await ask(bot, user, other, "暗号是绿豆")
+        notes = live.rows("SELECT id FROM agent_note WHERE said_by = ?", str(user))
+        asked = [
+            Call("query_memory", {"query": "暗号", "person_name": str(user)}),
+            Call("query_memory", {"time_start": "2020-01-01"}),
+            Call("query_person_profile", {"person_id": str(user)}),
+            Call("fetch_history", {"num": 50}),
+            Call("fetch_history", {"before": str(secret)}),
+            Call("view_complex_message", {"msg_id": str(secret)}),
+            *(Call("forget", {"note_id": note["id"]}) for note in notes),
+        ]
+        model.script([calls(*asked), "不知道"])
+        await ask(bot, user, group, "我的暗号是什么")
+    assert len(notes) == 2
+    told = [str(message["content"]) for message in model.requests[-1].messages]
+    assert len(told) == 3 + len(asked)
+    assert not [words for words in told if "芝麻" in words or "绿豆" in words]
+    assert live.rows("SELECT id FROM agent_note WHERE said_by = ?", str(user)) == notes
 
 
 async def test_the_last_message_of_a_request_is_still_the_users(live, model: ScriptedModel):

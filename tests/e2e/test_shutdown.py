@@ -17,7 +17,7 @@ from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
-from tests.scripted_model import ScriptedModel, held, says
+from tests.scripted_model import ScriptedModel, call, held, says
 
 GOING_AWAY = 1001
 #: What the process may take to end, in seconds: runs have ten.
@@ -153,3 +153,21 @@ async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not
         await hurried.row("SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", written["echo"])
     runs = "SELECT run.state FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text IN ('hi', 'hello')"
     assert hurried.rows(runs) == [{"state": "finished"}] * 2
+
+
+async def test_a_wait_is_left_to_be_taken_up_again_and_what_came_meanwhile_is_answered_after_it(hurried, model):
+    model.answer_with(lambda request: "There." if request.messages[-1]["role"] == "tool" else call("wait", seconds=3))
+    await begin(hurried)
+    account, group, user = fresh_id(), fresh_id(), fresh_id()
+    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
+        await bot.say_group(group, user, "wait")
+        await hurried.row("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user))
+        await bot.say_group(group, user, "and then?")
+        await hurried.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'waiting'", str(user))
+        assert await asyncio.to_thread(hurried.terminate) == 0
+    model.script(["There.", "Then this."])
+    await begin(hurried)
+    async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
+        assert [spoken(await bot.next_action(timeout=10)).strip() for _ in range(2)] == ["There.", "Then this."]
+    (wait,) = hurried.rows("SELECT state, result FROM agent_toolcall WHERE requested_by = ?", str(user))
+    assert (wait["state"], wait["result"].startswith("等待结束：计划 3 秒，实际 ")) == ("succeeded", True)

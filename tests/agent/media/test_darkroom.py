@@ -1,6 +1,7 @@
 """The process that decodes: started when there is work, and none the worse for what it is given."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -66,6 +67,14 @@ async def test_the_answer_to_a_cancelled_job_is_not_taken_for_the_next_ones(dark
     cancelled.cancel()
     await asyncio.wait([cancelled])
     await darkroom.develop(job(tmp_path, picture(), "next"))
+
+
+async def test_everything_else_goes_first_and_ctrl_c_is_not_meant_for_it(darkroom, tmp_path):
+    await darkroom.develop(job(tmp_path, picture()))
+    pid = darkroom._child.result().pid
+    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 10
+    assert os.getpgid(pid) == pid
+    assert os.getsid(pid) == os.getsid(0)  # niceness counts within a session alone, where sched_autogroup is on
 
 
 async def test_an_idle_process_is_let_go_and_comes_back(darkroom, tmp_path, monkeypatch):

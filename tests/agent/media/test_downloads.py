@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from functools import partial
 
 import pytest
 
@@ -85,14 +86,14 @@ async def sized(size: int, limit: int) -> bytes:
 async def test_one_file_may_have_all_that_the_others_leave():
     allowance = Allowance(2**20, sharers=8)
     sizes = [100_000, 500_000, 100_000]
-    contents = await asyncio.gather(*(allowance.spend(lambda limit, size=size: sized(size, limit)) for size in sizes))
+    contents = await asyncio.gather(*(allowance.spend(partial(sized, size)) for size in sizes))
     assert [len(content) for content in contents] == sizes
     assert allowance.left == 2**20 - sum(sizes)
 
 
 async def test_all_together_never_have_more_than_the_message_may():
     allowance = Allowance(2**20, sharers=4)
-    tasks = [allowance.spend(lambda limit: sized(400_000, limit)) for _ in range(4)]
+    tasks = [allowance.spend(partial(sized, 400_000)) for _ in range(4)]
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert sum(isinstance(outcome, bytes) for outcome in outcomes) == 2
     assert all(isinstance(outcome, bytes | TooLarge) for outcome in outcomes)
