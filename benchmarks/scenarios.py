@@ -22,7 +22,7 @@ from benchmarks.tally import Tally, percentile, slope
 
 WARM_UP = 200
 OWN_TOOLS = 46
-"""With the four that are there from the first start: fifty."""
+"""With the four sample and chat tools that stay on beside them: fifty, and the tools that steer a turn on top."""
 BIG_CHAT = "/admin/agent/chatsession/1/change/"  # the first that is seeded, with a fifth of all messages
 
 

@@ -1,7 +1,7 @@
 """Speech to text over HTTP: the ``/audio/transcriptions`` of an OpenAI-compatible endpoint.
 
 https://platform.openai.com/docs/api-reference/audio/createTranscription; which file
-endings an endpoint takes is in :data:`agent.media.contents.SOUND_TYPES`.
+endings an endpoint takes is in :data:`agent.media.voice.ENDINGS`.
 """
 
 from typing import Any
