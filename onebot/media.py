@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 #: Time for a client to answer a question about media, in seconds; forwards take some.
 ASK_SECONDS = 10.0
+#: Forwards of one message that are asked for, those within others among them.
+FORWARDS = 4
 
 
 class MediaSource11:
@@ -57,11 +59,17 @@ class MediaSource11:
         return media_refs(await self._segments(chat, message_id), message_id, "quoted")
 
     async def forwarded(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[MediaRef]:
-        messages = inner_segments(segments)
-        for one in forward_ids(segments):
-            # Clients differ in the name of the parameter; all leave alone what they do not know.
-            messages += forwarded_segments(await self._ask(chat, "get_forward_msg", id=one, message_id=one))
-        return [ref for message in messages for ref in media_refs(message, origin="forwarded")]
+        messages, waiting, asked = inner_segments(segments), forward_ids(segments), set[str]()
+        waiting += [one for message in messages for one in forward_ids(message)]
+        while waiting and len(asked) < FORWARDS:
+            one = waiting.pop(0)
+            if one not in asked:
+                asked.add(one)
+                # Clients differ in the name of the parameter; all leave alone what they do not know.
+                inner = forwarded_segments(await self._ask(chat, "get_forward_msg", id=one, message_id=one))
+                messages += inner
+                waiting += [found for message in inner for found in forward_ids(message)]
+        return [ref for message in messages[:NODES] for ref in media_refs(message, origin="forwarded")]
 
     async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for action, params in _questions(chat, ref):
@@ -118,10 +126,17 @@ def _questions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, An
     if ref.kind == "image":
         return [("get_image", {"file": ref.file})] if ref.file else []
     if ref.kind == "file" and ref.file_id:
-        owner = {"group_id": _number(chat.peer_id)} if chat.kind == "group" else {"user_id": _number(chat.peer_id)}
-        action = "get_group_file_url" if chat.kind == "group" else "get_private_file_url"
-        return [(action, {**owner, "file_id": ref.file_id}), ("get_file", {"file_id": ref.file_id})]
+        return [_file_question(chat, ref), ("get_file", {"file_id": ref.file_id})]
     return []
+
+
+def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, Any]]:
+    """What is asked for the address of a file. What a client did not say of it, it does not need to hear."""
+    if chat.kind == "group":
+        shelf = {"busid": _number(ref.busid)} if ref.busid else {}
+        return "get_group_file_url", {"group_id": _number(chat.peer_id), "file_id": ref.file_id, **shelf}
+    proof = {"file_hash": ref.file_hash} if ref.file_hash else {}
+    return "get_private_file_url", {"user_id": _number(chat.peer_id), "file_id": ref.file_id, **proof}
 
 
 def _without_path(answer: dict[str, Any]) -> dict[str, Any]:

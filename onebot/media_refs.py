@@ -94,6 +94,8 @@ def _ref(kind: MediaKind, data: dict[str, Any], place: int, message_id: str, ori
         data=inline.removeprefix(BASE64),
         file=file if len(file) <= 1_000 else "",
         file_id=exact_id(data.get("file_id"), 1_000),
+        busid=exact_id(data.get("busid")),
+        file_hash=exact_id(data.get("file_hash"), 1_000),
         name=_name(data, file),
         size=int(size) if size.isascii() and size.isdigit() and len(size) < 16 else 0,
         place=place,

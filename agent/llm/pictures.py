@@ -6,6 +6,7 @@ written to the socket, one picture after the other: a call that waits for its an
 none, and nothing else in the process waits for megabytes to be encoded.
 """
 
+import asyncio
 import base64
 import io
 import uuid
@@ -20,7 +21,7 @@ KEPT = "kept:"
 #: What the model is shown in the place of a picture whose copy is gone.
 GONE = {"type": "text", "text": "[图片]"}
 #: Bytes of a picture that are encoded at a time; a multiple of three, so that Base64 has no padding between.
-CHUNK = 3 * 2**16
+CHUNK = 3 * 2**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class StreamedBody:
             content = await on_disk(piece.path.read_bytes)
             for start in range(0, len(content), CHUNK):
                 yield base64.b64encode(content[start : start + CHUNK])
+                await asyncio.sleep(0)  # the transport waits only when its buffer is full
 
     def read(self, size: int = -1) -> bytes:
         raise io.UnsupportedOperation("it is read asynchronously")

@@ -128,11 +128,11 @@ class Darkroom:
 
 
 async def _start() -> Process:
-    # Without this process's environment, which holds the keys; in a session of its
-    # own, so that Ctrl-C in a terminal does not end it before the work is done.
-    return await asyncio.create_subprocess_exec(
-        *COMMAND, cwd=ROOT, env=_environment(), stdin=PIPE, stdout=PIPE, start_new_session=True
-    )
+    # Without this process's environment, which holds the keys; in a group of its own,
+    # so that Ctrl-C in a terminal does not end it before the work is done. Not in a
+    # session of its own: Linux shares the processor among sessions first (sched(7),
+    # autogroup), and that this process is nice would be of no use to the others.
+    return await asyncio.create_subprocess_exec(*COMMAND, cwd=ROOT, env=_environment(), stdin=PIPE, stdout=PIPE, process_group=0)
 
 
 def develop_now(job: Job) -> None:

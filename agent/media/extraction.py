@@ -66,8 +66,8 @@ class Extraction:
 
 
 async def _start(document: Path, characters: int) -> Process:
-    # Without this process's environment, which holds the keys; in a session of its
-    # own, so that Ctrl-C in a terminal does not end it before the work is done.
+    # Without this process's environment, which holds the keys; in a group of its own,
+    # and not in a session, as in the darkroom.
     file = await asyncio.to_thread(document.open, "rb")
     with file:
         return await asyncio.create_subprocess_exec(
@@ -77,7 +77,7 @@ async def _start(document: Path, characters: int) -> Process:
             stdin=file,
             stdout=PIPE,
             stderr=DEVNULL,
-            start_new_session=True,
+            process_group=0,
         )
 
 

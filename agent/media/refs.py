@@ -25,6 +25,10 @@ class MediaRef:
     file: str = ""
     """The client's name for it, which ``get_image`` and ``get_record`` take."""
     file_id: str = ""
+    busid: str = ""
+    """The shelf of a group's files on which it lies, which go-cqhttp wants to be told."""
+    file_hash: str = ""
+    """What Lagrange wants to be told about a file in private."""
     name: str = ""
     """What people call it: the name of a file."""
     size: int = 0

@@ -42,7 +42,8 @@ ENDINGS = {
 FORMATS = ("mp3", "wav")
 #: Time for having a voice converted, in seconds; then the client's link is tried.
 CONVERT_SECONDS = 15.0
-#: The largest sound that is sent; OpenAI takes no larger one.
+#: The largest sound that is sent; OpenAI takes no larger one. How long it plays is left to
+#: the endpoint: QQ ends a voice after a few minutes, and no file tells its length before it is decoded.
 MOST_BYTES = 25 * 2**20
 PROMPT_KIND = "voice"
 

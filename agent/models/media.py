@@ -43,7 +43,9 @@ class Description(models.Model):
         _("content"), max_length=64, help_text=_("The content hash of the file, or the hash of those of several, in order.")
     )
     prompt_kind = models.CharField(
-        _("prompt"), max_length=64, help_text=_("What was asked: “default”, or the hash of the words that stood beside it.")
+        _("prompt"),
+        max_length=64,
+        help_text=_("What was asked: “default” or the hash of the words beside a picture; “voice” and “file” for those."),
     )
     model = models.CharField(_("model"), max_length=200)
     files = models.PositiveIntegerField(_("files"), default=1)

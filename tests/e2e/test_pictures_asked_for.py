@@ -7,7 +7,7 @@ import pytest
 from tests.cast import fresh_id
 from tests.e2e.chat import client, words
 from tests.e2e.seeing import VISION, answered, image, shown, text
-from tests.fake_onebot import failed, ok
+from tests.fake_onebot import Frame, failed, ok
 from tests.file_server import FileServer, sends
 from tests.pictures import BLUE, GREEN, colour_of, picture
 
@@ -121,3 +121,22 @@ async def test_a_forward_that_came_with_its_content_is_not_asked_for(live, model
         inner = [{"message": [image(url)], "sender": {}}]
         await answered(bot, model, [text("inline"), {"type": "forward", "data": {"id": "5", "content": inner}}])
         assert asked(bot) == []
+
+
+async def test_a_forward_in_a_forward_that_has_only_an_id_is_asked_for_too_and_none_twice(live, model, file_server: FileServer):
+    url = file_server.serve("/a", sends(picture("PNG", BLUE)))
+    inner: Frame = {"type": "forward", "data": {"id": "inner"}}
+    content = {"outer": [inner, inner], "inner": [image(url), {"type": "forward", "data": {"id": "outer"}}]}
+
+    def answering(action: Frame) -> Frame:
+        if action["action"] != "get_forward_msg":
+            return ok()
+        return ok({"messages": [{"message": content[action["params"]["id"]]}]})
+
+    model.script(["蓝"], model=VISION)
+    model.script(["ok"])
+    async with client(live) as bot:
+        bot.answer_with(answering)
+        seen, _ = await answered(bot, model, [text("nested?"), {"type": "forward", "data": {"id": "outer"}}])
+        assert [action["params"]["id"] for action in bot.actions[:-1]] == ["outer", "inner"]
+    assert [colour_of(content) for _, content in shown(seen)] == ["blue"]

@@ -50,7 +50,7 @@ async def test_the_history_keeps_the_description(live, model, file_server: FileS
 
 
 def words_of(message: dict) -> str:
-    return message["content"].partition("\n")[2]
+    return str(message["content"]).partition("\n")[2]
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])

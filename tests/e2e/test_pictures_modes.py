@@ -60,6 +60,19 @@ async def test_what_was_fetched_is_described_after_a_restart_although_the_link_h
     assert words(model.requests[-1]) == "[图片] 【图片内容】: 蓝"
 
 
+async def test_a_description_outlives_the_process_and_is_given_in_every_chat(start_server, model, file_server: FileServer):
+    url = file_server.serve("/a", sends(picture("PNG", BLUE)))
+    model.script(["蓝"], model=VISION)
+    model.script(["one", "two"])
+    server = start_server()
+    async with client(server) as bot:
+        await answered(bot, model, [image(url)])
+    server.restart()
+    async with client(server) as bot:
+        (asked,) = await answered(bot, model, [image(url)])
+    assert words(asked) == "[图片] 【图片内容】: 蓝"
+
+
 async def test_a_message_gets_no_more_time_and_bytes_than_it_may_have(start_server, model, file_server: FileServer):
     server, user = start_server(MEDIA_FETCH_SECONDS="2", MEDIA_FETCH_MIB="1"), fresh_id()
     file_server.serve("/slow", drips())

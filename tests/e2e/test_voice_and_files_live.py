@@ -77,7 +77,9 @@ async def test_a_voice_that_cannot_be_had_is_answered_all_the_same(hearing: Live
     async with client(hearing) as bot:
         assert await told(bot, model, [record(file="a.amr", path="/etc/passwd")], user=user) == "[语音]"
     row = await hearing.row(
-        "SELECT r.notes FROM agent_run r JOIN agent_chatsession s ON s.id = r.session_id WHERE s.peer_id = ?", str(user)
+        "SELECT r.notes FROM agent_run r JOIN agent_chatsession s ON s.id = r.session_id "
+        "WHERE s.peer_id = ? AND r.state = 'finished'",
+        str(user),
     )
     assert "could not be had" in row["notes"]
 
@@ -93,6 +95,20 @@ async def test_a_group_file_is_fetched_by_its_id_and_read(live: LiveServer, mode
             "[文件:小说.txt] 【文件内容】: 第一章\n正文\n【以上是文件“小说.txt”的内容】"
         )
         assert bot.actions[0]["params"] == {"group_id": group, "file_id": "/abc-1"}
+
+
+@pytest.mark.parametrize(
+    ("action", "said"), [("get_group_file_url", {"busid": 102}), ("get_private_file_url", {"file_hash": "AB"})]
+)
+async def test_a_client_hears_again_what_it_said_of_a_file(live: LiveServer, model, file_server, action, said):
+    model.answer_with(lambda request: "ok")
+    where = {"group": fresh_id()} if "group" in action else {}
+    url = file_server.serve("/f", sends(f"about {action}".encode()))
+    async with client(live) as bot:
+        bot.answer_with(answers(action, {"url": url}))
+        upload = {"type": "file", "data": {"file": "a.txt", "file_id": "/1", **said}}
+        assert action in await told(bot, model, [upload, {"type": "at", "data": {"qq": str(bot.self_id)}}], **where)
+        assert said.items() <= bot.actions[0]["params"].items()
 
 
 async def test_a_document_inside_the_message_is_read(live: LiveServer, model):

@@ -57,6 +57,11 @@ def test_a_size_is_only_what_can_be_meant(size, expected):
     assert media_refs([segment("file", file="a", file_size=size)])[0].size == expected
 
 
+def test_what_clients_want_to_hear_again_about_a_file_is_kept():
+    (ref,) = media_refs([segment("file", file_id="/a", busid=102, file_hash="x1")])
+    assert (ref.file_id, ref.busid, ref.file_hash) == ("/a", "102", "x1")
+
+
 @pytest.mark.parametrize("odd", [None, {}, {"file": None}, {"file": {"a": 1}, "url": [1]}, {"file": True, "url": 7}])
 def test_odd_data_is_a_picture_without_anything(odd):
     (ref,) = media_refs(parse_message([{"type": "image", "data": odd}]))

@@ -1,5 +1,6 @@
 """Bodies that are too large, too slow, packed, cut off or not what they claim, over real HTTP."""
 
+import asyncio
 import gzip
 import resource
 import zlib
@@ -32,6 +33,15 @@ async def error_of(fetcher: Fetcher, files: FileServer, reply: server.Reply, **l
         await fetcher.fetch(FetchRequest(files.serve("/", reply), **{"seconds": 20, **limits}))
     await files.wait_until_unused()
     return raised.value
+
+
+async def test_bodies_that_come_side_by_side_take_the_loop_one_piece_at_a_time(fetcher, file_server):
+    url = file_server.serve("/", server.sends(bytes(MIB)))
+    async with fetcher._turn_to_read:
+        downloads = [asyncio.create_task(fetcher.fetch(FetchRequest(url))) for _ in range(4)]
+        await file_server.wait_for_requests(4)
+        assert not (await asyncio.wait(downloads, timeout=0.1))[0]
+    assert [len((await download).body) for download in downloads] == [MIB] * 4
 
 
 # --- Size -----------------------------------------------------------------------

@@ -15,7 +15,8 @@ reach, nor hold or fill it. Hence, for every request and again after every redir
   never in the clear after it was encrypted (``redirects``).
 * No cookies, no referrer, no proxies or credentials from the environment.
 * Bytes are counted as they come and again as they are unpacked, in pieces that do not
-  hold up the event loop (``body``). One time limit counts from the call to the last byte.
+  hold up the event loop, one at a time over all downloads (``body``). One time limit
+  counts from the call to the last byte.
 
 What goes wrong is a ``FetchError`` (``errors``), with a sentence for the model that names no address.
 """

@@ -14,8 +14,10 @@ PIECE = 256 * 1024
 """Bytes that are unpacked at a time; about half a millisecond of the event loop."""
 
 
-async def read_body(response: ClientResponse, max_bytes: int) -> bytes:
-    """The body, unpacked.
+async def read_body(response: ClientResponse, max_bytes: int, turn: asyncio.Lock) -> bytes:
+    """The body, unpacked. Bodies that share a ``turn`` take the event loop one piece at a time, all of them together.
+
+    Otherwise many large ones at once would hold up each round of the loop many times over.
 
     Raises :class:`TooLarge` as soon as its claimed, received or unpacked length is over
     ``max_bytes``, :class:`UnreadableAnswer` and :class:`ConnectionFailed`. The memory it
@@ -30,10 +32,11 @@ async def read_body(response: ClientResponse, max_bytes: int) -> bytes:
     async for chunk in response.content.iter_any():
         received += len(chunk)
         for piece in unpacking.pieces(chunk):
-            body += piece
-            if max(received, len(body)) > max_bytes:
-                raise TooLarge(max_bytes)
-            await asyncio.sleep(0)
+            async with turn:
+                body += piece
+                if max(received, len(body)) > max_bytes:
+                    raise TooLarge(max_bytes)
+                await asyncio.sleep(0)
     if received and not unpacking.is_complete:
         raise ConnectionFailed("the packed body ends in the middle")
     return bytes(body)

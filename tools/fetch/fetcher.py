@@ -45,6 +45,7 @@ class Fetcher:
         self.destinations = Destinations(allow, resolve)
         self._tls = tls
         self._turns = asyncio.Semaphore(CONCURRENT)
+        self._turn_to_read = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
 
     async def fetch(self, request: FetchRequest) -> Fetched:
@@ -91,7 +92,7 @@ class Fetcher:
             try:
                 if response.status in STATUSES and (location := response.headers.get("Location")):
                     return next_hop(hop, response.status, location)
-                return await _read(response, max_bytes)
+                return await _read(response, max_bytes, self._turn_to_read)
             finally:
                 response.close()
 
@@ -108,13 +109,13 @@ class Fetcher:
         return self._session
 
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Fetched:
+async def _read(response: aiohttp.ClientResponse, max_bytes: int, turn: asyncio.Lock) -> Fetched:
     if response.status < 200:
         raise UnreadableAnswer(f"an answer of status {response.status} is no end")
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         headers.setdefault(name.lower(), value)
-    return Fetched(str(response.url), response.status, headers, await read_body(response, max_bytes))
+    return Fetched(str(response.url), response.status, headers, await read_body(response, max_bytes, turn))
 
 
 @contextlib.contextmanager
