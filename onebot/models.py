@@ -64,9 +64,7 @@ class Bot(models.Model):
         max_length=8,
         choices=Whom.choices,
         default=Whom.ON,
-        help_text=_(
-            "Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."
-        ),
+        help_text=_("Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."),
     )
     timing_gate = models.BooleanField(
         _("timing gate"),

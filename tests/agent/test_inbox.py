@@ -36,7 +36,13 @@ async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
     made: list[Inbox] = []
 
     def make(model: Script) -> Inbox:
-        made.append(Inbox(record, Conversations(record, Engine(model, ToolRegistry()), mailbox, Jobs(record, lambda _account: None)), Rules()))
+        made.append(
+            Inbox(
+                record,
+                Conversations(record, Engine(model, ToolRegistry()), mailbox, Jobs(record, lambda _account: None)),
+                Rules(),
+            )
+        )
         return made[-1]
 
     yield make
