@@ -43,7 +43,7 @@ async def prompt_for(server: LiveServer, model: ScriptedModel, user: int) -> tup
         await bot.next_action()
     row = await server.row(
         "SELECT r.notes FROM agent_run r JOIN agent_chatsession s ON s.id = r.session_id"
-        " WHERE s.peer_id = ? AND r.state = 'finished' ORDER BY r.id DESC",
+        " WHERE s.peer_id = ? AND r.state = 'finished' AND r.id = (SELECT max(id) FROM agent_run WHERE session_id = s.id)",
         str(user),
     )
     return model.requests[0].messages[0]["content"], json.loads(row["notes"])
