@@ -38,7 +38,8 @@ async def answered(bot: FakeOneBot, model: ScriptedModel, message: Any, user: in
 async def run_notes(server: LiveServer, user: int) -> str:
     """The notes of the newest run for a message of ``user``, as JSON."""
     of_user = OF_USER.format("r.message_id")
-    row = await server.row(f"SELECT r.notes FROM agent_run r {of_user} AND r.state = 'finished' ORDER BY r.id DESC", str(user))
+    newest = "NOT EXISTS (SELECT 1 FROM agent_run n WHERE n.session_id = r.session_id AND n.id > r.id)"
+    row = await server.row(f"SELECT r.notes FROM agent_run r {of_user} AND r.state = 'finished' AND {newest}", str(user))
     return str(row["notes"])
 
 
