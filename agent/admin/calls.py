@@ -153,9 +153,12 @@ class ToolCallAdmin(RecordAdmin):
 def runs_that_tell(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
     """The later runs in which the chat was told of ``calls``, by the key of the call, oldest first. One query."""
     told: dict[int | None, list[Run]] = {}
-    later = Q(message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN, parent=None)
-    for run in Run.objects.filter(later).select_related("message").only("state", "message__tool_call").order_by("pk")[:RUN_LIMIT]:
-        told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
+    later = Q(message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN)
+    found = Run.objects.filter(later).select_related("message").only("state", "parent", "message__tool_call")
+    # Without an order, or a condition on the parent: either leads SQLite to walk through all runs.
+    for run in sorted(found.order_by(), key=lambda run: run.pk)[:RUN_LIMIT]:
+        if run.parent_id is None:
+            told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
     return told
 
 
