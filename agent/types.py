@@ -189,22 +189,3 @@ class ForwardedMessage:
     sender_id: str = ""
     sender_name: str = ""
     happened_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """The bounds of one run."""
-
-    model_calls: int
-    seconds: float
-    context_messages: int
-    context_chars: int
-
-
-@dataclass(slots=True)
-class RunResult:
-    """How a run ended: its final text, "" when the model had nothing to say."""
-
-    final_text: str
-    error: str = ""
-    notes: list[str] = field(default_factory=list)

@@ -60,7 +60,7 @@ class Far:
         return self.specs
 
     async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        raise NotImplementedError
+        return ToolExecutionResult(invocation.tool_name, success=False, error_message="it is only looked for, never called")
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -126,14 +126,17 @@ def file_server() -> Iterator[FileServer]:
 # --- Live servers ---------------------------------------------------------------
 
 
+def scripted_env(model_server: ScriptedModel) -> dict[str, str]:
+    """The least that a server needs which asks the scripted model and lets clients with :data:`TOKEN` in."""
+    return {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
+
+
 def _usual_env(model_server: ScriptedModel) -> dict[str, str]:
     return {
-        "UPSTREAM_ENDPOINT": model_server.url,
+        **scripted_env(model_server),
         "UPSTREAM_API_KEY": "sk-test",
-        "MODEL_NAME": "scripted",
         "VISUAL_MODEL_NAME": "scripted-vision",
         "CODER_MODEL_NAME": "scripted-coder",
-        "ONEBOT_ACCESS_TOKEN": TOKEN,
         "HTTP_API_TOKEN": TOKEN,
         "FETCH_ALLOW": "127.0.0.1",
     }

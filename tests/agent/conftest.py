@@ -1,12 +1,21 @@
 """A record that writes to the test database, as a server's does."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
+from agent.conversation import Conversations
+from agent.engine import Engine
+from agent.jobs import Jobs
 from agent.record import Record
-from tests.agent.talk import PROCESS
+from agent.store.arrivals import Arrival
+from agent.store.recovery import Left
+from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
 from tools.configs import SettingsCache
+from tools.registry import ToolRegistry
+
+Say = Callable[..., Any]
 
 
 @pytest.fixture
@@ -15,3 +24,19 @@ async def record(transactional_db: None) -> AsyncIterator[Record]:
     record = Record(PROCESS, SettingsCache(), lambda: None)
     yield record
     await record.close()
+
+
+@pytest.fixture
+def say(record: Record, registry: ToolRegistry) -> Say:
+    """Have a script answer a message with the test's own ``registry``; everything is settled when it returns."""
+    engine = Engine(Script(), registry)
+    conversations = Conversations(record, engine, Mailbox(), Jobs(record, lambda account: None))
+
+    async def say(model: Script, chat: Any = PRIVATE) -> Script:
+        engine.model = model
+        said: Arrival = arrival(message("hi", chat, mentions_bot=True))
+        accepted = await record.accept(said)
+        await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
+        return model
+
+    return say

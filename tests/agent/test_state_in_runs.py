@@ -1,23 +1,19 @@
 """The state of a chat in real runs: tools find and change it, prompts show it, and it lasts."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from agent import later
-from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.errors import LLMError
-from agent.jobs import Jobs
 from agent.models import ChatSession, Run
 from agent.queries import Queries
 from agent.record import Record
-from agent.store.arrivals import Arrival
-from agent.store.recovery import Left
-from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
+from tests.agent.conftest import Say
+from tests.agent.talk import GROUP, PRIVATE, Script, calling
 from tools.contract import ToolExecutionContext
 from tools.functions import tool
 from tools.providers.functions import FunctionProvider
@@ -25,7 +21,6 @@ from tools.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Say = Callable[..., Any]
 REMEMBER = calling(("remember", '{"topic": "tea"}'))
 
 
@@ -46,25 +41,9 @@ def registry() -> ToolRegistry:
     return registry
 
 
-@pytest.fixture
-def prompt(settings: Any) -> None:
+@pytest.fixture(autouse=True)
+def _prompt(settings: Any) -> None:
     settings.SYSTEM_PROMPT = "Topic: {topic?}/{times?}/{temp:busy?}, {tool:remember}, {date?}{nobody}."
-
-
-@pytest.fixture
-def say(record: Record, prompt: None, registry: ToolRegistry) -> Say:
-    """Have a script answer a message; everything is settled when it returns."""
-    engine = Engine(Script(), registry)
-    conversations = Conversations(record, engine, Mailbox(), Jobs(record, lambda account: None))
-
-    async def say(model: Script, chat: Any = PRIVATE) -> Script:
-        engine.model = model
-        said: Arrival = arrival(message("hi", chat, mentions_bot=True))
-        accepted = await record.accept(said)
-        await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
-        return model
-
-    return say
 
 
 def told(model: Script) -> list[str]:
@@ -139,7 +118,7 @@ async def test_the_run_notes_what_had_no_value_and_goes_on(say: Say, answer: Any
     assert note.endswith("\n{nobody}")
 
 
-async def test_without_a_chat_a_state_lasts_for_one_run(record: Record, prompt: None, registry: ToolRegistry):
+async def test_without_a_chat_a_state_lasts_for_one_run(record: Record, registry: ToolRegistry):
     model = Script(REMEMBER, REMEMBER, "ok")
     await Queries(record, Engine(model, registry)).answer([{"role": "user", "content": "hi"}])
     assert shown(model) == "Topic: //"

@@ -1,7 +1,6 @@
 """Deferred tools in real runs: named, found with ``tool_search``, called, and kept for the session."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,20 +10,15 @@ from agent.agents.provider import AgentToolProvider
 from agent.agents.runner import AgentRunner
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.conversation import Conversations
 from agent.discoveries import HINT, Discovery
-from agent.engine import Engine
 from agent.errors import LLMError
-from agent.jobs import Jobs
 from agent.models import ChatSession, ToolCall
 from agent.prompt import words
-from agent.record import Record
-from agent.store.arrivals import Arrival
 from agent.store.discoveries import MOST_KEPT, save_discoveries
-from agent.store.recovery import Left
 from agent.store.sessions import kept_of
 from tests.agent.agents import agent
-from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
+from tests.agent.conftest import Say
+from tests.agent.talk import GROUP, Script, calling
 from tests.tools.fakes import Provider
 from tools.configs import ToolSettings
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
@@ -32,7 +26,6 @@ from tools.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Say = Callable[..., Any]
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -64,22 +57,6 @@ def registry(server: Server, rows: dict[str, ToolSettings]) -> ToolRegistry:
     registry.register_provider(Provider("own", "own"))
     registry.register_provider(server)
     return registry
-
-
-@pytest.fixture
-def say(record: Record, registry: ToolRegistry) -> Say:
-    """Have a script answer a message; everything is settled when it returns."""
-    engine = Engine(Script(), registry)
-    conversations = Conversations(record, engine, Mailbox(), Jobs(record, lambda account: None))
-
-    async def say(model: Script, chat: Any = PRIVATE) -> Script:
-        engine.model = model
-        said: Arrival = arrival(message("hi", chat, mentions_bot=True))
-        accepted = await record.accept(said)
-        await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
-        return model
-
-    return say
 
 
 def search(query: str, **fields: Any) -> dict[str, Any]:

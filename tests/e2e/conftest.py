@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conftest import TOKEN
+from tests.conftest import TOKEN, scripted_env
 from tests.e2e.later_server import LaterServer
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
@@ -51,8 +51,7 @@ def start_later(model_server: ScriptedModel) -> Iterator[Callable[..., LaterServ
     with contextlib.ExitStack() as servers:
 
         def start(**env: str) -> LaterServer:
-            usual = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
-            return servers.enter_context(LaterServer({**usual, **env}))
+            return servers.enter_context(LaterServer(scripted_env(model_server) | env))
 
         yield start
 

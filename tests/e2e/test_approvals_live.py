@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.later_server import LaterServer
@@ -21,8 +21,7 @@ OWNER = 7_000_001
 
 @pytest.fixture(scope="module")
 def live(model_server: ScriptedModel) -> Iterator[LaterServer]:
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
-    with LaterServer(env) as server:
+    with LaterServer(scripted_env(model_server)) as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import spoken
@@ -51,8 +51,7 @@ class Calendar(LiveServer):
 
 @pytest.fixture
 def server(model_server: ScriptedModel) -> Any:
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN, "LANGUAGE_CODE": "en"}
-    with Calendar(env) as running:
+    with Calendar(scripted_env(model_server) | {"LANGUAGE_CODE": "en"}) as running:
         yield running
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.city_server import CityServer
 from tests.e2e.cockpit import Cockpit
@@ -22,13 +22,7 @@ OUTSIDE = {"plan_route", "city_map", "air_quality"}
 @pytest.fixture(scope="module")
 def city(model_server: ScriptedModel) -> Iterator[LiveServer]:
     """A server that each test may restart, on a data folder that is kept from test to test."""
-    env = {
-        "UPSTREAM_ENDPOINT": model_server.url,
-        "MODEL_NAME": "scripted",
-        "ONEBOT_ACCESS_TOKEN": TOKEN,
-        "DEFER_TOOLS_ABOVE": "2",
-    }
-    with CityServer(env) as server:
+    with CityServer(scripted_env(model_server) | {"DEFER_TOOLS_ABOVE": "2"}) as server:
         yield server
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import FakeOneBot, spoken
@@ -14,8 +14,7 @@ from tests.scripted_model import Request, ScriptedModel, call
 
 @pytest.fixture(scope="module")
 def live(model_server: ScriptedModel) -> Any:
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
-    with LaterServer(env) as server:
+    with LaterServer(scripted_env(model_server)) as server:
         yield server
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.odd_server import OddServer
@@ -20,8 +20,7 @@ SAID = "1 was said"
 
 @pytest.fixture
 def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
-    with OddServer(env) as server:
+    with OddServer(scripted_env(model_server)) as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import scripted_env
 from tests.e2e.chat import client, verdict
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.odd_server import PICTURE, OddServer
@@ -23,7 +23,7 @@ DEEP = "[" * 200 + "]" * 200
 @pytest.fixture(scope="module")
 def start_odd(model_server: ScriptedModel) -> Any:
     def start(**env: str) -> OddServer:
-        return OddServer({"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN, **env})
+        return OddServer(scripted_env(model_server) | env)
 
     return start
 
