@@ -37,6 +37,10 @@ class Record:
     async def refuse(self, message_pk: int) -> None:
         await self._commit.submit(arrivals.refuse, message_pk)
 
+    async def refresh(self) -> None:
+        """Obey what the operator has changed, also while no message comes."""
+        await self._commit.submit(self._beginnings.refresh, None)
+
     async def begin(self, wish: runs.Beginning) -> runs.Begun:
         return await self._commit.submit(self._beginnings.begin, wish)
 

@@ -13,7 +13,7 @@ from typing import IO
 
 from django.conf import settings
 
-from agent import wiring
+from agent import serving, wiring
 from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.inbox import Inbox
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 #: How often a process renews its lease and looks for orphaned work, in seconds.
 HEARTBEAT_SECONDS = 5.0
+#: How often it is looked whether the operator has changed something, while no message comes, in seconds.
+WATCH_SECONDS = 1.0
 
 
 class Runtime:
@@ -41,6 +43,9 @@ class Runtime:
         self.record = Record(self.process_id, cache, self._reload)
         self._chat_tools = wiring.chat_tools(self.record, source)
         self.registry = wiring.tool_registry(cache, self.record, self._chat_tools)
+        self._live = wiring.live_providers(self.record)
+        for provider in self._live:
+            self.registry.register_provider(provider)
         self.engine = Engine(wiring.chat_model(), self.registry)
         self.queries = Queries(self.record, self.engine)
         self.jobs = Jobs(self.record, self._wake)
@@ -53,6 +58,7 @@ class Runtime:
         self._accounts: set[str] = set()
         self._presence: asyncio.Task[None] | None = None
         self._retention: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._lock: IO[str] | None = None
 
     def ensure_started(self) -> None:
@@ -66,6 +72,10 @@ class Runtime:
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         self._retention = loop.create_task(keep_forgetting(self.record, wiring.kept_files()), name="retention")
         self.memory.start()
+        for provider in self._live:
+            provider.start()
+        self._watch = loop.create_task(self._watch_settings(), name="settings")
+        serving.begin(self.registry, loop)
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
@@ -90,7 +100,8 @@ class Runtime:
 
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
-        for task in filter(None, [self._presence, self._retention]):
+        serving.end(self.registry)
+        for task in filter(None, [self._presence, self._retention, self._watch]):
             task.cancel()
             await asyncio.wait([task])
         if self._senses is not None:
@@ -108,6 +119,8 @@ class Runtime:
         """What the operator has changed. Runs in the database thread."""
         self._outbox.reload()
         self._chat_tools.reload()
+        for provider in self._live:
+            provider.reload()
 
     def _wake(self, account: str) -> None:
         """Something of this process's making waits in a chat of ``account``."""
@@ -123,6 +136,13 @@ class Runtime:
             sighting = self.record.appear(alone=False)
             for account in self._accounts:
                 self._inbox.resume(account)
+
+    async def _watch_settings(self) -> None:
+        """A server or plugin that is switched on is to be there before the next message asks for it."""
+        while True:
+            with survive(logger, "What the operator has changed could not be looked up"):
+                await self.record.refresh()
+            await asyncio.sleep(WATCH_SECONDS)
 
     def _is_alone(self) -> bool:
         """Whether this process has the embedded database to itself.

@@ -47,6 +47,7 @@ from tools.configs import SettingsCache
 from tools.contract import ToolSpec
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
+from tools.live import Desk, LiveProvider
 from tools.providers.functions import FunctionProvider
 from tools.registry import ToolRegistry
 from tools.samples.game_version import get_game_version
@@ -166,6 +167,11 @@ def tool_registry(cache: SettingsCache, record: Record | None = None, chat: Chat
     registry.register_provider(AgentToolProvider(AGENTS, runner))
     registry.register_provider(FunctionProvider(SAMPLES, "builtin", SAMPLE_TOOLS))
     return registry
+
+
+def live_providers(desk: Desk) -> list[LiveProvider]:
+    """The tools that come from rows: started by whoever serves, and not there for anybody else."""
+    return []
 
 
 def rules() -> Rules:

@@ -11,7 +11,7 @@ import pytest
 from tests.environment import PROJECT, variables_of_settings, variables_read
 
 LAYERS = ("tools", "agent", "onebot", "frostproject")  # each may import itself and what stands before it
-READS_ENVIRONMENT = {"frostproject.env", "frostproject.machine"}
+READS_ENVIRONMENT = {"frostproject.env", "frostproject.machine", "tools.keeper"}  # the last hands on what it was given
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 400
 MEDIAN_FUNCTION = 10

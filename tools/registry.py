@@ -92,6 +92,13 @@ class ToolRegistry:
         view._keep = keep if wider is None else lambda spec: wider(spec) and keep(spec)
         return view
 
+    def under(self, settings: Callable[[], Settings]) -> "ToolRegistry":
+        """This registry as it is with other rows: everything else is one with it, as in :meth:`narrowed`."""
+        view = copy.copy(self)
+        view._settings = settings
+        view._offers = Offers()
+        return view
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         """Every tool in the view of ``context`` in provider order, as the operator describes it; the first of a name wins."""
         return [offer.spec for offer in await self._exposed(context)]

@@ -1,14 +1,14 @@
 """A tool run by hand: the call goes the way of every call, on the operator's own responsibility."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.utils.translation import gettext
 
-from agent import wiring
+from agent import serving, wiring
 from tools.choices import Allowed, Scope, Visibility
 from tools.configs import SettingsCache, ToolSettings, load_settings
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -69,9 +69,11 @@ async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
     return await registry.has_tool(name), await registry.has_tool(name, ToolAvailabilityContext())
 
 
-def _with_registry(work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
-    """What ``work`` comes to with a registry of its own: the one that serves belongs to another thread's loop."""
+def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
+    """What ``work`` comes to with the registry that serves, on its own loop; where none does, with one made for it."""
     settings = OpenSettings()
+    if serving_now := serving.current():
+        return serving_now.run(lambda registry: work(registry.under(lambda: settings.current)))
 
     async def worked() -> T:
         registry = wiring.tool_registry(settings)

@@ -126,11 +126,16 @@ class Beginnings:
         self._reload = reload
         self._reloaded: int | None = None
 
-    def begin(self, wishes: Sequence[Beginning]) -> list[Begun]:
+    def refresh(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
+        """Obey what the operator has changed since it was looked at last."""
         self._settings.refresh()
         if self._settings.version != self._reloaded:
             self._reload()
             self._reloaded = self._settings.version
+        return asked
+
+    def begin(self, wishes: Sequence[Beginning]) -> list[Begun]:
+        self.refresh()
         now = timezone.now()
         found: dict[int | None, Run | None] = {
             w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk

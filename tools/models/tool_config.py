@@ -1,4 +1,4 @@
-"""The rows that configure tools: what the admin edits and the next message obeys."""
+"""The rows that configure single tools, and what was changed about them."""
 
 from collections.abc import Collection
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models, transaction
-from django.db.models import F
+from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.choices import Allowed, Approval, Scope, Visibility
+from tools.models.live import LiveModel
 from tools.row_faults import description_faults, id_faults, ids_of
 from tools.templates import template_faults
 
@@ -19,29 +19,7 @@ MOST_CALLS = 10_000
 """Calls per minute that a row can set as a limit."""
 
 
-class ToolConfigQuerySet(models.QuerySet["ToolConfig"]):
-    """Changes made in bulk count as changes too."""
-
-    def update(self, **values: Any) -> int:
-        with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
-            return super().update(**values)
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
-            return super().delete()
-
-    # Django's own mark: without it ``ToolConfig.objects.delete()`` would empty the table.
-    delete.queryset_only = True  # type: ignore[attr-defined]
-
-    def bulk_create(self, *args: Any, **options: Any) -> list["ToolConfig"]:
-        with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
-            return super().bulk_create(*args, **options)
-
-
-class ToolConfig(models.Model):
+class ToolConfig(LiveModel):
     """How one tool behaves: the operator's word over the tool's own declaration."""
 
     name = models.CharField(_("name"), max_length=128, unique=True, editable=False)
@@ -140,8 +118,6 @@ class ToolConfig(models.Model):
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
-    objects = ToolConfigQuerySet.as_manager()
-
     class Meta:
         verbose_name = _("tool config")
         verbose_name_plural = _("tool configs")
@@ -149,16 +125,6 @@ class ToolConfig(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def save(self, **options: Any) -> None:
-        with transaction.atomic(using=options.get("using")):
-            super().save(**options)
-            ConfigVersion.bump()
-
-    def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        with transaction.atomic(using=using):
-            ConfigVersion.bump()
-            return super().delete(using=using, keep_parents=keep_parents)
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         """The checks that need more than one field. A field in ``exclude`` is never complained of."""
@@ -210,29 +176,3 @@ class ToolConfigChange(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {', '.join(self.after)}"
-
-
-class ConfigVersion(models.Model):
-    """One row whose number grows with every change of a tool config.
-
-    Every process compares it before each message, so that a change made in one
-    process is obeyed by all of them without a message bus.
-    """
-
-    number = models.BigIntegerField(default=0)
-
-    class Meta:
-        verbose_name = _("config version")
-        verbose_name_plural = _("config versions")
-
-    def __str__(self) -> str:
-        return str(self.number)
-
-    @classmethod
-    def bump(cls) -> None:
-        if not cls.objects.filter(pk=1).update(number=F("number") + 1):
-            cls.objects.get_or_create(pk=1, defaults={"number": 1})
-
-    @classmethod
-    def current(cls) -> int:
-        return cls.objects.filter(pk=1).values_list("number", flat=True).first() or 0

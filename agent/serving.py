@@ -1,0 +1,40 @@
+"""The registry that serves in this process, for the pages of the admin, which run in other threads."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tools.registry import ToolRegistry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A registry and the loop that it lives on."""
+
+    registry: ToolRegistry
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
+        """What ``work`` comes to on that loop. To be called from another thread, which waits."""
+        return asyncio.run_coroutine_threadsafe(work(self.registry), self.loop).result()
+
+
+_serving: list[Serving] = []
+
+
+def begin(registry: ToolRegistry, loop: asyncio.AbstractEventLoop) -> None:
+    """``registry`` serves from now on."""
+    _serving.append(Serving(registry, loop))
+
+
+def end(registry: ToolRegistry) -> None:
+    """``registry`` no longer serves; nothing happens when it never did."""
+    _serving[:] = [one for one in _serving if one.registry is not registry]
+
+
+def current() -> Serving | None:
+    """What serves in this process; None in a process that serves nobody, as a management command."""
+    return _serving[-1] if _serving else None

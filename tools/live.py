@@ -1,0 +1,38 @@
+"""Providers whose tools come from rows: servers, plugins and requests that the operator sets up while the bot talks."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from tools.contract import ToolProvider
+
+I = TypeVar("I")  # noqa: E741 - an item that is asked for
+R = TypeVar("R")
+
+
+class Desk(Protocol):
+    """The one thread of this process that talks to the database."""
+
+    process_id: str
+
+    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
+        """Have ``operation`` run there, with a list of all items that were asked for since; done when committed."""
+        ...
+
+
+class LiveProvider(ToolProvider, Protocol):
+    """A provider that follows its rows.
+
+    Both methods may come in any order; until both were called it offers nothing.
+    """
+
+    def reload(self) -> None:
+        """Read the rows. Called in the database thread, inside a transaction, whenever one of them may have changed.
+
+        What is switched off in them must not be listed or called any more from then on.
+        """
+        ...
+
+    def start(self) -> None:
+        """Begin to work, once, on the loop that serves. Returns at once."""
+        ...
