@@ -36,3 +36,7 @@ class LiveProvider(ToolProvider, Protocol):
     def start(self) -> None:
         """Begin to work, once, on the loop that serves. Returns at once."""
         ...
+
+    def absence(self, tool_name: str) -> str:
+        """Why a tool of that name, which comes from here, is not there now: a sentence for the model, or "" when none does."""
+        ...

@@ -227,6 +227,8 @@ class ToolRegistry:
         """Why no provider has a tool called ``name`` here."""
         if chat is not None and any(spec.name == name for _, spec in await self._listed(None)):
             return refusals.NOT_HERE
+        if told := self._roster.absence(name):
+            return Refuse(refusals.Reason.SERVER_DOWN, told)
         if self._roster.is_down(name, row.provider_name if row else ""):
             return refusals.SERVER_DOWN
         return refusals.UNKNOWN

@@ -65,6 +65,16 @@ class Roster:
             spec.name == tool_name for name in self._broken for spec in self._last.get(name, ())
         )
 
+    def absence(self, tool_name: str) -> str:
+        """What a provider says of why its tool is not there now; "" when none knows it."""
+        for name, provider in self._providers.items():
+            if (explain := getattr(provider, "absence", None)) is None:
+                continue
+            with survive(logger, "tool provider %s cannot say why %s is missing", name, tool_name):
+                if told := str(explain(tool_name)):
+                    return told
+        return ""
+
     async def close(self) -> None:
         """Close every provider once; one that fails does not keep the others open."""
         for name in list(self._providers):

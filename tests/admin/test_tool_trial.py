@@ -2,6 +2,8 @@
 
 import asyncio
 import importlib
+import threading
+from collections.abc import Iterator
 from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +14,15 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from agent import wiring
+from agent import serving, wiring
 from tests.admin.record import logged_in, page
+from tests.tools.fakes import Provider
 from tools.admin.argument_form import ArgumentForm
 from tools.catalogue import ensure_rows
-from tools.contract import ToolExecutionContext
+from tools.contract import ToolExecutionContext, ToolSpec
 from tools.functions import tool
 from tools.models import ToolConfig
+from tools.registry import ToolRegistry
 
 
 class Unit(StrEnum):
@@ -121,6 +125,28 @@ def test_a_tool_that_raises_shows_its_error(browser: Client, tools: None):
 def test_a_tool_that_uses_the_state_of_a_chat_finds_an_empty_one(browser: Client, tools: None):
     for _ in range(2):
         assert "&quot;result&quot;: 1" in run(browser, "counting")
+
+
+@pytest.fixture
+def serving_one() -> Iterator[ToolRegistry]:
+    """A registry that serves on a loop of its own, as the one of a running server does."""
+    registry, loop = ToolRegistry(), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    serving.begin(registry, loop)
+    yield registry
+    serving.end(registry)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_a_tool_that_only_the_running_server_has_is_run_there(browser: Client, tools: None, serving_one: ToolRegistry):
+    """A connection or a child process is one server's; the page makes none of its own."""
+    serving_one.register_provider(Provider("far", ToolSpec(name="far_away", parameters_schema={"type": "object"})))
+    ensure_rows([ToolSpec(name="far_away", provider_name="far", parameters_schema={"type": "object"})])
+    assert "badge-succeeded" in run(browser, "far_away")
+    assert "Nobody provides this tool at present." in page(browser, address("measure"))
 
 
 def test_the_time_limit_of_the_row_ends_a_run(browser: Client, tools: None):

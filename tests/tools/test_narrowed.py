@@ -43,3 +43,11 @@ async def test_a_provider_that_comes_later_is_there_too(registry):
     view = registry.narrowed(lambda spec: spec.name > "b")
     registry.register_provider(Provider("Q", "d"))
     assert await names(view) == ["c", "d"]
+
+
+async def test_under_other_rows_everything_but_the_rows_is_that_of_the_whole(registry):
+    view = registry.under(lambda: {"b": ToolSettings("b", enabled=False), "a": ToolSettings("a", description="otherwise")})
+    assert [await names(view), await names(registry)] == [["a", "c"], ["a", "b", "c"]]
+    assert next(spec.description for spec in await view.list_tools()) == "otherwise"
+    assert next(spec.description for spec in await registry.list_tools()) == "told"
+    assert (await view.invoke(ToolInvocation("b"))).metadata["refusal"] == "disabled"

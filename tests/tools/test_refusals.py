@@ -150,3 +150,27 @@ async def test_a_tool_that_vanished_between_listing_and_call_is_not_found():
 
     result = await registry_of(Provider("P", "t", answer=gone)).invoke(ToolInvocation("t"))
     assert result.error_message == "Tool not found: t"
+
+
+class Away(Provider):
+    """Knows why its tools are not there."""
+
+    def absence(self, tool_name: str) -> str:
+        return f"{tool_name} 的服务器已断开。" if tool_name == "far" else ""
+
+
+async def test_a_provider_says_why_its_tool_is_not_there():
+    registry = registry_of(Provider("P", "near"), Away("M"))
+    word, lines = await refused(registry, "far")
+    assert (word, lines[:2]) == ("server_down", ["Tool not found: far", "far 的服务器已断开。"])
+    assert (await refused(registry, "nowhere"))[0] == "unknown"
+
+
+class Confused(Away):
+    def absence(self, tool_name: str) -> str:
+        raise LookupError(tool_name)
+
+
+async def test_a_provider_that_cannot_say_why_costs_nothing():
+    registry = registry_of(Confused("C"), Away("M"))
+    assert (await refused(registry, "far"))[1][1] == "far 的服务器已断开。"
