@@ -8,6 +8,8 @@ from typing import Any
 from tools.contract import ToolContentItem, ToolExecutionResult, ToolSpec
 from tools.text import storable
 
+LEVELS = 100
+"""Of nested objects and lists; code that walks over them goes as deep as they do."""
 _RESULT: Mapping[str, type] = {
     "success": bool,
     "content": str,
@@ -48,11 +50,22 @@ def declaration_fault(spec: ToolSpec) -> str:
 
 
 def is_json(value: Any) -> bool:
-    """Whether ``value`` can be written as JSON."""
+    """Whether ``value`` can be written as JSON that every reader takes: no NaN, and no deeper than :data:`LEVELS`."""
     try:
-        json.dumps(value)
+        text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return False
+    return text.count("[") + text.count("{") <= LEVELS or not _is_deep(value)
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether ``value`` has more than :data:`LEVELS` levels."""
+    level = [value]
+    for _ in range(LEVELS + 1):
+        level = [one for one in level if isinstance(one, dict | list | tuple)]
+        if not level:
+            return False
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
     return True
 
 

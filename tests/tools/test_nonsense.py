@@ -144,3 +144,20 @@ async def test_a_declaration_that_no_request_can_hold_costs_its_own_tool_only(ca
     definitions = await registry.get_llm_definitions()
     assert [each["name"] for each in json.loads(json.dumps(definitions))] == ["good", "b"]
     assert len(caplog.records) == 1
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [{"n": float("nan")}, [float("inf")], nested(101), nested(400)])
+async def test_structured_content_that_some_reader_would_refuse_becomes_its_text(value: Any):
+    assert (await returned(structured_content=value)).structured_content == str(value)
+
+
+async def test_structured_content_may_have_a_hundred_levels_and_any_width():
+    for value in (nested(100), [[] for _ in range(1000)]):
+        assert (await returned(structured_content=value)).structured_content == value
