@@ -22,7 +22,11 @@ ROLES = ("user", "assistant", "system")
 
 
 def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
-    """The content of the ``tool`` message: the result in words, then a line for each item they leave out."""
+    """The content of the ``tool`` message: the result in words, then a line for each item they leave out.
+
+    Many servers and plugins say their text twice, as a whole and as items: what the words
+    hold already is not told again.
+    """
     text = result.get_history_content() or NO_TEXT[result.success]
     if not result.content.strip():
         return text  # the items are the text already
@@ -30,7 +34,7 @@ def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> 
         f"[{media_index(call_id, place)}]" if can_see and is_picture(item) else item.history_text()
         for place, item in enumerate(result.content_items, 1)
     ]
-    return "\n".join([text, *(line for line in lines if line.strip())])
+    return "\n".join([text, *(line for line in lines if line.strip() and f"\n{line}\n" not in f"\n{text}\n")])
 
 
 def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> Iterator[ChatMessage]:

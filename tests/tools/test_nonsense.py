@@ -159,5 +159,6 @@ async def test_structured_content_that_some_reader_would_refuse_becomes_its_text
 
 
 async def test_structured_content_may_have_a_hundred_levels_and_any_width():
-    for value in (nested(100), [[] for _ in range(1000)]):
+    wide: list[Any] = [[] for _ in range(1000)]
+    for value in (nested(100), wide):
         assert (await returned(structured_content=value)).structured_content == value
