@@ -1,6 +1,6 @@
 """Rows that count from the next message on, in every process: each change of one makes a number grow."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.db import models, transaction
 from django.db.models import F
@@ -58,7 +58,7 @@ class LiveQuerySet(models.QuerySet[Any]):
 class LiveModel(models.Model):
     """A row that the operator edits: saving or deleting one, alone or in bulk, is a change."""
 
-    objects: Any = LiveQuerySet.as_manager()
+    objects: Any = cast("Any", LiveQuerySet.as_manager())  # else the types are those of this abstract model
 
     class Meta:
         abstract = True

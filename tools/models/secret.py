@@ -15,7 +15,8 @@ class Secret(LiveModel):
         _("name"),
         max_length=64,
         unique=True,
-        validators=[RegexValidator(r"^[A-Za-z][A-Za-z0-9_]*$", _("Letters, digits and _, beginning with a letter."))],
+        validators=[RegexValidator(r"^[A-Za-z][A-Za-z0-9_]*\Z", _("Letters, digits and _, beginning with a letter."))],
+        help_text=_("HTTP tools name it as {secret:NAME}."),
     )
     sealed = models.TextField(_("value"), editable=False, default="")
     updated_at = models.DateTimeField(_("changed"), auto_now=True)

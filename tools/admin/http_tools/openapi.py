@@ -1,0 +1,160 @@
+"""The pages that make HTTP tools of an OpenAPI document: read, choose, look, make."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext
+from django.views.decorators.debug import sensitive_post_parameters
+
+from tools.admin.http_tools.openapi_forms import SHOWN, ChoiceForm, SourceForm, matching, packed, unpacked
+from tools.admin.http_tools.openapi_plan import (
+    Outcome,
+    Plan,
+    carry_out,
+    plans,
+    sealed_form,
+    secrets_wanted,
+    source_document,
+    tool_names,
+)
+from tools.admin.http_tools.secret_field import secret_field
+from tools.http_tools.openapi.document import DocumentFault
+from tools.http_tools.openapi.operations import outline
+from tools.http_tools.openapi.security import SecretWanted
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = object
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A document on its way through the pages: as it is, packed for the next page, and where it was fetched from."""
+
+    document: dict[str, Any]
+    packed: str
+    source_url: str
+
+
+class SecretsForm(forms.Form):
+    """An input for each secret that is missing, or can no longer be read. What is left empty is entered later."""
+
+    def __init__(self, wanted: list[SecretWanted], data: Any = None) -> None:
+        super().__init__(data, prefix="secret")
+        self.wanted = wanted
+        for secret in wanted:
+            self.fields[secret.name] = secret_field(label=secret.name, required=False, help_text=secret.hint)
+
+    def values(self) -> dict[str, str]:
+        """What was entered, by name, as requests carry it."""
+        given = {secret: self.cleaned_data.get(secret.name) for secret in self.wanted}
+        return {secret.name: sealed_form(value, is_pair=secret.is_pair) for secret, value in given.items() if value}
+
+
+class ImportPages(ModelAdmin):
+    """The import as pages of the admin of HTTP tools. Nothing is kept between requests but what the pages carry."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.import_view)
+        return [path("import/", view, name="tools_httptool_import"), *super().get_urls()]
+
+    @method_decorator(sensitive_post_parameters())
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Read a document; choose of it; look at what would be made; make it."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        step = request.POST.get("step", "")
+        try:
+            if step in ("choose", "make") or "again" in request.POST:
+                text = request.POST.get("document", "")
+                return self._chosen(request, Carried(unpacked(text), text, request.POST.get("source_url", "")[:2000]), step)
+            return self._read(request, is_sent=step == "read")
+        except DocumentFault as fault:
+            return self._import_page(request, "source", form=SourceForm(request.POST if step == "read" else None), fault=fault)
+
+    def _read(self, request: HttpRequest, *, is_sent: bool) -> HttpResponse:
+        form = SourceForm(request.POST, request.FILES) if is_sent else SourceForm()
+        if not is_sent or not form.is_valid():
+            return self._import_page(request, "source", form=form)
+        document = source_document(form.cleaned_data)
+        carried = Carried(document, packed(document), form.cleaned_data["url"])
+        return self._choice_page(request, carried, ChoiceForm(outline(document, carried.source_url)))
+
+    def _chosen(self, request: HttpRequest, carried: Carried, step: str) -> HttpResponse:
+        form = ChoiceForm(outline(carried.document, carried.source_url), request.POST)
+        if "again" in request.POST or not form.is_valid():
+            return self._choice_page(request, carried, form)
+        planned = plans(carried.document, form.contents, self._allowed(request, form.cleaned_data))
+        missing, there = secrets_wanted(planned)
+        may_enter = request.user.has_perms(("tools.add_secret", "tools.change_secret"))
+        secrets = SecretsForm(missing if may_enter else [], request.POST if step == "make" else None)
+        if step == "make" and secrets.is_valid():
+            return self._told(request, carry_out(planned, secrets.values()), planned)
+        known = {"kept_secrets": there, "missing_secrets": [] if may_enter else missing}
+        return self._preview_page(request, carried, form, planned, secrets=secrets, **known)
+
+    def _allowed(self, request: HttpRequest, choice: dict[str, Any]) -> dict[str, Any]:
+        """Whoever may not change rows leaves those that are there as they are."""
+        return choice if self.has_change_permission(request) else choice | {"existing": "skip"}
+
+    def _told(self, request: HttpRequest, outcome: Outcome, planned: list[Plan]) -> HttpResponse:
+        for row in outcome.made:
+            self.log_addition(request, row, gettext("Imported from an OpenAPI document."))
+        for row in outcome.replaced:
+            self.log_change(request, row, gettext("Replaced from an OpenAPI document."))
+        for secret in outcome.secrets:
+            self.log_change(request, secret, gettext("Entered during the import of an OpenAPI document."))
+        counts = {"made": len(outcome.made), "replaced": len(outcome.replaced)}
+        counts["left"] = len(planned) - counts["made"] - counts["replaced"]
+        words = gettext("Tools made: %(made)d; replaced: %(replaced)d; left out: %(left)d.") % counts
+        self.message_user(request, words, messages.SUCCESS if counts["made"] or counts["replaced"] else messages.WARNING)
+        return redirect("admin:tools_httptool_changelist")
+
+    # --- Pages ----------------------------------------------------------------------
+
+    def _choice_page(self, request: HttpRequest, carried: Carried, form: ChoiceForm) -> HttpResponse:
+        contents, words = form.contents, request.POST.get("find", "")[:200]
+        chosen = set(form.sent("operations"))
+        found = matching(contents.operations, words)
+        shown = [one for one in contents.operations if one.key in chosen]
+        shown += [one for one in found if one.key not in chosen][: max(0, SHOWN - len(shown))]
+        names = tool_names(contents, "")
+        return self._import_page(
+            request,
+            "choose",
+            form=form,
+            carried=carried,
+            find=words,
+            is_checked="again" not in request.POST,
+            operations=[(one, names[one.key], one.key in chosen) for one in shown],
+            hidden_count=len(contents.operations) - len(shown),
+        )
+
+    def _preview_page(
+        self, request: HttpRequest, carried: Carried, form: ChoiceForm, planned: list[Plan], **page: Any
+    ) -> HttpResponse:
+        return self._import_page(
+            request,
+            "preview",
+            form=form,
+            carried=carried,
+            made=[plan for plan in planned if plan.is_made],
+            left=[plan for plan in planned if not plan.is_made and not plan.problem],
+            refused=[plan for plan in planned if plan.problem],
+            sent=[(name, value) for name in form.fields for value in form.sent(name)],
+            **page,
+        )
+
+    def _import_page(self, request: HttpRequest, name: str, **page: Any) -> HttpResponse:
+        page |= {"title": gettext("Import from OpenAPI"), "opts": self.opts, "media": self.media}
+        template = f"admin/tools/httptool/import_{name}.html"
+        return TemplateResponse(request, template, {**self.admin_site.each_context(request), **page})

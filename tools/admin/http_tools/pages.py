@@ -1,0 +1,170 @@
+"""HTTP tools: requests that the operator sets up without code, and tries out before the model may."""
+
+from functools import cache
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from tools.admin.argument_form import ArgumentForm
+from tools.admin.http_tools.form import HttpToolForm
+from tools.admin.http_tools.openapi import ImportPages
+from tools.admin.http_tools.secret_uses import secrets_named
+from tools.admin.http_tools.trial import rehearsed, trial_context
+from tools.admin_base import PageAdmin, badge, clamped, moment, row_number
+from tools.fetch.allow_list import AllowList
+from tools.http_tools.faults import Surroundings, tool_faults, tool_warnings
+from tools.http_tools.rows import PROVIDER, settings_of
+from tools.models import HttpTool, Secret, ToolConfig
+
+#: Secrets that are looked at for a page.
+SECRETS_READ = 1_000
+NO_ARGUMENTS = {"type": "object", "properties": {}}
+
+
+@admin.register(HttpTool)
+class HttpToolAdmin(ImportPages, PageAdmin):
+    form = HttpToolForm
+    actions = ("enable", "disable")
+    list_display = ("tool", "enabled", "changed")
+    list_editable = ("enabled",)
+    list_filter = ("enabled",)
+    list_per_page = 50
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    search_fields = ("name", "description", "url")
+    save_as = True
+    change_form_template = "admin/tools/httptool/change_form.html"
+    change_list_template = "admin/tools/httptool/change_list.html"
+    fieldsets = (
+        (None, {"fields": ("name", "enabled", "description")}),
+        (_("What the model says"), {"fields": ("parameters_schema",)}),
+        (_("Request"), {"fields": ("method", "url", "query", "headers", "body_kind", "body", "form_fields")}),
+        (_("Answer"), {"fields": ("answer_kind", "answer_path", "timeout_seconds", "max_kib", "cache_seconds")}),
+    )
+
+    class Media:
+        css = {"all": ("tools/http_tool.css",)}  # noqa: RUF012 - Django's own way to say it
+        js = ("tools/http_tool.js",)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Whoever may only look sees what the row holds."""
+        if obj is None or self.has_change_permission(request, obj):
+            return self.fieldsets
+        return [(title, {"fields": [name for name in part["fields"] if name != "form_fields"]}) for title, part in self.fieldsets]
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        """The list edits a switch; the form's own fields are of its page."""
+        return forms.ModelForm
+
+    # --- The list -------------------------------------------------------------------
+
+    @admin.display(description=_("HTTP tool"), ordering="name")
+    def tool(self, row: HttpTool) -> str:
+        words = '{}<div class="quiet">{}</div><code class="address">{} {}</code>'
+        return format_html(words, row.name, clamped(row.description), row.method, row.url)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The secrets are read once for all rows."""
+        secrets = cache(known_secrets)
+
+        @admin.display(description=_("state"))
+        def state(row: HttpTool) -> str:
+            if lines := troubles(row, secrets()):
+                return format_html('<span title="{}">{}</span>', "\n".join(lines), badge("failed", _("cannot be used")))
+            return badge("succeeded", _("ready")) if row.enabled else badge("off", _("off"))
+
+        return ("tool", "enabled", state, "changed")
+
+    @admin.display(description=_("changed"), ordering="updated_at")
+    def changed(self, row: HttpTool) -> str:
+        return moment(row.updated_at)
+
+    @admin.action(description=_("Enable selected tools"), permissions=["change"])
+    def enable(self, request: HttpRequest, rows: Any) -> None:
+        self._switch(request, rows, enabled=True)
+
+    @admin.action(description=_("Disable selected tools"), permissions=["change"])
+    def disable(self, request: HttpRequest, rows: Any) -> None:
+        self._switch(request, rows, enabled=False)
+
+    def _switch(self, request: HttpRequest, rows: Any, *, enabled: bool) -> None:
+        for row in (changed := list(rows.exclude(enabled=enabled))):
+            self.log_change(request, row, [{"changed": {"fields": ["enabled"]}}])
+        rows.filter(pk__in=[row.pk for row in changed]).update(enabled=enabled)
+        self.message_user(request, gettext("Changed: %(count)d.") % {"count": len(changed)}, messages.SUCCESS)
+
+    # --- One tool -------------------------------------------------------------------
+
+    def page_context(self, request: HttpRequest, row: HttpTool | None) -> dict[str, Any]:
+        secrets = known_secrets()
+        page: dict[str, Any] = {"secrets": secrets}
+        if row is None or not row.pk:
+            return page
+        page |= {"troubles": troubles(row, secrets), "warnings": tool_warnings(settings_of(row))}
+        page["config"] = config = ToolConfig.objects.filter(name=row.name).only("name", "enabled", "provider_name").first()
+        page["other"] = config.provider_name if config and config.provider_name != PROVIDER else ""
+        if self.has_change_permission(request, row):
+            page["trial_url"] = reverse("admin:tools_httptool_trial", args=(row.pk,))
+        return page
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.trial_view)
+        return [path("<path:object_id>/trial/", view, name="tools_httptool_trial"), *super().get_urls()]
+
+    def response_add(self, request: HttpRequest, obj: Model, post_url_continue: str | None = None) -> HttpResponse:
+        """A new tool is tried out next."""
+        if "_try" in request.POST:
+            return self.response_change(request, obj)
+        return super().response_add(request, obj, post_url_continue)
+
+    def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
+        if "_try" in request.POST:
+            return redirect("admin:tools_httptool_trial", obj.pk)
+        return super().response_change(request, obj)
+
+    def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The form for the arguments and, once it is sent, the request that was made and what came of it."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        row = get_object_or_404(HttpTool, pk=row_number(object_id))
+        form = ArgumentForm(row.parameters_schema or NO_ARGUMENTS, request.POST if request.method == "POST" else None)
+        page: dict[str, Any] = {
+            "form": form,
+            "troubles": troubles(row, known_secrets()),
+            "title": gettext("Test run"),
+            "subtitle": str(row),
+        }
+        if form.is_valid():
+            trial = rehearsed(row, form.arguments())
+            words = gettext("succeeded") if trial.result.success else gettext("failed")
+            self.log_change(request, row, gettext("Test run: %(outcome)s.") % {"outcome": words})
+            page |= trial_context(trial) | {"outcome": words}
+        page |= {"original": row, "opts": self.opts, "media": self.media}
+        return TemplateResponse(request, "admin/tools/httptool/trial.html", {**self.admin_site.each_context(request), **page})
+
+
+def known_secrets() -> dict[str, bool]:
+    """The names of all secrets, and whether each can still be read."""
+    return {secret.name: secret.is_readable for secret in Secret.objects.order_by("name")[:SECRETS_READ]}
+
+
+def troubles(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
+    """Why ``row`` does not work as it is: a translated line each."""
+    around = Surroundings(secrets=secrets, allow=AllowList.parse(settings.FETCH_ALLOW))
+    lines = [line for found in tool_faults(settings_of(row), around).values() for line in found]
+    return lines + [
+        gettext("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
+        for name in sorted(secrets_named(row))
+        if secrets.get(name) is False
+    ]

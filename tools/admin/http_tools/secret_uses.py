@@ -1,0 +1,34 @@
+"""Which HTTP tools name a secret, for the pages of both."""
+
+from collections.abc import Iterable
+
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from tools.admin_base import record_link
+from tools.http_tools.rows import settings_of
+from tools.http_tools.templates import parsed, secrets_of
+from tools.http_tools.texts import texts_of
+from tools.models import HttpTool
+
+TOOLS_READ = 1_000
+"""HTTP tools that are looked through; more are no longer a list that somebody made."""
+
+
+def uses_of_secrets() -> dict[str, list[HttpTool]]:
+    """The tools that name each secret, by the secret's name, in the order of their names."""
+    uses: dict[str, list[HttpTool]] = {}
+    for tool in HttpTool.objects.order_by("name")[:TOOLS_READ]:
+        for name in secrets_named(tool):
+            uses.setdefault(name, []).append(tool)
+    return uses
+
+
+def secrets_named(tool: HttpTool) -> set[str]:
+    """The names of the secrets that ``tool`` carries, whether there are such secrets or not."""
+    return {name for _field, text in texts_of(settings_of(tool)) for name in secrets_of(parsed(text))}
+
+
+def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:
+    """Links to the pages of ``tools``; "-" for none."""
+    return format_html_join(", ", "{}", ((record_link("tools_httptool", tool.pk, tool.name),) for tool in tools)) or "-"

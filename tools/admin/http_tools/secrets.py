@@ -1,0 +1,137 @@
+"""Secrets: entered and replaced by name, and never shown again."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
+
+from tools.admin.http_tools.secret_field import secret_field
+from tools.admin.http_tools.secret_uses import tool_links, uses_of_secrets
+from tools.admin_base import PageAdmin, badge, moment
+from tools.models import Secret
+
+#: Secrets that a warning names.
+LISTED = 1_000
+UNREADABLE = _(
+    "The installation's secret key (the file secret_key in its data folder) is another one than when these secrets were stored,"
+    " and nobody can read them any more. Open each and enter it anew, or put the old file back:"
+)
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Secret]
+else:
+    _Form = forms.ModelForm
+
+
+class SecretForm(_Form):
+    """A name and, write-only, a value. A secret that is there already keeps its value while none is entered."""
+
+    value = secret_field(label=_("Value"), required=False)
+
+    class Meta:
+        model = Secret
+        fields = ("name",)
+        error_messages = {  # noqa: RUF012 - Django's own way to say it
+            "name": {"unique": _("There is a secret of this name already: open it in the list to replace its value.")}
+        }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if "value" in self.fields:
+            is_kept = self.instance.pk is not None and self.instance.is_readable
+            self.fields["value"].required = not is_kept
+            self.fields["value"].help_text = (
+                gettext("Empty: the stored value stays. It cannot be shown; what you enter here takes its place.")
+                if is_kept
+                else gettext("E.g. an API key. It is stored encrypted and never shown again; you can only replace it.")
+            )
+
+    def _post_clean(self) -> None:
+        if value := self.cleaned_data.get("value"):
+            self.instance.value = value
+        super()._post_clean()  # type: ignore[misc]
+
+
+@admin.register(Secret)
+class SecretAdmin(PageAdmin):
+    form = SecretForm
+    search_fields = ("name",)
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    change_form_template = "admin/tools/secret/change_form.html"
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The tools are looked through once for all rows."""
+        uses = cache(uses_of_secrets)
+
+        @admin.display(description=_("used by"))
+        def used_by(secret: Secret) -> str:
+            return tool_links(uses().get(secret.name, ()))
+
+        return ("name", "state", used_by, "changed")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        broken = [secret.name for secret in Secret.objects.order_by("name")[:LISTED] if not secret.is_readable]
+        if broken and request.method == "GET":
+            self.message_user(request, f"{UNREADABLE} {', '.join(broken)}", messages.ERROR)
+        return super().changelist_view(request, extra_context)
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        return ("name", "value") if obj is None else ("name", "value", "used_by", "changed")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """A name that tools use cannot change under them."""
+        return () if obj is None else ("name", "used_by", "changed")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Whoever may only look has no input for the value."""
+        if obj is not None and not self.has_change_permission(request, obj):
+            kwargs["form"] = forms.ModelForm
+            kwargs["fields"] = []
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    @method_decorator(sensitive_post_parameters())
+    def changeform_view(self, *arguments: Any, **options: Any) -> Any:
+        """Its reports of errors do not hold what was sent."""
+        return super().changeform_view(*arguments, **options)
+
+    @admin.display(description=_("state"))
+    def state(self, secret: Secret) -> str:
+        return badge("succeeded", _("stored")) if secret.is_readable else badge("failed", _("enter anew"))
+
+    @admin.display(description=_("used by"))
+    def used_by(self, secret: Secret) -> str:
+        return tool_links(uses_of_secrets().get(secret.name, ()))
+
+    @admin.display(description=_("changed"), ordering="updated_at")
+    def changed(self, secret: Secret) -> str:
+        return moment(secret.updated_at)
+
+    def page_context(self, request: HttpRequest, secret: Secret | None) -> dict[str, Any]:
+        return {
+            "is_broken": secret is not None and not secret.is_readable,
+            "place": f"{{secret:{secret.name}}}" if secret else "",
+        }
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What is deleted, and which tools will miss it."""
+        listed, *rest = super().get_deleted_objects(objs, request)
+        uses = uses_of_secrets()
+        warnings = [
+            format_html(
+                '<strong class="failure">{}</strong> {}',
+                gettext("“%(name)s” is in use; without it these tools fail:") % {"name": secret.name},
+                tool_links(uses[secret.name]),
+            )
+            for secret in objs
+            if secret.name in uses
+        ]
+        return (warnings + list(listed), *rest)

@@ -1,0 +1,197 @@
+"""From what a server sent back to the result of a call. Pure; large answers are for a thread."""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tools.contract import ToolContentItem, ToolExecutionResult
+from tools.fetch.errors import AGAIN
+from tools.fetch.request import Fetched
+from tools.http_tools.charset import text_of
+from tools.http_tools.html_text import html_text
+from tools.http_tools.picking import Picker, TooMuchWork, picker
+from tools.http_tools.rows import HttpToolSettings
+from tools.http_tools.secrets import Mask
+from tools.outcomes import failed
+
+EXCERPT = 1_000
+"""Characters of a failure's answer that the model is told."""
+PICKED_LIMIT = 2**20
+"""Characters that a list of picked values may come to."""
+QUICK_BYTES = 16 * 1024
+"""An answer of so many bytes is read while one blinks."""
+MAX_DEPTH = 64
+"""Levels of JSON that are read; whatever looks at the result later does so level by level."""
+NOTHING = "请求成功，服务器没有返回内容。"
+NO_MATCH = "请求成功，但返回的数据中没有要取的内容。"
+NOT_JSON = object()
+_TEXT_WORDS = ("json", "xml", "javascript", "ecmascript", "yaml", "toml", "graphql", "csv", "x-www-form-urlencoded")
+_SIGNS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTemplate:
+    """How a tool's answers are told. Made by :func:`answer_template`."""
+
+    tool_name: str
+    picker: Picker | None = None
+
+    def is_quick(self, fetched: Fetched) -> bool:
+        """Whether :meth:`result` may be asked for on the event loop."""
+        return len(fetched.body) <= QUICK_BYTES and (self.picker is None or self.picker.is_single)
+
+    def result(self, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
+        """What the model is told of ``fetched``, with no secret in it. Never raises."""
+        if not fetched.is_success:
+            return self._refused(fetched, mask)
+        if not fetched.body.strip():
+            return self._told(NOTHING)
+        if self.picker is not None:
+            return self._picked(self.picker, fetched, mask)
+        return self._whole(fetched, mask)
+
+    def _refused(self, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
+        advice = "，可以稍后再试" if fetched.status in AGAIN or fetched.status >= 500 else ""
+        said = shown_text(fetched, mask, EXCERPT)
+        reason = f"接口返回了错误（HTTP {fetched.status}）{advice}{'：' if said else '。'}{said}"
+        return failed(self.tool_name, reason, http_status=fetched.status)
+
+    def _picked(self, picker: Picker, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
+        value = json_of(text_of(fetched.body, fetched.content_type), mask)
+        if value is NOT_JSON:
+            said = shown_text(fetched, mask, EXCERPT)
+            return failed(self.tool_name, f"接口返回的不是 JSON，取不出所需内容{'：' if said else '。'}{said}")
+        try:
+            found = picker.picked(value)
+            texts = _texts(found, math.inf if picker.is_single else PICKED_LIMIT)
+        except TooMuchWork:
+            return failed(self.tool_name, "接口返回的数据过多或嵌套过深，取不出所需内容。")
+        if not found:
+            return self._told(NO_MATCH)
+        if not picker.is_single:
+            return self._told(f"[{', '.join(texts)}]", found)
+        return self._told(found[0] if isinstance(found[0], str) else texts[0], found[0])
+
+    def _whole(self, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
+        if not is_text(fetched):
+            mime = picture_mime(fetched.body)
+            return self._picture(fetched.body, mime, mask) if mime else self._binary(fetched)
+        text = text_of(fetched.body, fetched.content_type)
+        value = json_of(text, mask) if _may_be_json(text, fetched) else NOT_JSON
+        if value is NOT_JSON:
+            return self._told(_words(text, fetched, mask) or NOTHING)
+        return self._told(json.dumps(value, ensure_ascii=False) if mask else text, value)
+
+    def _picture(self, body: bytes, mime: str, mask: Mask) -> ToolExecutionResult:
+        if mask.hides(body):
+            return failed(self.tool_name, "接口返回的图片中含有密钥，已丢弃。")
+        item = ToolContentItem("image", data=base64.b64encode(body).decode(), mime_type=mime)
+        return ToolExecutionResult(self.tool_name, success=True, content_items=[item])
+
+    def _binary(self, fetched: Fetched) -> ToolExecutionResult:
+        mime = _mime(fetched) or "application/octet-stream"
+        kind = "audio" if mime.startswith("audio/") else "binary"
+        item = ToolContentItem(kind, mime_type=mime, metadata={"bytes": len(fetched.body)})
+        text = f"接口返回了 {mime} 类型的内容，共 {len(fetched.body)} 字节，无法用文字表示。"
+        return ToolExecutionResult(self.tool_name, success=True, content=text, content_items=[item])
+
+    def _told(self, text: str, value: Any = None) -> ToolExecutionResult:
+        return ToolExecutionResult(self.tool_name, success=True, content=text, structured_content=value)
+
+
+def answer_template(settings: HttpToolSettings) -> AnswerTemplate:
+    """How ``settings`` have answers told. Raises ValueError for a JSONPath that cannot be used."""
+    wanted = picker(settings.answer_path) if settings.answer_kind == "jsonpath" else None
+    return AnswerTemplate(settings.name, wanted)
+
+
+def shown_text(fetched: Fetched, mask: Mask, limit: int) -> str:
+    """The beginning of an answer in words, without secrets; "" of what has none."""
+    if not is_text(fetched):
+        return ""
+    text = _words(text_of(fetched.body, fetched.content_type), fetched, mask)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def shown_headers(headers: Mapping[str, str], mask: Mask) -> dict[str, str]:
+    """Headers of a request or an answer without secrets."""
+    return {mask.text(name): mask.text(value) for name, value in headers.items()}
+
+
+def json_of(text: str, mask: Mask) -> Any:
+    """The JSON that ``text`` is, without secrets; ``NOT_JSON`` for what is none, also for NaN and what is nested too deep."""
+    try:
+        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return NOT_JSON
+    return mask.json(value) if _is_shallow(value) else NOT_JSON
+
+
+def is_text(fetched: Fetched) -> bool:
+    """Whether words can be expected of ``fetched``: by what it says, else by its bytes."""
+    mime = _mime(fetched)
+    if mime.startswith("text/") or any(word in mime for word in _TEXT_WORDS):
+        return True
+    return mime in ("", "application/octet-stream") and not picture_mime(fetched.body) and _is_utf8(fetched.body)
+
+
+def picture_mime(body: bytes) -> str:
+    """What kind of picture ``body`` is, of those that models take; "" for anything else, whatever it claims."""
+    if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for sign, mime in _SIGNS if body.startswith(sign)), "")
+
+
+def _mime(fetched: Fetched) -> str:
+    mime = fetched.content_type.partition(";")[0].strip().lower()
+    return mime if _MIME.fullmatch(mime) else ""
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        return "\0" not in body.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _may_be_json(text: str, fetched: Fetched) -> bool:
+    return "json" in _mime(fetched) or text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+
+
+def _words(text: str, fetched: Fetched, mask: Mask) -> str:
+    return mask.text(html_text(text) if "html" in _mime(fetched) else text.strip())
+
+
+def _is_shallow(value: Any) -> bool:
+    layer, depth = [value], 0
+    while layer := [item for item in layer if isinstance(item, dict | list)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return False
+        layer = [item for part in layer for item in (part.values() if isinstance(part, dict) else part)]
+    return True
+
+
+def _texts(values: list[Any], limit: float) -> list[str]:
+    texts = []
+    for value in values:
+        texts.append(json.dumps(value, ensure_ascii=False))
+        limit -= len(texts[-1])
+        if limit < 0:
+            raise TooMuchWork("the picked values are too long")
+    return texts
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text[:20]} is out of range")

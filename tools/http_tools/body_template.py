@@ -1,0 +1,116 @@
+"""The body of a request, by its kind. Pure."""
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus
+
+from tools.http_tools.filling import ABSENT, Filling
+from tools.http_tools.templates import Template, parsed
+from tools.http_tools.url_template import Entries, pairs, table_entries
+
+
+@dataclass(frozen=True, slots=True)
+class NoBody:
+    """The body of each kind has ``body(filling)``: that of one call, None for none; it raises as ``Filling.text`` does."""
+
+    content_type: str = ""
+
+    def body(self, filling: Filling) -> bytes | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBody:
+    """JSON whose texts are templates (``tree`` holds them as such)."""
+
+    tree: Any
+    content_type: str = "application/json"
+
+    def body(self, filling: Filling) -> bytes | None:
+        value = _filled(self.tree, filling)
+        return None if value is ABSENT else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class FormBody:
+    """Fields as browsers send them (WHATWG URL, 5)."""
+
+    fields: Entries
+    content_type: str = "application/x-www-form-urlencoded"
+
+    def body(self, filling: Filling) -> bytes | None:
+        return "&".join(pair for name, template in self.fields for pair in pairs(name, template, filling, _field_value)).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TextBody:
+    """Text. In XML, values are escaped; anywhere else text is all that they can be."""
+
+    template: Template
+    is_xml: bool
+    content_type: str = "text/plain; charset=utf-8"
+
+    def body(self, filling: Filling) -> bytes | None:
+        return filling.text(self.template, self._value).encode("utf-8", "replace")
+
+    def _value(self, text: str, _name: str) -> str:
+        return html.escape(text) if self.is_xml else text
+
+
+BodyTemplate = NoBody | JsonBody | FormBody | TextBody
+
+
+def body_template(kind: str, body: str, headers: Mapping[str, str]) -> BodyTemplate:
+    """The template that a row writes. Raises ValueError where ``body`` is not of its ``kind``."""
+    if kind == "json":
+        return JsonBody(_tree(json.loads(body)))
+    if kind == "form":
+        return FormBody(tuple((quote_plus(name), template) for name, template in table_entries(json.loads(body), quote_plus)))
+    if kind == "text":
+        return TextBody(parsed(body), "xml" in content_type(headers))
+    return NoBody()
+
+
+def content_type(headers: Mapping[str, Any]) -> str:
+    """What a row's headers say of the body, in lower case, or ""."""
+    return next((str(value).lower() for name, value in headers.items() if name.lower() == "content-type"), "")
+
+
+def _field_value(text: str, _name: str) -> str:
+    return quote_plus(text)
+
+
+def _tree(value: Any) -> Any:
+    """JSON in which each text is a template. Lists stay lists, so a tuple is always one."""
+    match value:
+        case dict():
+            return {name: _tree(item) for name, item in value.items()}
+        case list():
+            return [_tree(item) for item in value]
+        case str():
+            return parsed(value)
+        case _:
+            return value
+
+
+def _filled(tree: Any, filling: Filling) -> Any:
+    match tree:
+        case dict():
+            filled = {name: _filled(item, filling) for name, item in tree.items()}
+            return {name: item for name, item in filled.items() if item is not ABSENT}
+        case list():
+            return [item for part in tree if (item := _filled(part, filling)) is not ABSENT]
+        case tuple():
+            return _leaf(tree, filling)
+        case _:
+            return tree
+
+
+def _leaf(template: Template, filling: Filling) -> Any:
+    """A null that was given is null here, for to clear something is not to leave it as it is."""
+    if (value := filling.only(template)) is not ABSENT:
+        return value
+    return ABSENT if filling.leaves_out(template) else filling.text(template, lambda text, _: text)

@@ -1,0 +1,262 @@
+"""Operations of an OpenAPI document as the values of HTTP tools. Pure."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext
+
+from tools.foreign_words import cleaned, line
+from tools.http_tools.openapi.operations import Operation, servers
+from tools.http_tools.openapi.references import BrokenReference, References
+from tools.http_tools.openapi.schemas import SchemaReader, description_of
+from tools.http_tools.openapi.security import SecretWanted, proof
+from tools.http_tools.templates import PARAMETER_NAME
+
+DESCRIPTION_LIMIT = 1_000
+UNSUPPORTED_METHODS = frozenset({"HEAD", "OPTIONS", "TRACE"})
+IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
+"""Header parameters that OpenAPI says are to be ignored: they are described elsewhere in the document."""
+FORM = "application/x-www-form-urlencoded"
+SIGNS = {"spaceDelimited": "空格", "pipeDelimited": "竖线 |"}
+LOOSE = {"type", "properties", "required", "description", "additionalProperties"}
+"""Keywords of an object whose properties can stand as arguments by themselves."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """What a row would hold (``values``, by the names of its fields), the secrets it names, and what got lost.
+
+    ``problem`` is why no tool can be made of the operation; "" where one can.
+    """
+
+    operation: Operation
+    values: dict[str, Any]
+    secrets: list[SecretWanted] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problem: str = ""
+
+
+class _Unfit(Exception):  # noqa: N818 - it says what is wrong
+    """The operation cannot be a tool; ``str`` says why, translated."""
+
+
+def draft(document: dict[str, Any], operation: Operation, *, name: str, server: str, prefix: str = "") -> Draft:
+    """The tool ``name`` for ``operation`` at ``server``; ``prefix`` stands before the names of secrets. Never raises."""
+    if operation.method in UNSUPPORTED_METHODS:
+        words = gettext("%(method)s requests answer nothing that a model could read.")
+        return Draft(operation, {"name": name}, problem=words % {"method": operation.method})
+    try:
+        return _Drafting(document, operation).draft(name, server, prefix)
+    except (_Unfit, BrokenReference) as error:
+        return Draft(operation, {"name": name}, problem=str(error))
+
+
+class _Drafting:
+    """The making of one draft."""
+
+    def __init__(self, document: dict[str, Any], operation: Operation) -> None:
+        self._document, self._operation = document, operation
+        self._references = References(document)
+        self._schemas = SchemaReader(self._references)
+        self._properties: dict[str, Any] = {}
+        self._required: list[str] = []
+        self._query: dict[str, Any] = {}
+        self._headers: dict[str, str] = {}
+        self._in_path: dict[str, str] = {}
+        self._body = ("none", "")
+
+    def draft(self, name: str, server: str, prefix: str) -> Draft:
+        proved = proof(self._document, self._operation, prefix)
+        if proved.problem:
+            raise _Unfit(proved.problem)
+        for parameter in self._parameters():
+            self._add_parameter(parameter, {*proved.headers, *proved.query})
+        path = self._path()
+        self._add_body()
+        kind, body = self._body
+        values = {
+            "name": name,
+            "description": self._description(),
+            "method": self._operation.method,
+            "url": self._server(server) + path,
+            "query": self._query | proved.query,
+            "headers": self._headers | proved.headers,
+            "body_kind": kind,
+            "body": body,
+            "parameters_schema": self._schema(),
+        }
+        return Draft(self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes])
+
+    def _description(self) -> str:
+        said = self._operation.parts
+        texts = [text.strip() for word in ("summary", "description") if isinstance(text := said.get(word), str)]
+        words = "\n".join(dict.fromkeys(text for text in texts if text))
+        return cleaned(words, DESCRIPTION_LIMIT) or line(self._operation.key, DESCRIPTION_LIMIT)
+
+    def _server(self, chosen: str) -> str:
+        """The address that is ``chosen`` for all, unless the operation or its path has one of its own."""
+        for part in (self._operation.parts, self._operation.shared):
+            if own := servers(part["servers"], f"{chosen}/") if part.get("servers") else []:
+                return own[0]
+        return chosen
+
+    def _schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = {"type": "object", "properties": self._properties}
+        return schema | ({"required": self._required} if self._required else {})
+
+    # --- Parameters -----------------------------------------------------------------
+
+    def _parameters(self) -> Iterator[dict[str, Any]]:
+        """Those of the operation, which replace those of its path by place and name. Raises BrokenReference."""
+        found: dict[tuple[Any, str], dict[str, Any]] = {}
+        for part in (self._operation.shared, self._operation.parts):
+            given = part.get("parameters")
+            for entry in given if isinstance(given, list) else ():
+                parameter = self._references.followed(entry)
+                if isinstance(parameter, dict) and isinstance(name := parameter.get("name"), str) and name:
+                    found[str(parameter.get("in")), name] = parameter
+        yield from found.values()
+
+    def _add_parameter(self, parameter: dict[str, Any], proved: set[str]) -> None:
+        place, name = parameter.get("in"), parameter["name"]
+        if name in proved or (place == "header" and name.lower() in IGNORED_HEADERS):
+            return
+        schema = self._parameter_schema(parameter)
+        if place == "path":
+            self._in_path[name] = self._place(name, schema, is_required=True)
+        elif place == "query":
+            self._add_query(parameter, schema)
+        elif place == "header":
+            self._headers[name] = self._place(name, schema, is_required=parameter.get("required") is True)
+        elif parameter.get("required") is True:
+            raise _Unfit(gettext("It needs the cookie “%(name)s”, and cookies are not sent.") % {"name": name[:60]})
+        else:
+            self._schemas.notes.append(gettext("The cookie “%(name)s” is left out.") % {"name": name[:60]})
+
+    def _parameter_schema(self, parameter: dict[str, Any]) -> dict[str, Any]:
+        content = parameter.get("content")
+        media = next(iter(content.values()), None) if isinstance(content, dict) else None
+        schema = self._schemas.read(media.get("schema") if isinstance(media, dict) else parameter.get("schema"))
+        return schema | ({"description": words} if (words := description_of(parameter)) else {})
+
+    def _add_query(self, parameter: dict[str, Any], schema: dict[str, Any]) -> None:
+        name, style = parameter["name"], str(parameter.get("style") or "form")
+        explodes = parameter.get("explode", style in ("form", "deepObject")) is True
+        is_required = parameter.get("required") is True
+        if "content" in parameter:  # an object stands there as JSON
+            self._query[name] = self._place(name, schema, is_required=is_required)
+        elif _is_object(schema) and schema.get("properties") and style in ("form", "deepObject") and explodes:
+            needed = schema.get("required", ()) if is_required else ()
+            for key, part in schema["properties"].items():
+                entry = f"{name}[{key}]" if style == "deepObject" else key
+                self._query[entry] = self._place(entry, part, is_required=key in needed)
+        elif schema.get("type") == "array" and style == "form" and explodes:
+            self._query[name] = self._place(name, schema, is_required=is_required)
+        else:
+            self._query[name] = self._place(name, _as_text(schema, SIGNS.get(style, "英文逗号")), is_required=is_required)
+
+    def _path(self) -> str:
+        """The path as a template, with arguments also where no parameter describes a place, as happens in documents."""
+
+        def place(found: re.Match[str]) -> str:
+            name = found[1]
+            if name not in self._in_path:
+                self._in_path[name] = self._place(name, {"type": "string"}, is_required=True)
+            return self._in_path[name]
+
+        return re.sub(r"\{([^{}]*)\}", place, self._operation.path)
+
+    def _place(self, wanted: str, schema: dict[str, Any], *, is_required: bool) -> str:
+        """Declare an argument, named ``wanted`` where that can be a name and is free; returns its place in a template."""
+        name = wanted if PARAMETER_NAME.fullmatch(wanted) else re.sub(r"[^A-Za-z0-9]+", "_", wanted[:60]).strip("_") or "value"
+        free, number = name, 1
+        while free in self._properties:
+            number += 1
+            free = f"{name[:60]}_{number}"
+        if name != wanted:
+            schema = {**schema, "description": line(f"{wanted}: {schema.get('description', '')}".rstrip(": "), 400)}
+        self._properties[free] = schema
+        if is_required:
+            self._required.append(free)
+        return f"{{{free}}}"
+
+    # --- Body -----------------------------------------------------------------------
+
+    def _add_body(self) -> None:
+        request = self._references.followed(self._operation.parts.get("requestBody"))
+        content = request.get("content") if isinstance(request, dict) else None
+        if not isinstance(content, dict) or not content:
+            return
+        is_required = request.get("required") is True
+        media = {str(kind).partition(";")[0].strip().lower(): part for kind, part in content.items()}
+        if kind := next(filter(_is_json, media), ""):
+            self._add_json(media[kind], is_required=is_required)
+        elif FORM in media:
+            self._add_form(media[FORM])
+        elif kind := next((kind for kind in media if kind.startswith("text/")), ""):
+            self._body = "text", self._place("body", {"type": "string"}, is_required=is_required)
+            self._headers["Content-Type"] = kind
+        else:
+            self._leave_out_body(next(iter(media)), is_required=is_required)
+
+    def _leave_out_body(self, kind: str, *, is_required: bool) -> None:
+        if is_required:
+            raise _Unfit(gettext("It wants a body of the type %(type)s, which cannot be made here.") % {"type": kind[:80]})
+        self._schemas.notes.append(gettext("Its body of the type %(type)s is left out.") % {"type": kind[:80]})
+
+    def _add_json(self, media: Any, *, is_required: bool) -> None:
+        schema = self._media_schema(media)
+        if _is_flat(schema):
+            template: Any = self._flattened(schema)
+        else:
+            template = self._place("body", schema, is_required=is_required)
+        self._body = "json", json.dumps(template, ensure_ascii=False, indent=2)
+
+    def _add_form(self, media: Any) -> None:
+        schema = self._media_schema(media)
+        if not _is_flat(schema):
+            raise _Unfit(gettext("It wants a form without saying which fields it has."))
+        self._body = "form", json.dumps(self._flattened(schema), ensure_ascii=False, indent=2)
+
+    def _media_schema(self, media: Any) -> dict[str, Any]:
+        return self._schemas.read(media.get("schema") if isinstance(media, dict) else None)
+
+    def _flattened(self, schema: dict[str, Any]) -> dict[str, str]:
+        """A place for each property. What they need is needed even where the body is not: few documents say that it is."""
+        needed = schema.get("required", ())
+        return {
+            name: self._place(self._body_name(name), part, is_required=name in needed)
+            for name, part in schema["properties"].items()
+        }
+
+    def _body_name(self, name: str) -> str:
+        return f"body_{name}" if name in self._properties else name
+
+
+def _is_object(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "object" or (isinstance(schema.get("type"), list) and "object" in schema["type"])
+
+
+def _is_flat(schema: dict[str, Any]) -> bool:
+    """Whether the properties of ``schema`` say all of it, so that each can be an argument by itself."""
+    return (
+        _is_object(schema)
+        and bool(schema.get("properties"))
+        and schema.keys() <= LOOSE
+        and not schema.get("additionalProperties")
+    )
+
+
+def _is_json(kind: str) -> bool:
+    return kind in ("application/json", "*/*") or kind.endswith("+json")
+
+
+def _as_text(schema: dict[str, Any], sign: str) -> dict[str, Any]:
+    """A list, where only one value can stand, as a text that holds its items. The words are for the model."""
+    if schema.get("type") != "array":
+        return schema
+    hint = f"多个值之间用{sign}分隔"
+    return {"type": "string", "description": f"{words}（{hint}）" if (words := schema.get("description")) else hint}

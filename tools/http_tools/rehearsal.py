@@ -1,0 +1,95 @@
+"""A call of an HTTP tool for the person who sets it up: the request as it goes out, and what comes of it."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tools import outcomes
+from tools.arguments import check_arguments
+from tools.boundary import caught
+from tools.contract import ToolExecutionResult
+from tools.errors import InvalidArguments
+from tools.fetch.errors import FetchError
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import FetchRequest
+from tools.http_tools.answers import shown_headers, shown_text
+from tools.http_tools.faults import Surroundings, tool_faults
+from tools.http_tools.rows import settings_of
+from tools.http_tools.secrets import Mask, Secrets
+from tools.http_tools.tool import ReadyTool, ready_tool
+
+if TYPE_CHECKING:
+    from tools.models.http_tool import HttpTool
+
+SHOWN = 20_000
+"""Characters of a body that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What was sent and what came, as far as it got, with ``••••`` in the place of secrets.
+
+    ``method`` is "" where nothing could be sent, ``status`` None where nothing came.
+    ``result`` is what the model would be told, and ``error`` what the operator should know
+    beside it. ``text`` is the beginning of the answer; "" of one that has no words.
+    """
+
+    result: ToolExecutionResult
+    method: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    status: int | None = None
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+    seconds: float = 0
+    error: str = ""
+
+
+async def rehearse(row: "HttpTool", arguments: Mapping[str, Any], secrets: Secrets, fetcher: Fetcher) -> Rehearsal:
+    """Make the request of ``row``, saved or not, switched on or not, once. Whatever goes wrong is in what comes back.
+
+    ``secrets`` are what :func:`tools.http_tools.store.load_secrets` reads; ``fetcher`` stays open.
+    """
+    settings, begin = settings_of(row), time.monotonic()
+    if faults := tool_faults(settings, Surroundings()):
+        lines = "\n".join(f"{name}: {line}" for name, lines in faults.items() for line in lines)
+        return Rehearsal(outcomes.failed(settings.name, "工具的设置有误"), error=lines)
+    tool = ready_tool(settings)
+    mask = secrets.mask(tool.request.secrets)
+    with caught() as attempt:
+        request = tool.request.request(check_arguments(tool.spec.parameters_schema, arguments), secrets)
+        return replace(await _sent(tool, request, mask, fetcher), seconds=time.monotonic() - begin)
+    return Rehearsal(_failure(settings.name, attempt.error))
+
+
+async def _sent(tool: ReadyTool, request: FetchRequest, mask: Mask, fetcher: Fetcher) -> Rehearsal:
+    shown = Rehearsal(
+        outcomes.failed(tool.settings.name, ""),
+        method=request.method,
+        url=mask.text(request.url),
+        headers=shown_headers(request.headers, mask),
+        body=mask.text((request.body or b"").decode("utf-8", "replace"))[:SHOWN],
+    )
+    try:
+        fetched, result = await tool.exchange(request, mask, fetcher)
+    except FetchError as error:
+        return replace(shown, result=_failure(tool.settings.name, error), error=mask.text(str(error)))
+    return replace(
+        shown,
+        result=outcomes.clipped(result),
+        status=fetched.status,
+        answer_headers=shown_headers(fetched.headers, mask),
+        text=shown_text(fetched, mask, SHOWN),
+    )
+
+
+def _failure(name: str, error: Exception | None) -> ToolExecutionResult:
+    match error:
+        case InvalidArguments():
+            return outcomes.invalid(name, error)
+        case FetchError():
+            return outcomes.failed(name, error.text)
+        case _:
+            return outcomes.raised(name, error or RuntimeError("nothing came of it"))

@@ -1,0 +1,91 @@
+"""The whole request of a tool, from its row and the arguments of a call. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tools.errors import InvalidArguments
+from tools.fetch.request import FetchRequest
+from tools.http_tools.body_template import BodyTemplate, body_template
+from tools.http_tools.filling import Encode, Filling
+from tools.http_tools.rows import HttpToolSettings
+from tools.http_tools.secrets import Secrets
+from tools.http_tools.templates import Template, parsed, secrets_of
+from tools.http_tools.texts import texts_of
+from tools.http_tools.url_template import Entries, UrlTemplate, entries, percent, url_template
+
+HEADER_LIMIT = 8_000
+"""Characters of a header's value; most servers take no more."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTemplate:
+    """A row, read once. Made by :func:`request_template`."""
+
+    method: str
+    url: UrlTemplate
+    query: Entries
+    headers: tuple[tuple[str, Template], ...]
+    body: BodyTemplate
+    seconds: float
+    max_bytes: int
+    secrets: frozenset[str]
+    """The names of all secrets that the row names."""
+
+    def request(self, arguments: Mapping[str, Any], secrets: Secrets) -> FetchRequest:
+        """The request of one call; ``arguments`` are checked already.
+
+        Raises :class:`tools.errors.InvalidArguments` for a value that cannot stand where it
+        is wanted, :class:`tools.errors.ToolFailed` for a secret that is not to be had, and
+        :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
+        """
+        filling = Filling(arguments, secrets)
+        body = self.body.body(filling)
+        return FetchRequest(
+            url=self.url.url(filling, self.query),
+            method=self.method,
+            headers=self._headers(filling, "" if body is None else self.body.content_type),
+            body=body,
+            max_bytes=self.max_bytes,
+            seconds=self.seconds,
+        )
+
+    def _headers(self, filling: Filling, content_type: str) -> dict[str, str]:
+        headers = {
+            name: filling.text(template, _header_value(name))
+            for name, template in self.headers
+            if not filling.leaves_out(template)
+        }
+        if content_type and "content-type" not in map(str.lower, headers):
+            headers["Content-Type"] = content_type
+        return headers
+
+
+def request_template(settings: HttpToolSettings) -> RequestTemplate:
+    """What ``settings`` ask for. Raises ValueError where they have faults (see :mod:`tools.http_tools.faults`)."""
+    url = url_template(settings.url)
+    if url is None:
+        raise ValueError("the URL cannot be read")
+    return RequestTemplate(
+        method=settings.method,
+        url=url,
+        query=entries(settings.query),
+        headers=tuple((name, parsed(value)) for name, value in settings.headers.items()),
+        body=body_template(settings.body_kind, settings.body, settings.headers),
+        seconds=settings.timeout_seconds,
+        max_bytes=settings.max_kib * 1024,
+        secrets=frozenset(name for _, text in texts_of(settings) for name in secrets_of(parsed(text))),
+    )
+
+
+def _header_value(header: str) -> Encode:
+    """How values stand in ``header``. Those of cookies are encoded: a ``;`` would begin another cookie."""
+
+    def encoded(text: str, name: str) -> str:
+        if _CONTROL.search(text) or len(text) > HEADER_LIMIT:
+            raise InvalidArguments([f"{name} 含有不能放进请求头的控制字符，或者过长"])
+        return percent(text) if header.lower() == "cookie" else text
+
+    return encoded

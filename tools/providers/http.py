@@ -1,0 +1,133 @@
+"""The provider of HTTP tools: rows of the admin, obeyed from the next message on."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from django.db import transaction
+
+from tools import outcomes
+from tools.boundary import survive
+from tools.catalogue import ensure_rows
+from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.fetch.errors import FetchError
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import FetchRequest
+from tools.http_tools.cache import AnswerCache
+from tools.http_tools.faults import Surroundings, tool_faults
+from tools.http_tools.rows import PROVIDER, HttpToolSettings
+from tools.http_tools.secrets import Mask, Secrets
+from tools.http_tools.store import load_secrets, load_tools
+from tools.http_tools.tool import ReadyTool, digest, ready_tool
+
+logger = logging.getLogger(__name__)
+
+SWITCHED_OFF = "该工具已被机器人主人停用，请改用其他方式。"
+FAULTY = "该工具的设置有误，暂时不能使用，请告诉机器人主人在后台检查。"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What was read last: all of it changes at once. ``absent`` says why a tool is not there."""
+
+    tools: Mapping[str, ReadyTool] = field(default_factory=dict)
+    secrets: Secrets = field(default_factory=Secrets)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    faulty: tuple[HttpToolSettings, ...] = ()
+    cache: AnswerCache = field(default_factory=AnswerCache)
+
+
+class HttpToolProvider:
+    """Every row that is switched on and has no fault is a tool. Closes ``fetcher`` with itself."""
+
+    provider_name = PROVIDER
+    provider_type = PROVIDER
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._rows = _Rows()
+        self._is_started = False
+
+    def reload(self) -> None:
+        """Obey the rows as they are now. Database errors are the caller's, who tries again."""
+        before, rows = self._rows, _read(self._rows, load_tools(), load_secrets())
+        if broken := rows.secrets.broken - before.secrets.broken:
+            logger.error("Secrets that have to be entered anew, since SECRET_KEY has changed: %s", ", ".join(sorted(broken)))
+        self._rows = rows
+        if fresh := [tool.spec for name, tool in rows.tools.items() if before.tools.get(name) is not tool]:
+            with survive(logger, "The settings of HTTP tools could not be made"), transaction.atomic():
+                ensure_rows(fresh)
+
+    def start(self) -> None:
+        self._is_started = True
+
+    def absence(self, tool_name: str) -> str:
+        return self._rows.absent.get(tool_name, "")
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        return [tool.spec for tool in self._rows.tools.values()] if self._is_started else []
+
+    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        """Make the request, or give the answer that is kept. The arguments are checked already.
+
+        Raises :class:`tools.errors.InvalidArguments` for an argument that cannot stand where
+        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had.
+        """
+        rows, name = self._rows, invocation.tool_name
+        tool = rows.tools.get(name)
+        if tool is None:
+            return outcomes.failed(name, reason) if (reason := self.absence(name)) else outcomes.not_found(name)
+        mask = rows.secrets.mask(tool.request.secrets)
+        try:
+            request = tool.request.request(invocation.arguments, rows.secrets)
+        except FetchError as error:
+            return outcomes.failed(name, error.text)
+        ask = partial(self._asked, tool, request, mask)
+        seconds = tool.settings.cache_seconds
+        key = name.encode() + digest(request)
+        result = await rows.cache.result(key, seconds, ask) if seconds else await ask()
+        return replace(result, metadata=dict(result.metadata))
+
+    async def close(self) -> None:
+        self._rows.cache.close()
+        await self._fetcher.close()
+
+    async def _asked(self, tool: ReadyTool, request: FetchRequest, mask: Mask) -> ToolExecutionResult:
+        try:
+            _, result = await tool.exchange(request, mask, self._fetcher)
+        except FetchError as error:
+            name = tool.settings.name
+            logger.warning("HTTP tool %s: %s", name, " ".join(mask.text(str(error)).split()))
+            return outcomes.failed(name, error.text)
+        return result
+
+
+def _read(before: _Rows, settings: list[HttpToolSettings], secrets: Secrets) -> _Rows:
+    """The rows as they are now; a tool that is as it was stays the same object, and so does the cache when all do."""
+    tools: dict[str, ReadyTool] = {}
+    absent: dict[str, str] = {}
+    faulty = []
+    for row in settings:
+        known = before.tools.get(row.name)
+        if not row.enabled:
+            absent[row.name] = SWITCHED_OFF
+        elif known is not None and known.settings == row:
+            tools[row.name] = known
+        elif row not in before.faulty and (ready := _ready(row)):
+            tools[row.name] = ready
+        else:
+            absent[row.name] = FAULTY
+            faulty.append(row)
+    is_same = secrets == before.secrets and tools == before.tools
+    return _Rows(tools, secrets, absent, tuple(faulty), before.cache if is_same else AnswerCache())
+
+
+def _ready(row: HttpToolSettings) -> ReadyTool | None:
+    """The tool; None, which is logged, for a row with faults: one that came into the table past the admin may have them."""
+    with survive(logger, "HTTP tool %s cannot be used", row.name):
+        lines = [f"{name}: {line!r}" for name, lines in tool_faults(row, Surroundings()).items() for line in lines]
+        if not lines:
+            return ready_tool(row)
+        logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))
+    return None
