@@ -1,0 +1,23 @@
+"""Programs of tests may be run, and nobody waits as long as in life."""
+
+import sys
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from tools.mcp import breaker, link
+from tools.providers import mcp
+
+
+@pytest.fixture(autouse=True)
+def _python_may_be_run(settings: Settings) -> None:
+    settings.MCP_ALLOWED_COMMANDS = [sys.executable]
+    settings.LANGUAGE_CODE = "en"
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(breaker, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(link, "REREAD_SECONDS", 0.05)
+    monkeypatch.setattr(mcp, "SETTLE_SECONDS", 0.01)

@@ -1,0 +1,173 @@
+"""What tests of MCP share: servers to talk to, and a provider that follows real rows."""
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from agent.commit import GroupCommit
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.fetch.allow_list import AllowList
+from tools.fetch.destinations import Destinations
+from tools.live import Desk
+from tools.mcp.link import Link
+from tools.mcp.listing import Connect
+from tools.mcp.loading import load
+from tools.mcp.rows import McpServerSettings
+from tools.models import McpServer
+from tools.providers.mcp import McpToolProvider
+from tools.registry import ToolRegistry
+
+HERE = Path(__file__).parent
+GOOD = HERE / "good_server.py"
+HOSTILE = HERE / "hostile_server.py"
+PATIENCE = 20
+LOCAL = AllowList.parse(["127.0.0.1"])
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for something that comes by itself."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+
+def good(**more: Any) -> McpServerSettings:
+    return McpServerSettings(1, "good", command=sys.executable, arguments=(str(GOOD), "stdio"), **more)
+
+
+def hostile(fault: str, *arguments: object, **more: Any) -> McpServerSettings:
+    words = ("-I", "-S", str(HOSTILE), fault, *map(str, arguments))
+    return McpServerSettings(1, "hostile", command=sys.executable, arguments=words, **more)
+
+
+def row(settings: McpServerSettings, name: str = "", **more: Any) -> McpServer:
+    """A saved row that says the same as ``settings``."""
+    made = McpServer(
+        name=name or settings.name, command=settings.command, arguments=list(settings.arguments), transport=settings.transport
+    )
+    for key, value in more.items():
+        setattr(made, key, value)
+    made.save()
+    return made
+
+
+async def connecting() -> Connect:
+    return await load(Destinations(LOCAL))
+
+
+@asynccontextmanager
+async def linked(settings: McpServerSettings, *, is_up: bool = True, load: Callable[[], Any] = connecting) -> AsyncIterator[Link]:
+    """A link to that server; closed at the end. Without ``is_up`` nobody waits for it to be there."""
+    link = Link(settings, load, lambda _link: None, frozenset({"reply"}))
+    link.start()
+    try:
+        if is_up:
+            await until(lambda: link.is_offered)
+        yield link
+    finally:
+        await link.close(5)
+
+
+async def said(link: Link, tool: str = "fine", **arguments: Any) -> str:
+    """The text of a result."""
+    answer = await link.call(tool, arguments, None, may_repeat=False)
+    return str(answer["content"][0]["text"])
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def web_server(kind: str, port: int = 0) -> Iterator[str]:
+    """The URL of the good server over HTTP, as a process that may die."""
+    port = port or free_port()
+    process = subprocess.Popen([sys.executable, str(GOOD), kind, str(port)], stderr=subprocess.DEVNULL)
+    try:
+        until_time = time.monotonic() + PATIENCE
+        while time.monotonic() < until_time:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port}/{'sse' if kind == 'sse' else 'mcp'}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Office:
+    """A provider with a database thread of its own, in a registry, as a process that serves has it."""
+
+    process_id = "process-1"
+
+    def __init__(self, reserved: tuple[str, ...] = ()) -> None:
+        self._commit = GroupCommit()
+        self.submit = self._commit.submit
+        self.provider = McpToolProvider(self._desk, LOCAL, reserved)
+        self.registry = ToolRegistry()
+        self.registry.register_provider(self.provider)
+
+    @property
+    def _desk(self) -> Desk:
+        return self
+
+    async def reload(self) -> None:
+        def read(items: Any) -> list[None]:
+            self.provider.reload()
+            return [None for _ in items]
+
+        await self._commit.submit(read, None)
+
+    async def offers(self, *names: str) -> None:
+        """Wait until exactly these tools are there."""
+        async with asyncio.timeout(PATIENCE):
+            while {spec.name for spec in await self.registry.list_tools()} != set(names):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+
+    async def has(self, name: str) -> None:
+        """Wait until this tool is there."""
+        async with asyncio.timeout(PATIENCE):
+            while not await self.registry.has_tool(name):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+
+    async def answers(self, name: str, **arguments: Any) -> None:
+        """Wait until a call succeeds."""
+        async with asyncio.timeout(PATIENCE):
+            while not (await self.call(name, **arguments)).success:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+
+    def link(self, server_name: str) -> Link | None:
+        return next((one for one in self.provider._links.values() if one.settings.name == server_name), None)
+
+    async def call(self, name: str, **arguments: Any) -> ToolExecutionResult:
+        return await self.registry.invoke(ToolInvocation(name, arguments), ToolExecutionContext(user_id="1"))
+
+    async def close(self) -> None:
+        await self.registry.close()
+        await self._commit.close()
+
+
+@asynccontextmanager
+async def office(*, is_started: bool = True, reserved: tuple[str, ...] = ()) -> AsyncIterator[Office]:
+    one = Office(reserved)
+    await one.reload()
+    if is_started:
+        one.provider.start()
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+in_database = sync_to_async

@@ -1,0 +1,154 @@
+"""From a text with MCP servers to rows: what would be made of it, and what stands against it. Nothing is saved here."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from tools.admin.mcp.form import field_label, is_about_commands
+from tools.mcp.config_json import ServerConfig, placeholders
+from tools.mcp.masking import MASK, dots, masked_arguments, masked_url, placeholder
+from tools.mcp.server_faults import SEALED, faults_of, opened, values_of
+from tools.models import McpServer
+
+PLAIN = ("transport", "command", "arguments", "url", "enabled")
+SETTINGS = ("connect_seconds", "call_seconds", "include", "exclude", "name_prefix")
+SHOWN = (*PLAIN, *SETTINGS, *SEALED)
+
+
+class Action(StrEnum):
+    MAKE = "make"
+    REPLACE = "replace"
+    SKIP = "skip"
+    NOTHING = "nothing"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What the person who imports may do; ``changes`` is asked about each row that is there."""
+
+    runs_commands: bool
+    changes: Callable[[McpServer], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is to become of one server of the text: ``row`` is as it would be saved, ``differences`` say what is new in it."""
+
+    name: str
+    action: Action
+    row: McpServer
+    differences: list[tuple[str, str, str]]
+    faults: list[str]
+    notes: list[str]
+
+    @property
+    def is_saved(self) -> bool:
+        return self.action in (Action.MAKE, Action.REPLACE)
+
+
+def plan(configs: Iterable[ServerConfig], rights: Rights, *, replaces: bool) -> list[Planned]:
+    """What importing ``configs`` would do. Those whose name is taken are skipped, or replace what is there."""
+    configs = list(configs)
+    known = {row.name: row for row in McpServer.objects.filter(name__in=[config.name for config in configs])}
+    return [_planned(config, known.get(config.name), rights, replaces) for config in configs]
+
+
+def _planned(config: ServerConfig, before: McpServer | None, rights: Rights, replaces: bool) -> Planned:
+    if config.faults:
+        return Planned(config.name, Action.REFUSE, McpServer(name=config.name), [], list(config.faults), [])
+    if before is not None and not replaces:
+        return Planned(
+            config.name, Action.SKIP, before, [], [], [_("A server of this name is there already and stays as it is.")]
+        )
+    row = McpServer(name=config.name) if before is None else McpServer.objects.get(pk=before.pk)
+    notes = [*config.notes, *_filled_in(row, _kept(config.values, before))]
+    faults = _faults(row, before, rights)
+    differences = _differences(before, row)
+    if faults:
+        action = Action.REFUSE
+    elif before is None:
+        action = Action.MAKE
+    else:
+        action = Action.REPLACE if differences else Action.NOTHING
+    return Planned(config.name, action, row, differences, faults, notes)
+
+
+def _kept(values: Mapping[str, Any], before: McpServer | None) -> dict[str, Any]:
+    """``values`` with what is stored wherever they have the placeholder that an export puts in its place."""
+    found = dict(values)
+    if before is None:
+        return found
+    for name in SEALED:
+        stored = opened(before, name) or {}
+        found[name] = {
+            key: stored[key] if key in stored and given == placeholder(key) else given for key, given in found[name].items()
+        }
+    if found["url"] == masked_url(before.url, placeholder):
+        found["url"] = before.url
+    if found["arguments"] == masked_arguments(before.arguments, placeholder):
+        found["arguments"] = before.arguments
+    return found
+
+
+def _filled_in(row: McpServer, values: dict[str, Any]) -> list[str]:
+    """Give ``row`` its ``values``; returns what the person should know about that."""
+    for name, value in values.items():
+        if name not in SEALED or value != opened(row, name):
+            setattr(row, name, value)
+    missing = placeholders(values)
+    if not missing:
+        return []
+    row.enabled = False
+    words = _(
+        "Placeholders stay as they are written, and the server is imported switched off. Enter on its page what belongs there: %s"
+    )
+    return [words % ", ".join(missing)]
+
+
+def _faults(row: McpServer, before: McpServer | None, rights: Rights) -> list[str]:
+    if before is not None and not rights.changes(before):
+        return [_("You may not change the server of this name.")]
+    if is_about_commands(before, row) and not rights.runs_commands:
+        return [_("It is a program. Only superusers with the permission to run commands may set up one.")]
+    found: dict[str, list[str]] = {}
+    try:
+        row.full_clean(exclude=[f"sealed_{name}" for name in SEALED])
+    except ValidationError as error:
+        found = error.message_dict
+    for name, lines in faults_of(values_of(row)).items():
+        found[name] = [*found.get(name, []), *lines]
+    return [f"{field_label(name)}: {line}" for name, lines in found.items() for line in lines]
+
+
+def _differences(before: McpServer | None, after: McpServer) -> list[tuple[str, str, str]]:
+    """Each field that is not as it was: what it is called, and both values without keys."""
+    old = before or McpServer()
+    found = [
+        (name, shown_value(old, name), shown_value(after, name)) for name in SHOWN if _value(old, name) != _value(after, name)
+    ]
+    return [
+        (field_label(name), was, _("%s (new values)") % now if now == was and name in SEALED else now) for name, was, now in found
+    ]
+
+
+def _value(row: McpServer, name: str) -> Any:
+    return opened(row, name) if name in SEALED else getattr(row, name)
+
+
+def shown_value(row: McpServer, name: str) -> str:
+    """One field of ``row`` in words, without any key in it; "-" for an empty one."""
+    value = _value(row, name)
+    if name in SEALED:
+        return ", ".join(f"{key} = {MASK}" for key in value) if value else "-" if value == {} else MASK
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if name == "transport":
+        return row.get_transport_display()
+    if name == "url":
+        return masked_url(value, dots) or "-"
+    return " ".join(masked_arguments(value, dots) if isinstance(value, list) else str(value).split()) or "-"

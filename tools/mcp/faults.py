@@ -1,0 +1,66 @@
+"""What can go wrong between us and an MCP server, by what may be done about it.
+
+::
+
+    McpFault         str(error) is for the operator; ``text`` is for the model
+    ├── NotSent      the connection was gone before the call: it surely did not run, and may be made again
+    ├── Broken       the connection went during the call: nobody knows whether it ran
+    ├── Refused      the server answered with an error of the protocol: an ordinary failure
+    ├── Garbage      what the server answered is not what the protocol says
+    ├── Late         the time is up; the server was told that nobody waits any more
+    ├── Unavailable  there is no connection, and nothing was tried
+    └── Hopeless     there will be no connection until somebody changes the row
+"""
+
+from django.utils.translation import gettext as _
+
+
+class McpFault(Exception):  # noqa: N818 - it says what happened, as do all below
+    """A call or a connection that came to nothing."""
+
+    text = "与 MCP 服务器通信失败"
+
+    def __init__(self, operator: str, text: str = "") -> None:
+        super().__init__(operator)
+        self.text = text or self.text
+
+
+class NotSent(McpFault):
+    """The server cannot have seen the call."""
+
+    text = "MCP 服务器连接不上，本次调用没有发出"
+
+
+class Broken(McpFault):
+    """The server may have seen the call."""
+
+    text = "与 MCP 服务器的连接中断，本次调用可能已经执行，也可能没有"
+
+
+class Refused(McpFault):
+    """An answer of the server, in its own words."""
+
+
+class Garbage(McpFault):
+    """An answer that cannot be read."""
+
+    text = "MCP 服务器返回的结果不符合协议，无法读取"
+
+
+class Unavailable(McpFault):
+    """The server is away, or rests after failures."""
+
+    text = "MCP 服务器目前不可用"
+
+
+class Late(McpFault):
+    """No answer came in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            _("No answer within %s s.") % f"{seconds:g}", f"超过 {seconds:g} 秒没有结果；本次调用可能已经在服务器上执行"
+        )
+
+
+class Hopeless(McpFault):
+    """Trying again would be of no use."""

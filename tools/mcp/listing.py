@@ -1,0 +1,66 @@
+"""What a server lists, and how a connection to one looks to who uses it; without the library that makes them."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tools.mcp.rows import McpServerSettings
+
+Json = Mapping[str, Any]
+
+
+class Progress(Protocol):
+    """Told how far a call is, by whatever measure the server has."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools of a server as it declares them; ``fault`` says what of them was not read; good for ``seconds``."""
+
+    tools: tuple[Json, ...] = ()
+    fault: str = ""
+    seconds: float | None = None
+
+
+class Connection(Protocol):
+    """A live session. All but the making and the ending may be done from any task of its loop."""
+
+    about: Json
+    """What the server says of itself: ``name``, ``version``, ``title``, ``protocol``, ``instructions``."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is known to be of no use any more."""
+        ...
+
+    async def list_tools(self) -> Listing:
+        """Raises a :class:`tools.mcp.faults.McpFault`, as do all below."""
+        ...
+
+    async def call(self, name: str, arguments: Json, progress: Progress | None = None) -> Json:
+        """The server's result. When cancelled, the server was told, and the session can be used on."""
+        ...
+
+    async def ping(self) -> None:
+        """Return when the server has answered something."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What a connection tells by itself, whenever it happens, on its loop."""
+
+    lost: Callable[[], None]
+    changed: Callable[[], None]
+
+
+Connect = Callable[[McpServerSettings, Signals, bool], AbstractAsyncContextManager[Connection]]
+"""A connection for as long as the block: entered, and left, in one and the same task.
+
+The last argument is whether to begin in the old way, for servers that the question for
+newer ones ends. Raises a :class:`tools.mcp.faults.McpFault`, or another exception when it
+breaks while it is used.
+"""

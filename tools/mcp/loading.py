@@ -1,0 +1,18 @@
+"""The library for MCP, loaded when somebody needs it: it takes half a second and 30 MiB, which most installations save."""
+
+import importlib
+from functools import partial
+
+from tools.fetch.destinations import Destinations
+from tools.mcp.listing import Connect
+from tools.threads import run_in_thread
+
+_MODULE = "tools.mcp.connection"
+
+
+async def load(destinations: Destinations) -> Connect:
+    """What connects to servers whose addresses ``destinations`` judges. The loop goes on meanwhile."""
+    module = await run_in_thread(partial(importlib.import_module, _MODULE))
+
+    connected = module.connected
+    return lambda settings, signals, is_old: connected(settings, destinations, signals, is_old=is_old)

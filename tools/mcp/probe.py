@@ -1,0 +1,59 @@
+"""Trying a server out, for the admin: a session of its own, which ends with the trial."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings as project
+
+from tools.boundary import caught
+from tools.contract import ToolSpec
+from tools.fetch.allow_list import AllowList
+from tools.fetch.destinations import Destinations
+from tools.foreign_words import line
+from tools.mcp.faults import McpFault
+from tools.mcp.listing import Signals
+from tools.mcp.loading import load
+from tools.mcp.rows import McpServerSettings
+from tools.mcp.specs import LeftOut, catalogue_of
+
+
+@dataclass(slots=True)
+class Probe:
+    """What came of it. ``error`` is "" when there was a session; ``about`` and ``tools`` then say what is there."""
+
+    seconds: float = 0.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+    tools: list[ToolSpec] = field(default_factory=list)
+    left_out: tuple[LeftOut, ...] = ()
+    error: str = ""
+
+
+async def probe(settings: McpServerSettings) -> Probe:
+    """Connect to the server of ``settings``, list its tools and leave. Never raises; takes as long as connecting may, twice."""
+    found = Probe()
+    began = time.monotonic()
+    with caught() as attempt:
+        await _look(settings, found)
+    if attempt.error is not None:
+        words = str(attempt.error) if isinstance(attempt.error, McpFault) else f"{type(attempt.error).__name__}: {attempt.error}"
+        found.error = line(settings.masked(words), 1_000) or "?"
+    found.seconds = round(time.monotonic() - began, 3)
+    return found
+
+
+async def _look(settings: McpServerSettings, found: Probe) -> None:
+    if settings.fault:
+        raise McpFault(settings.fault)
+    connect = await load(Destinations(AllowList.parse(project.FETCH_ALLOW)))
+    async with connect(settings, Signals(_ignored, _ignored), False) as connection:
+        found.about = connection.about
+        listing = await connection.list_tools()
+        catalogue = catalogue_of(settings, listing.tools)
+        found.tools, found.left_out = list(catalogue.specs), catalogue.left_out
+        found.error = listing.fault
+
+
+def _ignored() -> None:
+    """A trial is over before anything changes."""

@@ -1,0 +1,169 @@
+"""From what a server lists to what the model may be offered. Pure: everything here is words from outside."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from tools.contract import JsonSchema, ToolAnnotation, ToolIcon, ToolSpec
+from tools.foreign_words import cleaned, line, quotable, tool_name
+from tools.mcp.rows import McpServerSettings
+from tools.mcp.schemas import SchemaRefused, usable_schema
+
+MCP = "mcp"
+"""Name and type of the provider."""
+MAX_TOOLS = 500
+DESCRIPTION_LIMIT = 2_000
+TITLE_LIMIT = 200
+ICONS, ICON_LIMIT = 4, 2_000
+MARGIN_SECONDS = 5
+"""What the registry's own time limit is longer than the server's: who stops a call first finds the words for it."""
+LEFT_OUT_SHOWN = 100
+"""Tools that are left out and shown with the reason; ten thousand would not fit anybody's page."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A tool that is not offered, by the server's own name made readable, and why, for the operator."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What one server offers. ``originals`` gives the server's own name of each tool."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    originals: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    number_left_out: int = 0
+
+
+def catalogue_of(
+    settings: McpServerSettings,
+    declared: Sequence[Mapping[str, Any]],
+    reserved: frozenset[str] = frozenset(),
+    before: Catalogue | None = None,
+) -> Catalogue:
+    """The tools that ``declared`` (MCP's ``Tool`` objects as JSON) makes, in the server's order.
+
+    A tool that is as it was ``before`` is the same object as then. Takes a few
+    milliseconds for each tool with a large schema.
+    """
+    known = {spec.name: spec for spec in before.specs} if before else {}
+    specs: dict[str, ToolSpec] = {}
+    originals: dict[str, str] = {}
+    left: list[LeftOut] = []
+    for tool in declared:
+        raw = tool.get("name")
+        shown = line(raw, 100) or "?"
+        try:
+            if (reason := _excluded(settings, str(raw))) is None:
+                spec = _spec(settings, tool, specs.keys() | reserved, reserved)
+                if len(specs) >= MAX_TOOLS:
+                    raise SchemaRefused(_("There are more than %s tools.") % MAX_TOOLS)
+                old = known.get(spec.name)
+                specs[spec.name] = old if old == spec and old is not None else spec
+                originals[spec.name] = str(raw)
+        except SchemaRefused as refused:
+            reason = str(refused)
+        if reason:
+            left.append(LeftOut(shown, reason))
+    return Catalogue(tuple(specs.values()), originals, tuple(left[:LEFT_OUT_SHOWN]), len(left))
+
+
+def is_repeatable(spec: ToolSpec) -> bool:
+    """Whether the server says that calling the tool once more does no harm."""
+    said = spec.annotation
+    return said is not None and bool(said.read_only or said.idempotent)
+
+
+def _excluded(settings: McpServerSettings, name: str) -> str | None:
+    """Why the operator does not want it; None when they do."""
+    if settings.include and not any(fnmatchcase(name, pattern) for pattern in settings.include):
+        return _("It is not among the tools that are wanted.")
+    if any(fnmatchcase(name, pattern) for pattern in settings.exclude):
+        return _("It is among the tools that are not wanted.")
+    return None
+
+
+def _spec(settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]) -> ToolSpec:
+    name = _name(settings, tool.get("name"))
+    if name in taken:
+        form = _("%s is a tool of this program.") if name in reserved else _("An earlier tool is called %s.")
+        raise SchemaRefused(form % name)
+    annotation = _annotation(tool.get("annotations"))
+    title = line(tool.get("title"), TITLE_LIMIT) or (annotation.title if annotation else "")
+    return ToolSpec(
+        name=name,
+        description=_description(settings, tool),
+        title=title,
+        parameters_schema=usable_schema(tool.get("inputSchema")),
+        output_schema=_output_schema(tool.get("outputSchema")),
+        provider_name=MCP,
+        provider_type=MCP,
+        icons=_icons(tool.get("icons")),
+        annotation=annotation,
+        metadata=_metadata(settings, annotation),
+    )
+
+
+def _name(settings: McpServerSettings, raw: Any) -> str:
+    """The name for the model; one that has no sign that endpoints take becomes a number, always the same."""
+    if not isinstance(raw, str) or not line(raw, 100):
+        raise SchemaRefused(_("It has no name."))
+    number = zlib.crc32(raw.encode("utf-8", "replace"))
+    return (settings.name_prefix + (tool_name(raw) or f"tool_{number:08x}"))[:64]
+
+
+def _description(settings: McpServerSettings, tool: Mapping[str, Any]) -> str:
+    said = cleaned(tool.get("description"), DESCRIPTION_LIMIT)
+    own = quotable(tool.get("name"), 100) if not tool_name(str(tool.get("name"))) else ""
+    return "：".join(filter(None, [own, said])) or f"来自 {quotable(settings.name)} 的 MCP 工具"
+
+
+def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"server_name": settings.name, "timeout_seconds": settings.call_seconds + MARGIN_SECONDS}
+    if annotation and annotation.destructive and not annotation.read_only:
+        metadata["requires_approval"] = True
+    return metadata
+
+
+def _output_schema(schema: Any) -> JsonSchema | None:
+    """None also for one that cannot be used: the tool can, and nothing promises less."""
+    try:
+        return usable_schema(schema) if schema is not None else None
+    except SchemaRefused:
+        return None
+
+
+def _annotation(said: Any) -> ToolAnnotation | None:
+    if not isinstance(said, Mapping) or not said:
+        return None
+    return ToolAnnotation(
+        title=line(said.get("title"), TITLE_LIMIT),
+        read_only=_hint(said, "readOnlyHint"),
+        destructive=_hint(said, "destructiveHint"),
+        idempotent=_hint(said, "idempotentHint"),
+        open_world=_hint(said, "openWorldHint"),
+    )
+
+
+def _hint(said: Mapping[str, Any], name: str) -> bool | None:
+    value = said.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def _icons(said: Any) -> list[ToolIcon]:
+    icons = [icon for icon in said if isinstance(icon, Mapping)] if isinstance(said, list) else []
+    made = [ToolIcon(line(one.get("src"), ICON_LIMIT + 1), line(one.get("mimeType"), 100), _sizes(one)) for one in icons[:ICONS]]
+    return [icon for icon in made if icon.src.startswith(("https://", "data:image/")) and len(icon.src) <= ICON_LIMIT]
+
+
+def _sizes(icon: Mapping[str, Any]) -> list[str]:
+    sizes = icon.get("sizes")
+    return [line(size, 20) for size in sizes[:8]] if isinstance(sizes, list) else []

@@ -1,0 +1,242 @@
+"""The transport of servers that are programs: one JSON message a line, over pipes.
+
+The library's own reads a line into memory however long it is, and writes a traceback to
+the log for each that is no message; so the pipes are ours, and the session is the
+library's. https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from django.utils.translation import gettext as _
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+from tools.keeper import keeper_command
+from tools.mcp.faults import McpFault
+from tools.mcp.flow import Flow
+from tools.mcp.journal import Journal
+from tools.mcp.rows import McpServerSettings
+
+MAX_MESSAGE = 8 * 2**20
+"""Bytes of one line."""
+LONGEST_WORDS = 16 * 1024
+"""Bytes of one line on stderr."""
+CHUNK = 256 * 1024
+WAITING = 16
+"""Messages between a pipe and the session."""
+EXIT_SECONDS = 1.0
+"""For a server to end by itself when nothing more will be said to it."""
+LAST_WORDS_SECONDS = 0.2
+"""For what a program that has ended left in its pipes."""
+END_SECONDS = 3.5
+"""For the keeper to end it, which takes its grace and a moment."""
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
+_SEARCHED = 300
+"""Bytes at either end of a line in which the number of a broken answer is looked for."""
+
+TOO_LARGE, UNREADABLE = "larger than a message may be", "no message of JSON-RPC"
+"""What stands for an answer that could not be passed on, as the data of an error."""
+P = TypeVar("P")
+Incoming = SessionMessage | Exception
+Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
+
+
+@asynccontextmanager
+async def stdio_transport(settings: McpServerSettings, flow: Flow, journal: Journal) -> AsyncIterator[Streams]:
+    """Start the program and talk to it; when the block is left, in whatever way, it has ended with all its children.
+
+    Raises :class:`McpFault` when it cannot be started.
+    """
+    process = await _started(settings)
+    incoming, read = anyio.create_memory_object_stream[Incoming](WAITING)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](WAITING)
+    tasks = [
+        asyncio.create_task(_read(process, incoming, flow, journal), name="mcp-stdout"),
+        asyncio.create_task(_write(process, outgoing), name="mcp-stdin"),
+        asyncio.create_task(_heed(process, flow, journal), name="mcp-stderr"),
+    ]
+    try:
+        yield read, write
+    finally:
+        for stream in (incoming, read, write, outgoing):
+            stream.close()
+        await _shielded(_ended(process, tasks, journal))
+
+
+async def _started(settings: McpServerSettings) -> Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *keeper_command(settings.command, *settings.arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=get_default_environment() | dict(settings.environment),
+            cwd="/",
+            limit=CHUNK,
+        )
+    except (OSError, ValueError) as error:
+        raise McpFault(_("The program cannot be started: %s") % error) from error
+
+
+async def _read(process: Process, incoming: MemoryObjectSendStream[Incoming], flow: Flow, journal: Journal) -> None:
+    """Pass on what is said until the pipe ends; afterwards the session knows that it has."""
+    stdout, lines = _pipe(process.stdout), Lines()
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+        async with incoming:
+            while chunk := await stdout.read(CHUNK):
+                await flow.heard(len(chunk))
+                for line in lines.of(chunk):
+                    if (message := _message(line, journal)) is not None:
+                        await incoming.send(message)
+                    else:
+                        await flow.strayed()
+
+
+async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    stdin = _pipe(process.stdin)
+    with contextlib.suppress(OSError, anyio.ClosedResourceError):
+        async with outgoing:
+            async for said in outgoing:
+                stdin.write(said.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await stdin.drain()
+
+
+async def _heed(process: Process, flow: Flow, journal: Journal) -> None:
+    """Put down what the server says on stderr."""
+    stderr, lines = _pipe(process.stderr), Lines(limit=LONGEST_WORDS)
+    with contextlib.suppress(ConnectionError):
+        while chunk := await stderr.read(CHUNK):
+            await flow.heard(len(chunk))
+            for line in lines.of(chunk):
+                journal.said(line.decode(errors="replace"))
+
+
+def _pipe(pipe: P | None) -> P:
+    if pipe is None:
+        raise McpFault("no pipes")
+    return pipe
+
+
+def _message(line: bytes, journal: Journal) -> SessionMessage | None:
+    """The message that ``line`` is, an error for the call that a broken one answers, or None."""
+    if not line.strip():
+        return None
+    if line.lstrip()[:1] != b"{":
+        journal.noted(f"a line of its output is no message: {line[:200].decode(errors='replace')}")
+        return None
+    fault = TOO_LARGE
+    if not isinstance(line, Cut):
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            fault = UNREADABLE
+    journal.noted(f"{fault}: {line[:200].decode(errors='replace')}")
+    number = _ID.search(line[:_SEARCHED]) or _ID.search(line[-_SEARCHED:])
+    if number is None or b'"method"' in line[:_SEARCHED]:
+        return None
+    error = ErrorData(code=INTERNAL_ERROR, message=fault, data=fault)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=json.loads(number[1]), error=error))
+
+
+class Cut(bytes):
+    """Both ends of a line that was too long."""
+
+
+class Lines:
+    """Bytes into lines. Of one that is longer than ``limit`` only its ends are kept, as a :class:`Cut`."""
+
+    def __init__(self, limit: int = MAX_MESSAGE) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._head = b""
+
+    def of(self, chunk: bytes) -> list[bytes]:
+        """The lines that end in ``chunk``."""
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for piece in ended:
+            self._add(piece)
+            lines.append(self._taken())
+        self._add(rest)
+        return lines
+
+    def _add(self, piece: bytes) -> None:
+        self._parts.append(piece)
+        self._size += len(piece)
+        if self._size > self._limit:
+            whole = b"".join(self._parts)
+            self._head = self._head or whole[:_SEARCHED]
+            self._parts = [whole[-_SEARCHED:]]
+            self._size = self._limit
+
+    def _taken(self) -> bytes:
+        line = Cut(self._head + b" " + b"".join(self._parts)) if self._head else b"".join(self._parts)
+        self._parts, self._size, self._head = [], 0, b""
+        return line
+
+
+async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: Journal) -> None:
+    """End the program: close what it reads, then have the keeper end it, then kill whatever is left of the keeper."""
+    if process.stdin is not None:
+        process.stdin.close()
+    draining = asyncio.create_task(_drained(process, tasks[0]), name="mcp-drain")
+    if await _is_over(process, EXIT_SECONDS):
+        if process.returncode:
+            journal.failed(_("The program ended with status %s.") % process.returncode)
+    else:
+        _send(process, terminate=True)
+        if not await _is_over(process, END_SECONDS):
+            _send(process, terminate=False)
+            await _is_over(process, EXIT_SECONDS)
+    await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
+    for task in (*tasks, draining):
+        task.cancel()
+    await asyncio.wait([*tasks, draining])
+    transport: Any = getattr(process, "_transport", None)
+    if transport is not None:  # else a grandchild with our pipe keeps it open, and it is reported at its collection
+        transport.close()
+
+
+async def _is_over(process: Process, seconds: float) -> bool:
+    """Whether the process is over within ``seconds``. Not ``wait()``, which also waits for pipes that others hold."""
+    until = asyncio.get_running_loop().time() + seconds
+    while process.returncode is None:
+        if asyncio.get_running_loop().time() > until:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+def _send(process: Process, *, terminate: bool) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        (process.terminate if terminate else process.kill)()
+
+
+async def _drained(process: Process, reader: asyncio.Task[None]) -> None:
+    """Throw away what the program still says: it could not end while it waits for somebody to read."""
+    await asyncio.wait([reader])
+    with contextlib.suppress(ConnectionError):
+        while await _pipe(process.stdout).read(CHUNK):
+            pass
+
+
+async def _shielded(work: Any) -> None:
+    """Do ``work`` to its end, cancelled or not."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        raise
