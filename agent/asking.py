@@ -1,6 +1,5 @@
 """One model call of a run, measured and made ready for the record."""
 
-import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
 from agent.models import Step
 from agent.store.steps import NewCall, NewStep
 from agent.task import Journal, Progress, Task
+from tools.arguments import strict_json
 from tools.text import storable
 
 
@@ -51,7 +51,7 @@ async def ask(
 
 def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     try:
-        arguments: Any = storable(json.loads(call.arguments)) if call.arguments else {}
+        arguments: Any = storable(strict_json(call.arguments)) if call.arguments else {}
     except (ValueError, RecursionError):
         arguments = call.arguments
     return NewCall(call.call_id, call.name, arguments, requested_by)

@@ -44,11 +44,16 @@ def parse_arguments(raw: str | dict[str, Any] | None) -> dict[str, Any]:
 def _decoded(text: str) -> Any:
     refuse_long(text)
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite) if text.strip() else None
+        return strict_json(text) if text.strip() else None
     except RecursionError:
         raise InvalidArguments([TOO_DEEP]) from None
     except ValueError as error:
         raise InvalidArguments([f"参数不是合法的 JSON: {error}"]) from error
+
+
+def strict_json(text: str) -> Any:
+    """What ``text`` says as JSON. Raises ValueError also for NaN, Infinity and numbers out of range, which no database takes."""
+    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _refuse_constant(word: str) -> NoReturn:

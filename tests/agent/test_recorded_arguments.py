@@ -1,0 +1,32 @@
+"""What a model writes as arguments is on record, whatever it is."""
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent.models import ToolCall
+from tests.agent.conftest import Say
+from tests.agent.talk import Script, calling
+from tests.tools.fakes import Provider
+from tools.registry import ToolRegistry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def registry() -> ToolRegistry:
+    registry = ToolRegistry()
+    registry.register_provider(Provider("P", "count"))
+    return registry
+
+
+@pytest.mark.parametrize("written", ['{"n": NaN}', '{"n": -Infinity}', '{"n": 1e999}', "[1", '{"a":' * 3000])
+async def test_arguments_that_no_database_holds_as_json_are_kept_as_text(say: Say, written: str):
+    model = await say(Script(calling(("count", written)), "ok"))
+    assert len(model.requests) == 2
+    assert "参数" in model.requests[-1].messages[-1]["content"]
+    assert (await sync_to_async(ToolCall.objects.get)()).arguments == written
+
+
+async def test_arguments_are_kept_as_what_they_say(say: Say):
+    await say(Script(calling(("count", '{"n": 1.5}')), "ok"))
+    assert (await sync_to_async(ToolCall.objects.get)()).arguments == {"n": 1.5}
