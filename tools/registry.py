@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tools import outcomes, refusals
 from tools.approval import must_ask
@@ -26,7 +26,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.definitions import Definitions, offered
-from tools.discovery import Offering, shelved
+from tools.discovery import Offering, Shelves, shelved
 from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
 from tools.execution import Call, concluded, executed
 from tools.hooks import After, Before, Hooks, hooks_of
@@ -42,6 +42,15 @@ Settings = Mapping[str, ToolSettings]
 Keep = Callable[[ToolSpec], bool]
 HOOK_SECONDS = 60
 """How long a hook may take over a call of a tool that there is not."""
+
+
+class View(NamedTuple):
+    """What was made of a listing and the rows for one kind of chat. Going through 200 tools for every message is dear."""
+
+    pairs: Listed
+    settings: Settings
+    offers: list[Offer]
+    shelves: Shelves
 
 
 class ToolRegistry:
@@ -64,6 +73,7 @@ class ToolRegistry:
         self._clock = clock
         self._roster = Roster()
         self._offers = Offers()
+        self._views: dict[bool | str | None, View] = {}
         self._definitions = Definitions()
         self._rates = CallRates()
         self._hooks = Hooks()
@@ -89,6 +99,7 @@ class ToolRegistry:
         Everything else is one with it: rows, rates, hooks and providers, which closing either closes.
         """
         view, wider = copy.copy(self), self._keep
+        view._views = {}
         view._keep = keep if wider is None else lambda spec: wider(spec) and keep(spec)
         return view
 
@@ -96,7 +107,7 @@ class ToolRegistry:
         """This registry as it is with other rows: everything else is one with it, as in :meth:`narrowed`."""
         view = copy.copy(self)
         view._settings = settings
-        view._offers = Offers()
+        view._offers, view._views = Offers(), {}
         return view
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
@@ -119,7 +130,7 @@ class ToolRegistry:
         Nothing is deferred in a view without the tool that finds tools, and that tool is
         not offered where there is nothing to find.
         """
-        shelves = shelved(await self._exposed(context), self._defer_above)
+        shelves = (await self._view(context)).shelves
         told = [*offered(shelves.shown), *shelves.found(discovered)]
         return Offering(self._definitions.of(told), shelves.deferred)
 
@@ -194,9 +205,21 @@ class ToolRegistry:
         return arguments
 
     async def _exposed(self, context: ToolAvailabilityContext | None) -> list[Offer]:
+        """The offers in the view of ``context``: the same list for as long as nothing has changed."""
+        return (await self._view(context)).offers
+
+    async def _view(self, context: ToolAvailabilityContext | None) -> View:
+        pairs, settings = await self._roster.listed(context), self._settings()
+        kind = "everywhere" if context is None else context.is_group_chat
+        view = self._views.get(kind)
+        if view is None or view.settings is not settings or view.pairs != pairs:
+            offers = self._offers_of(pairs, settings, context)
+            view = self._views[kind] = View(pairs, settings, offers, shelved(offers, self._defer_above))
+        return view
+
+    def _offers_of(self, pairs: Listed, settings: Settings, context: ToolAvailabilityContext | None) -> list[Offer]:
         listed: dict[str, Offer] = {}
-        settings = self._settings()
-        for provider, declared in await self._listed(context):
+        for provider, declared in self._kept(pairs):
             offer = self._offers.of(provider, declared, settings.get(declared.name))
             if exposure(declared, offer.settings, context) is not None:
                 continue
@@ -206,7 +229,9 @@ class ToolRegistry:
         return list(listed.values())
 
     async def _listed(self, context: ToolAvailabilityContext | None) -> Listed:
-        pairs = await self._roster.listed(context)
+        return self._kept(await self._roster.listed(context))
+
+    def _kept(self, pairs: Listed) -> Listed:
         return pairs if self._keep is None else [pair for pair in pairs if self._keep(pair[1])]
 
     async def _offer(self, name: str, context: ToolExecutionContext | None) -> Offer | Refuse:
