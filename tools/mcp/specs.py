@@ -9,9 +9,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from tools.contract import JsonSchema, ToolAnnotation, ToolIcon, ToolSpec
+from tools.foreign_schemas import SchemaRefused, usable_schema
 from tools.foreign_words import cleaned, line, quotable, tool_name
 from tools.mcp.rows import McpServerSettings
-from tools.mcp.schemas import SchemaRefused, usable_schema
 
 MCP = "mcp"
 """Name and type of the provider."""

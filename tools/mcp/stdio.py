@@ -8,7 +8,9 @@ library's. https://modelcontextprotocol.io/specification/2025-11-25/basic/transp
 import asyncio
 import contextlib
 import json
+import os
 import re
+import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -195,9 +197,9 @@ async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: Jou
         if process.returncode:
             journal.failed(_("The program ended with status %s.") % process.returncode)
     else:
-        _send(process, terminate=True)
+        _send(process, signal.SIGTERM)
         if not await _is_over(process, END_SECONDS):
-            _send(process, terminate=False)
+            _send(process, signal.SIGKILL)
             await _is_over(process, EXIT_SECONDS)
     await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
     for task in (*tasks, draining):
@@ -218,9 +220,11 @@ async def _is_over(process: Process, seconds: float) -> bool:
     return True
 
 
-def _send(process: Process, *, terminate: bool) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        (process.terminate if terminate else process.kill)()
+def _send(process: Process, number: signal.Signals) -> None:
+    """Not through the process's object, which might take the exit status away from whoever waits for it."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 async def _drained(process: Process, reader: asyncio.Task[None]) -> None:

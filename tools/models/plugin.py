@@ -13,6 +13,8 @@ class Plugin(LiveModel):
     plugin_id = models.CharField(_("id"), max_length=128, editable=False, default="")
     enabled = models.BooleanField(_("enabled"), default=False)
     granted = models.JSONField(_("granted capabilities"), blank=True, default=list)
+    #: Capabilities that it asked for when the operator last decided about it; None: nobody has yet.
+    decided = models.JSONField(editable=False, null=True, default=None)
     config = models.JSONField(_("configuration"), blank=True, default=dict)
     reloads = models.PositiveBigIntegerField(default=0, editable=False)
     version = models.CharField(_("version"), max_length=32, editable=False, default="")

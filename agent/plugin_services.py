@@ -1,0 +1,79 @@
+"""What plugins are served with in the chat of a call: its voice, its history, and the model."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from agent.agents.agent import Agent
+from agent.agents.runner import AgentRunner
+from agent.builtin_tools.fetch_history import fitting, shown
+from agent.builtin_tools.send_message import CONFIRMED
+from agent.builtin_tools.sending import sent
+from agent.llm.base import LLMClient
+from agent.record import Record
+from agent.speaker import Speaker
+from agent.store.chat_record import PageWish, pages
+from agent.types import Part
+from tools.errors import ToolFailed
+from tools.plugin_runtime.capabilities import CallInFlight
+from tools.registry import ToolRegistry
+
+#: How long the model may take over one request of a plugin, tries included.
+GENERATE_SECONDS = 120.0
+PROMPT = "你在为一个插件处理文字。按照请求直接给出结果，不要寒暄，也不要解释。"
+NO_CHAT = "这次调用不在任何会话中：不能发送消息，也没有聊天记录。"
+
+
+class PluginServices:
+    """:class:`tools.plugin_runtime.capabilities.ChatServices` on the record, the run's speaker and ``model``.
+
+    What the model is asked is a run of its own on record, inside the call that asked.
+    """
+
+    def __init__(self, record: Record, model: Callable[[], LLMClient], *, seconds: float = GENERATE_SECONDS) -> None:
+        self._record = record
+        self._seconds = seconds
+        self._runner = AgentRunner(ToolRegistry(), record)
+        self._agent = Agent(name="plugin", description="", prompt=PROMPT, model=model, model_calls=1)
+
+    async def send_text(self, call: CallInFlight, text: str) -> str:
+        """Send ``text`` to the call's chat, under the call that it belongs to. When cancelled, what is known is on record.
+
+        Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
+        """
+        speaker = _speaker(call)
+        delivery = await speaker.say([Part("plain", text=text)], text, tool_call_pk=call.invocation.metadata["tool_call_pk"])
+        result = sent(call.invocation.tool_name, delivery, CONFIRMED)
+        if not result.success:
+            raise ToolFailed(result.error_message)
+        return result.content
+
+    async def history(self, call: CallInFlight, number: int) -> list[dict[str, Any]]:
+        """The newest ``number`` messages of the call's chat before the one that is answered, as ``fetch_history`` shows them.
+
+        Oldest first; fewer where they are long. Raises :class:`tools.errors.ToolFailed` without a chat.
+        """
+        page = await self._record.submit(pages, PageWish(_speaker(call).chat, number))
+        return [shown(said) for said in fitting(page.messages)] if page else []
+
+    async def generate(self, call: CallInFlight, prompt: str) -> str:
+        """The model's answer to ``prompt``; it is told nothing of the chat, and has no tools.
+
+        Raises :class:`tools.errors.ToolFailed` when there is none in time, and its run is on record as interrupted.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._runner.ask(self._agent, prompt, call.invocation, call.context)
+        except TimeoutError as error:
+            raise ToolFailed(f"模型在 {self._seconds:g} 秒内没有给出结果") from error
+
+    async def close(self) -> None:
+        """Close the model's client; it is made anew when the model is asked again."""
+        await self._runner.close()
+
+
+def _speaker(call: CallInFlight) -> Speaker:
+    speaker = call.context.metadata.get("speaker")
+    if speaker is None or not call.invocation.metadata.get("tool_call_pk"):
+        raise ToolFailed(NO_CHAT)
+    return cast("Speaker", speaker)

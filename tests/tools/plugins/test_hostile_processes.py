@@ -1,0 +1,207 @@
+"""Plugins that harm their own process, or try to harm the machine. Each time the plugin beside them goes on answering."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.tools.plugins.hosting import LIMITS, becomes, gone, hosted, plugin
+from tools.plugin_runtime import link, supervisor
+from tools.plugin_runtime.limits import MIB, Limits, descendants
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"),
+]
+
+HEAD = """
+import asyncio, ctypes, os, sys, threading, time
+from tools.plugin_sdk import Plugin, Tool
+"""
+
+
+def small(**limits: int) -> Limits:
+    values = {"memory_bytes": LIMITS.memory_bytes, "cpu_seconds": 30, "open_files": 256, "processes": 8}
+    return Limits(**(values | limits))
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        ("os._exit(3)", "exit code 3"),
+        ("os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("ctypes.string_at(0)", "SIGSEGV"),
+    ],
+)
+async def test_a_process_that_ends_in_a_call_costs_that_call_alone(tmp_path, ends, reason):
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\nasync def end():\n    {ends}\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("bad", "good")
+        result = await hosting.call("end")
+        assert "插件 test.bad 在执行时崩溃" in result.error_message
+        assert await hosting.greets()
+        await hosting.crash("bad", reason)
+        assert (await hosting.state("bad", "running")).crashes == 1
+
+
+async def test_who_kills_the_process_that_watches_over_it_ends_as_well(tmp_path):
+    tool = "@Tool\ndef patricide() -> str:\n    os.kill(os.getppid(), 9)\n    time.sleep(600)\n"
+    plugin(tmp_path, "bad", HEAD + tool)
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("bad")
+        runner = (await hosting.state("bad", "running")).runner_pid
+        assert "崩溃" in (await hosting.call("patricide")).error_message
+        await hosting.crash("bad", "watches over it was killed")
+        assert await gone(runner)
+
+
+async def test_a_call_that_wants_to_exit_only_fails(tmp_path):
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\nasync def leave():\n    sys.exit(3)\n")
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("bad")
+        assert "SystemExit" in (await hosting.call("leave")).error_message
+        assert await hosting.tools() == ["leave"]
+
+
+async def test_who_crashes_again_and_again_is_given_up_until_the_operator_says_so(tmp_path):
+    source = f"{HEAD}\nprint('I go', file=sys.stderr, flush=True)\nos._exit(7)\n"
+    plugin(tmp_path, "bad", source, tools=[{"name": "stay", "description": "Stay."}])
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("good")
+        await hosting.change("bad", enabled=True)
+        row = await hosting.state("bad", "broken")
+        assert (row.crashes, "exit code 7" in row.error) == (3, True)
+        assert (await hosting.crash("bad")).detail == "I go"
+        assert "插件 test.bad 多次崩溃，已停止运行" in (await hosting.call("stay")).error_message
+        assert await hosting.greets()
+        await hosting.change("bad", reloads=1)
+        await hosting.until(lambda: row._meta.model.objects.exclude(state="broken").filter(plugin__folder="bad").first())
+
+
+async def test_who_never_finishes_loading_is_ended_and_keeps_nobody_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(link, "LOAD_SECONDS", 3)
+    for name in ("bad", "worse"):
+        plugin(tmp_path, name, f"{HEAD}\ntime.sleep(600)\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path, crashes=1) as hosting:
+        for name in ("bad", "worse"):
+            await hosting.found(name)
+            await hosting.change(name, enabled=True)
+        await hosting.enable("good")
+        assert await hosting.greets()
+        assert "within 3 s" in (await hosting.state("bad", "broken")).error
+
+
+async def test_a_missing_import_is_told_with_its_line(tmp_path):
+    plugin(tmp_path, "bad", "import there_is_no_such_thing\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("good")
+        await hosting.change("bad", enabled=True)
+        row = await hosting.state("bad", "broken")
+        assert "plugin.py, line 1: ModuleNotFoundError: No module named 'there_is_no_such_thing'" in row.error
+        assert await hosting.greets()
+
+
+async def test_children_that_are_too_many_end_their_plugin_and_none_is_left(tmp_path):
+    bomb = "for _ in range(30):\n        if os.fork() == 0:\n            os.setsid()\n            time.sleep(600)\n    time.sleep(600)"
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef bomb():\n    {bomb}\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path, small(), look=0.5) as hosting:
+        await hosting.enable("bad", "good")
+        runner = (await hosting.state("bad", "running")).runner_pid
+        calling = asyncio.create_task(hosting.call("bomb"))
+        below = await becomes(lambda: len(found := descendants(runner)) > 20 and found)
+        assert "崩溃" in (await calling).error_message
+        await hosting.crash("bad", "8 are allowed")
+        assert await gone(*below)
+        assert await hosting.greets()
+
+
+async def test_a_few_children_are_nobodys_business_and_end_with_the_plugin(tmp_path):
+    source = "@Tool\ndef fork() -> str:\n    pid = os.fork()\n    if pid == 0:\n        time.sleep(600)\n    return str(pid)\n"
+    plugin(tmp_path, "forks", HEAD + source)
+    async with hosted(tmp_path, small()) as hosting:
+        await hosting.enable("forks")
+        child = int((await hosting.call("fork")).content)
+        assert (await hosting.call("fork")).success
+        await hosting.change("forks", enabled=False)
+        assert await gone(child)
+
+
+async def test_memory_above_the_limit_fails_the_call_that_wants_it(tmp_path):
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef leak() -> str:\n    return str(len(bytearray(400 * 2**20)))\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path, small(memory_bytes=256 * MIB)) as hosting:
+        await hosting.enable("bad", "good")
+        result = await hosting.call("leak")
+        assert not result.success
+        assert await hosting.greets()
+
+
+async def test_memory_of_all_its_processes_counts_together(tmp_path):
+    leak = "for _ in range(4):\n        if os.fork() == 0:\n            kept = b'x' * 100 * 2**20\n            time.sleep(600)\n"
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef leak():\n    {leak}    time.sleep(600)\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path, small(memory_bytes=256 * MIB)) as hosting:
+        await hosting.enable("bad", "good")
+        assert "崩溃" in (await hosting.call("leak")).error_message
+        await hosting.crash("bad", "MiB of memory")
+        assert await hosting.greets()
+
+
+async def test_a_call_that_computes_too_long_ends_its_process(tmp_path):
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef burn():\n    while True: pass\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path, small(cpu_seconds=1)) as hosting:
+        await hosting.enable("bad", "good")
+        assert "崩溃" in (await hosting.call("burn")).error_message
+        await hosting.crash("bad", "processor time")
+        assert await hosting.greets()
+
+
+async def test_a_blocked_loop_is_found_and_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(link, "HEALTH_SECONDS", 0.5)
+    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\nasync def block():\n    time.sleep(600)\n")
+    plugin(tmp_path, "good")
+    async with hosted(tmp_path, health=0.2) as hosting:
+        await hosting.enable("bad", "good")
+        assert "崩溃" in (await hosting.call("block")).error_message
+        await hosting.crash("bad", "did not answer")
+        assert await hosting.greets()
+
+
+async def test_a_blocked_thread_holds_up_nobody(tmp_path):
+    blocks = "@Tool\ndef block():\n    time.sleep(600)\n\n@Tool\ndef quick() -> str:\n    return 'quick'\n"
+    plugin(tmp_path, "bad", HEAD + blocks)
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("bad")
+        calling = asyncio.create_task(hosting.call("block"))
+        await asyncio.sleep(0)
+        assert (await hosting.call("quick")).content == "quick"
+        calling.cancel()
+        assert (await hosting.call("quick")).content == "quick"
+
+
+async def test_who_ignores_that_it_is_to_end_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(link, "UNLOAD_SECONDS", 0.3)
+    ignores = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+class Stays(Plugin):
+    @Tool
+    async def stay(self) -> str:
+        return str(os.getpid())
+
+    async def on_unload(self):
+        time.sleep(600)
+"""
+    plugin(tmp_path, "bad", HEAD + ignores)
+    async with hosted(tmp_path) as hosting:
+        await hosting.enable("bad")
+        runner = int((await hosting.call("stay")).content)
+    assert await gone(runner)

@@ -1,0 +1,195 @@
+"""What is known of a plugin, as its page and the list of plugins show it. All words of plugins are made harmless here."""
+
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from tools.admin_base import badge
+from tools.models import Plugin, PluginLogLine, PluginStatus, PluginValue, ToolConfig
+from tools.plugin_runtime.capabilities import CAPABILITIES
+from tools.plugin_runtime.config import properties
+from tools.plugin_runtime.records import STALE
+from tools.readable import printable, shortened
+
+State = PluginStatus.State
+#: Lines of the log, crashes and stored values that a page shows; names of a list.
+LINES, CRASHES, VALUES, NAMES = 200, 20, 20, 200
+#: Characters of one line, of the last words of a crash, and of a value.
+LINE_CHARS, LAST_WORDS, VALUE_CHARS = 4_000, 20_000, 200
+#: Characters of what a tool says of itself.
+TOOL_CHARS = 300
+LEVELS = ("debug", "info", "warning", "error", "stdout", "stderr")
+#: From the worst to the best.
+STATES = (State.BROKEN, State.WAITING, State.STARTING, State.RUNNING)
+BADGES = {State.BROKEN: "failed", State.WAITING: "waiting", State.STARTING: "pending", State.RUNNING: "succeeded"}
+#: Format characters without which some scripts and pictures fall apart.
+JOINERS = "\u200c\u200d"
+
+
+def harmless(text: object, limit: int = LINE_CHARS) -> str:
+    """``text``, cut, with every character that would do something and not be seen written as its escape."""
+    shown = printable(shortened(str(text), limit))
+    return "".join(map(_visible, shown)) if not shown.isprintable() else shown
+
+
+def _visible(char: str) -> str:
+    if char in "\n\t" or char in JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return char
+    return char.encode("unicode_escape").decode("ascii")
+
+
+# --- What it asks for -----------------------------------------------------------
+
+
+def asked_for(plugin: Plugin) -> list[str]:
+    """The capabilities that the manifest asks for, in its order."""
+    asked = manifest_of(plugin).get("capabilities")
+    return list(dict.fromkeys(name for name in asked if isinstance(name, str)))[:NAMES] if isinstance(asked, list) else []
+
+
+def grantable(plugin: Plugin) -> list[str]:
+    """Those of them that there are."""
+    return [name for name in asked_for(plugin) if name in CAPABILITIES]
+
+
+def new_capabilities(plugin: Plugin) -> list[str]:
+    """What it asks for now and did not when somebody decided about it last; nothing as long as nobody has."""
+    if not isinstance(plugin.decided, list):
+        return []
+    return [name for name in grantable(plugin) if name not in plugin.decided]
+
+
+def manifest_of(plugin: Plugin) -> dict[str, Any]:
+    return plugin.manifest if isinstance(plugin.manifest, dict) else {}
+
+
+def schema_of(plugin: Plugin) -> Any:
+    """The schema of its configuration; None where there is nothing to configure."""
+    schema = manifest_of(plugin).get("config_schema")
+    return schema if properties(schema) else None
+
+
+# --- How it gets on -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """A plugin in one server process; ``is_stale``: the process has not been heard of for too long."""
+
+    status: PluginStatus
+    is_stale: bool
+    badge: str
+    error: str
+
+
+def presences(statuses: Iterable[PluginStatus]) -> list[Presence]:
+    """The processes that know the plugin, those heard of last first."""
+    now = timezone.now()
+    return [_presence(one, now) for one in sorted(statuses, key=lambda one: (one.seen_at, one.process_id), reverse=True)]
+
+
+def _presence(status: PluginStatus, now: datetime) -> Presence:
+    is_stale = now - status.seen_at > STALE
+    label = ("silent", gettext("no longer heard of")) if is_stale else _state(status.state)
+    return Presence(status, is_stale, badge(*label), harmless(status.error))
+
+
+def _state(state: str) -> tuple[str, str]:
+    if state == State.RUNNING:  # the same English word is used of messages, and is another one in other languages
+        return BADGES[State.RUNNING], gettext("up and running")
+    return (BADGES[State(state)], str(State(state).label)) if state in State.values else ("silent", harmless(state, 40))
+
+
+def glance(plugin: Plugin, known: Sequence[Presence]) -> str:
+    """The plugin's state in one label: the worst that any process says."""
+    if plugin.fault:
+        return badge("failed", gettext("cannot run"))
+    if not plugin.enabled:
+        return badge("silent", gettext("disabled"))
+    states = {one.status.state for one in known if not one.is_stale}
+    worst = next((state for state in STATES if state in states), None)
+    return badge(*_state(worst)) if worst else badge("pending", gettext("not running anywhere"))
+
+
+def last_error(plugin: Plugin, known: Sequence[Presence]) -> str:
+    """What is wrong with it, in its row or in a process; "" where nothing is."""
+    return harmless(plugin.fault) or next((one.error for one in known if one.error and not one.is_stale), "")
+
+
+# --- Its tools ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTool:
+    """A tool that the plugin names; ``config`` is the row of settings, where there is one that is its own."""
+
+    name: str
+    description: str
+    is_offered: bool
+    config: ToolConfig | None
+
+
+def tools_of(plugin: Plugin, known: Sequence[Presence]) -> list[NamedTool]:
+    """The tools that it offers now, and those that its manifest names."""
+    offered = [str(name) for one in known if not one.is_stale for name in _listed(one.status.tools)]
+    named = {str(tool.get("name")): str(tool.get("description") or "") for tool in _named(plugin) if tool.get("name")}
+    names = list(dict.fromkeys([*offered, *named]))[:NAMES]
+    configs = {config.name: config for config in ToolConfig.objects.filter(name__in=names, provider_name=plugin.plugin_id)}
+    return [_named_tool(name, named.get(name, ""), configs.get(name), is_offered=name in offered) for name in names]
+
+
+def _named_tool(name: str, description: str, config: ToolConfig | None, *, is_offered: bool) -> NamedTool:
+    declared = config.declaration.get("description") if config else ""
+    return NamedTool(harmless(name, 100), harmless(declared or description, TOOL_CHARS), is_offered, config)
+
+
+def tool_names(plugin: Plugin, known: Sequence[Presence]) -> list[str]:
+    """What the list shows: the tools that are offered now; where none are, those that the manifest names."""
+    offered = [str(name) for one in known if not one.is_stale for name in _listed(one.status.tools)]
+    names = offered or [str(tool.get("name")) for tool in _named(plugin)]
+    return [harmless(name, 100) for name in dict.fromkeys(names)]
+
+
+def _named(plugin: Plugin) -> list[dict[str, Any]]:
+    return [tool for tool in _listed(manifest_of(plugin).get("tools")) if isinstance(tool, dict)]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+# --- What it said, and what became of it ----------------------------------------
+
+
+def log_page(plugin: Plugin, level: str, before: int) -> dict[str, Any]:
+    """The newest lines of its log, or those before the line ``before``; of one ``level``, or of all for any other word."""
+    rows = PluginLogLine.objects.filter(plugin=plugin)
+    level = level if level in LEVELS else ""
+    rows = rows.filter(level=level) if level else rows
+    found = list((rows.filter(pk__lt=before) if before else rows).order_by("-pk")[: LINES + 1])
+    lines = [(line.at, harmless(line.level, 8), harmless(line.text)) for line in found[:LINES]]
+    older = found[LINES - 1].pk if len(found) > LINES else 0
+    return {"lines": lines, "level": level, "levels": LEVELS, "older": older, "before": before}
+
+
+def crashes_of(plugin: Plugin) -> list[tuple[datetime, str, str]]:
+    """When its process ended, why, and its last words; the newest first."""
+    rows = plugin.crash_reports.order_by("-pk")[:CRASHES]
+    return [(crash.at, harmless(crash.reason), harmless(crash.detail, LAST_WORDS)) for crash in rows]
+
+
+def values_of(plugin: Plugin) -> tuple[list[tuple[PluginValue, str, str]], int]:
+    """The values that it stored last, each with its key and the beginning of it, and how many there are."""
+    rows = PluginValue.objects.filter(plugin=plugin)
+    newest = list(rows.order_by("-updated_at").values_list("pk", flat=True)[:VALUES])
+    shown = [
+        (row, harmless(row.key, 128), harmless(json.dumps(row.value, ensure_ascii=False), VALUE_CHARS))
+        for row in PluginValue.objects.filter(pk__in=newest).order_by("-updated_at")
+    ]
+    return shown, rows.count() if len(shown) == VALUES else len(shown)

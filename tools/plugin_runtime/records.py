@@ -1,0 +1,123 @@
+"""What is put down of plugins: log lines, crashes, and how they get on. All run in the database thread."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Model
+from django.utils import timezone
+
+from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus
+
+#: Of each plugin, the newest that are kept.
+LINES_KEPT, CRASHES_KEPT = 1_000, 50
+#: A state that was not confirmed for so long is that of a process which is gone.
+STALE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    plugin_pk: int
+    at: datetime
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    plugin_pk: int
+    at: datetime
+    reason: str
+    last_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How this process gets on with a plugin; ``state`` "" when it has nothing to do with it."""
+
+    plugin_pk: int
+    process_id: str
+    state: str = ""
+    runner_pid: int | None = None
+    started_at: datetime | None = None
+    retry_at: datetime | None = None
+    crashes: int = 0
+    error: str = ""
+    tools: tuple[str, ...] = field(default_factory=tuple)
+
+
+def write_lines(lines: Sequence[Line]) -> Sequence[None]:
+    kept = _existing(line.plugin_pk for line in lines)
+    PluginLogLine.objects.bulk_create(
+        PluginLogLine(plugin_id=line.plugin_pk, at=line.at, level=line.level, text=line.text)
+        for line in lines
+        if line.plugin_pk in kept
+    )
+    for pk in kept:
+        _keep_newest(PluginLogLine, pk, LINES_KEPT)
+    return [None] * len(lines)
+
+
+def write_crashes(crashes: Sequence[Crash]) -> Sequence[None]:
+    kept = _existing(crash.plugin_pk for crash in crashes)
+    PluginCrash.objects.bulk_create(
+        PluginCrash(plugin_id=crash.plugin_pk, at=crash.at, reason=crash.reason[:500], detail=crash.last_words)
+        for crash in crashes
+        if crash.plugin_pk in kept
+    )
+    for pk in kept:
+        _keep_newest(PluginCrash, pk, CRASHES_KEPT)
+    return [None] * len(crashes)
+
+
+def write_reports(reports: Sequence[Report]) -> Sequence[None]:
+    kept, now = _existing(report.plugin_pk for report in reports), timezone.now()
+    for report in reports:
+        if report.plugin_pk in kept:
+            _write_report(report, now)
+    return [None] * len(reports)
+
+
+def confirm(process_ids: Sequence[str]) -> Sequence[None]:
+    """These processes live; those that have not said so for long do not."""
+    now = timezone.now()
+    PluginStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
+    PluginStatus.objects.filter(seen_at__lt=now - STALE).delete()
+    return [None] * len(process_ids)
+
+
+def withdraw(process_ids: Sequence[str]) -> Sequence[None]:
+    """These processes have nothing to do with any plugin any more."""
+    PluginStatus.objects.filter(process_id__in=process_ids).delete()
+    return [None] * len(process_ids)
+
+
+def _write_report(report: Report, now: datetime) -> None:
+    key: dict[str, Any] = {"plugin_id": report.plugin_pk, "process_id": report.process_id}
+    if not report.state:
+        PluginStatus.objects.filter(**key).delete()
+        return
+    values = {
+        "state": report.state,
+        "runner_pid": report.runner_pid,
+        "started_at": report.started_at,
+        "retry_at": report.retry_at,
+        "crashes": report.crashes,
+        "error": report.error,
+        "tools": list(report.tools),
+        "seen_at": now,
+    }
+    PluginStatus.objects.update_or_create(defaults=values, **key)
+
+
+def _existing(pks: Iterable[int]) -> set[int]:
+    """Of ``pks`` those that have a row: the operator may have deleted it meanwhile."""
+    return set(Plugin.objects.filter(pk__in=set(pks)).values_list("pk", flat=True))
+
+
+def _keep_newest(model: type[Model], plugin_pk: int, most: int) -> None:
+    rows = model._default_manager.filter(plugin_id=plugin_pk)
+    oldest = rows.order_by("-pk").values_list("pk", flat=True)[most : most + 1].first()
+    if oldest is not None:
+        rows.filter(pk__lte=oldest).delete()

@@ -1,0 +1,92 @@
+"""``@Tool``: a function or a method of a plugin, offered to the model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tools.contract import JsonSchema
+from tools.errors import InvalidDeclaration
+from tools.plugin_sdk.schemas import GivenParameters, schema_of
+from tools.signatures import function_name
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__plugin_tool__"
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What was said of a tool where it was declared. ``schema`` None: the function's signature says it."""
+
+    name: str
+    description: str = ""
+    detailed_description: str = ""
+    title: str = ""
+    schema: JsonSchema | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    is_action: bool = False
+
+
+def Tool(  # noqa: N802 - the name that plugins use
+    name: str | Callable[..., Any] = "",
+    description: str = "",
+    brief_description: str = "",
+    detailed_description: str = "",
+    parameters: GivenParameters | None = None,
+    *,
+    title: str = "",
+    **metadata: Any,
+) -> Any:
+    """Offer the function below to the model: ``@Tool``, or ``@Tool("name", description="…", …)``.
+
+    What is not given comes from the function: its name, its docstring, and its typed
+    parameters. The model is told ``description``, or else ``brief_description``;
+    ``detailed_description`` is for people.
+
+    Of ``metadata`` these are obeyed: ``visibility`` ("visible", "deferred" or "hidden"),
+    ``core_tool`` (True: shown to the model in full), ``timeout_ms``, ``chat_scope`` ("all",
+    "group" or "private"), ``allowed_session`` (a list of sessions, groups or
+    ``platform:group``), ``requires_approval`` (True: an owner is asked before each call)
+    and ``is_long_running``. They are first values: the operator may change them.
+
+    Raises :class:`InvalidDeclaration` for what cannot be offered.
+    """
+    if callable(name):
+        return declared(name, Declaration(function_name(name)))
+    _check(metadata)
+
+    def declare(function: F) -> F:
+        said = Declaration(
+            name=function_name(function, name or None),
+            description=description or brief_description,
+            detailed_description=detailed_description,
+            title=title,
+            schema=None if parameters is None else schema_of(parameters),
+            metadata=metadata,
+        )
+        return declared(function, said)
+
+    return declare
+
+
+def declared(function: F, declaration: Declaration) -> F:
+    """``function`` itself, with ``declaration`` written on it."""
+    setattr(function, _MARK, declaration)
+    return function
+
+
+def declaration_of(thing: Any) -> Declaration | None:
+    """What was declared of ``thing``, a function or a bound method; None for everything else."""
+    found = getattr(thing, _MARK, None) if callable(thing) and not isinstance(thing, type) else None
+    return found if isinstance(found, Declaration) else None
+
+
+_WORDS = {"visibility": {"visible", "deferred", "hidden"}, "chat_scope": {"all", "group", "private"}}
+
+
+def _check(metadata: dict[str, Any]) -> None:
+    for name, allowed in _WORDS.items():
+        if (value := metadata.get(name)) is not None and value not in allowed:
+            raise InvalidDeclaration(f"{name} is {value!r}; it can be {', '.join(sorted(allowed))}")
+    timeout = metadata.get("timeout_ms")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int) or timeout <= 0):
+        raise InvalidDeclaration(f"timeout_ms is {timeout!r}; milliseconds above 0 are wanted")
