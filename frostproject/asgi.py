@@ -11,18 +11,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "frostproject.settings")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.cli import CommandLineInterface
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
 pages = get_asgi_application()
 
 from frostproject import bootstrap, http  # noqa: E402
+from frostproject.mcp import McpAddress  # noqa: E402
 from frostproject.server import DrainingServer  # noqa: E402
 from onebot.gateway import Gateway  # noqa: E402
 from onebot.routing import route, websocket_routes  # noqa: E402
 
 gateway = Gateway()
-DrainingServer.gateway = gateway
+mcp = McpAddress(gateway) if settings.MCP_SERVER_TOKEN else None
+DrainingServer.gateway, DrainingServer.mcp = gateway, mcp
 CommandLineInterface.server_class = DrainingServer
 
 application = ProtocolTypeRouter(
@@ -32,6 +35,7 @@ application = ProtocolTypeRouter(
                 route(r"^health$", http.health),
                 route(r"^ready$", http.ready),
                 route(r"^agent/query$", http.AgentQuery(gateway)),
+                *([route(r"^mcp/?$", mcp)] if mcp else []),
                 route(r"^ws/frostagent(?:/|$)", http.upgrade_required),
                 route(r"", pages),
             ]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext as _
 
@@ -61,14 +62,20 @@ def has_pending_migrations() -> bool:
 
 
 def ensure_admin() -> tuple[str, str] | None:
-    """Make the first superuser; returns (name, password) if the password was made up here."""
+    """Make the first superuser; returns (name, password) if the password was made up here.
+
+    It may also set up MCP servers that are programs, once the environment names programs:
+    whoever starts the server for the first time can run any program here.
+    """
     users = get_user_model()._default_manager
     if users.filter(is_superuser=True).exists():
         return None
     name, given = settings.DJANGO_SUPERUSER_USERNAME, settings.DJANGO_SUPERUSER_PASSWORD
     password = given or secrets.token_urlsafe(12)
     try:
-        users.create_superuser(name, settings.DJANGO_SUPERUSER_EMAIL, password)
+        with transaction.atomic():
+            user = users.create_superuser(name, settings.DJANGO_SUPERUSER_EMAIL, password)
+            user.user_permissions.add(*Permission.objects.filter(content_type__app_label="tools", codename="run_commands"))
     except IntegrityError:  # another process was faster, or the name belongs to somebody else
         return None
     return None if given else (name, password)

@@ -8,7 +8,7 @@ import asyncio
 import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from channels.layers import get_channel_layer
@@ -23,7 +23,7 @@ from onebot.log_limit import LogLimit
 from tools.text import storable
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MAX_BODY = 4 * 2**20
 BODY_SECONDS = 30.0
@@ -112,15 +112,25 @@ class AgentQuery:
         if scope["method"] != "POST":
             raise Refusal(405, "use POST")
         request = Handshake.from_scope(scope)
-        if not validate_host(split_domain_port(request.headers.get("host", ""))[0], settings.ALLOWED_HOSTS):
-            raise Refusal(400, "unknown host; list it in DJANGO_ALLOWED_HOSTS")
+        refuse_unknown_host(request)
         if settings.HTTP_API_TOKEN:
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            given = token.strip().encode("latin1") if scheme.lower() == "bearer" else b""
-            if not hmac.compare_digest(given, settings.HTTP_API_TOKEN.encode()):
-                raise Refusal(401, "missing or wrong bearer token")
+            refuse_wrong_bearer(request, settings.HTTP_API_TOKEN)
         elif not is_local(request) or origin_refusal(request, self._gateway.admission):
             raise Refusal(401, "no HTTP_API_TOKEN is configured, so only programs on this machine may ask")
+
+
+def refuse_unknown_host(request: Handshake) -> None:
+    """Raise :class:`Refusal` (400) where a name that is not this installation's was made to point here."""
+    if not validate_host(split_domain_port(request.headers.get("host", ""))[0], settings.ALLOWED_HOSTS):
+        raise Refusal(400, "unknown host; list it in DJANGO_ALLOWED_HOSTS")
+
+
+def refuse_wrong_bearer(request: Handshake, token: str) -> None:
+    """Raise :class:`Refusal` (401) unless the request bears ``token``."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    borne = given.strip().encode("latin1") if scheme.lower() == "bearer" else b""
+    if not hmac.compare_digest(borne, token.encode()):
+        raise Refusal(401, "missing or wrong bearer token")
 
 
 def parse_query(body: bytes) -> list[dict[str, Any]]:
@@ -171,10 +181,10 @@ async def read_body(receive: Receive) -> bytes:
         raise Refusal(408, "the body did not arrive in time") from error
 
 
-async def respond(send: Send, status: int, body: dict[str, Any]) -> None:
+async def respond(send: Send, status: int, body: dict[str, Any], *headers: tuple[bytes, bytes]) -> None:
     content = json.dumps(body, ensure_ascii=False).encode()
-    headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    usual = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*usual, *headers]})
     await send({"type": "http.response.body", "body": content})
 
 

@@ -17,6 +17,7 @@ from django.conf import settings
 from twisted.internet import defer, reactor
 
 from frostproject.logs import redact
+from frostproject.mcp import McpAddress
 from onebot.gateway import Gateway
 from tools.boundary import survive
 
@@ -37,6 +38,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
     """The server behind both ``runserver`` and the ``daphne`` command."""
 
     gateway: ClassVar[Gateway]
+    mcp: ClassVar[McpAddress | None] = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         chosen = (
@@ -81,6 +83,8 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
 
     async def _drain_runs(self) -> None:
         """Finish what is being worked on, for chats and for HTTP requests alike."""
+        if self.mcp is not None:
+            self.mcp.hang_up()
         requests = [application for protocol, application in self._applications() if not hasattr(protocol, "sendCloseFrame")]
         await asyncio.gather(self.gateway.drain(DRAIN_SECONDS), _finished(requests, DRAIN_SECONDS))
 
@@ -92,6 +96,8 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
                 protocol.sendCloseFrame(code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False)
 
     async def _close(self) -> None:
+        if self.mcp is not None:
+            await self.mcp.close()
         await self.gateway.close(LAST_SECONDS)
 
     async def _stop_listening(self) -> None:

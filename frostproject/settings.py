@@ -72,6 +72,14 @@ MEMORY_EXTRACT_TURNS = env.integer("MEMORY_EXTRACT_TURNS", 0, low=0, high=1_000)
 MEMORY_REVIEW_HOURS = env.integer("MEMORY_REVIEW_HOURS", 0, low=0, high=8_760)
 SUMMARY_AFTER_MESSAGES = env.integer("SUMMARY_AFTER_MESSAGES", 0, low=0, high=1_000)
 
+# --- Plugins ---------------------------------------------------------------------
+
+PLUGINS_DIR = Path(env.text("PLUGINS_DIR", str(BASE_DIR / "plugins"))).expanduser().resolve()
+PLUGIN_MEMORY_MIB = env.integer("PLUGIN_MEMORY_MIB", 512, low=64, high=1_048_576)
+PLUGIN_CPU_SECONDS = env.integer("PLUGIN_CPU_SECONDS", 30, low=1, high=86_400)
+PLUGIN_OPEN_FILES = env.integer("PLUGIN_OPEN_FILES", 256, low=32, high=1_048_576)
+PLUGIN_PROCESSES = env.integer("PLUGIN_PROCESSES", 16, low=1, high=10_000)
+
 # --- The one port ---------------------------------------------------------------
 
 WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
@@ -193,5 +201,7 @@ LOGGING = {
         "daphne": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
+        "watchfiles": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},
     },
 }

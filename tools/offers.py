@@ -55,12 +55,13 @@ class Offers:
 
 
 def described(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:
-    """``spec`` with the words of the row, where it has any."""
+    """``spec`` with the words of the row, where it has any. A mock answers in words, whatever the tool promises."""
     description = settings.description.strip() or spec.description
     schema = _with_descriptions(spec.parameters_schema, settings.parameter_descriptions)
-    if description == spec.description and schema is spec.parameters_schema:
+    output = None if settings.mock_enabled else spec.output_schema
+    if description == spec.description and schema is spec.parameters_schema and output is spec.output_schema:
         return spec
-    return replace(spec, description=description, parameters_schema=schema)
+    return replace(spec, description=description, parameters_schema=schema, output_schema=output)
 
 
 def _with_descriptions(schema: JsonSchema | None, descriptions: Mapping[str, Any]) -> JsonSchema | None:

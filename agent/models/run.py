@@ -17,6 +17,7 @@ class Run(models.Model):
         TERMINAL = "terminal", _("terminal")
         HTTP = "http", _("HTTP")
         AGENT = "agent", _("another agent")
+        MCP = "mcp", _("MCP client")
 
     class State(models.TextChoices):
         RUNNING = "running", _("running")
