@@ -60,7 +60,7 @@ messages: $(VENV)/.installed-dev
 	$(PY) -m babel.messages.frontend compile -i $(CATALOGUE) -o $(CATALOGUE:.po=.mo) -l zh_Hans --statistics
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/mcp_servers/node_modules
 
 # --- Installing -----------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from agent.media.voice import Voice
 from agent.memory.mind import Memory, MemorySettings
 from agent.memory.readings import SUMMARY_CHARS
 from agent.memory.upkeep import Habits
+from agent.plugin_services import PluginServices
 from agent.record import Record
 from agent.stickers import StickerSight
 from agent.store.digests import Window
@@ -47,8 +48,14 @@ from tools.configs import SettingsCache
 from tools.contract import ToolSpec
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.live import Desk, LiveProvider
+from tools.live import LiveProvider
+from tools.plugin_runtime.capabilities import Capabilities
+from tools.plugin_runtime.host import PluginHost
+from tools.plugin_runtime.limits import Limits
 from tools.providers.functions import FunctionProvider
+from tools.providers.http import HttpToolProvider
+from tools.providers.mcp import McpToolProvider
+from tools.providers.plugins import PluginToolProvider
 from tools.registry import ToolRegistry
 from tools.samples.game_version import get_game_version
 from tools.samples.weather import get_weather
@@ -169,9 +176,16 @@ def tool_registry(cache: SettingsCache, record: Record | None = None, chat: Chat
     return registry
 
 
-def live_providers(desk: Desk) -> list[LiveProvider]:
+def live_providers(record: Record) -> list[LiveProvider]:
     """The tools that come from rows: started by whoever serves, and not there for anybody else."""
-    return []
+    allow, reserved = AllowList.parse(settings.FETCH_ALLOW), [spec.name for spec in declared_tools()]
+    capabilities = Capabilities(record, PluginServices(record, chat_model))
+    plugins = PluginHost(record, settings.PLUGINS_DIR, Limits.from_settings(), capabilities, reserved=reserved)
+    return [
+        PluginToolProvider(plugins),
+        McpToolProvider(record, allow, reserved=reserved),
+        HttpToolProvider(Fetcher(allow)),
+    ]
 
 
 def rules() -> Rules:

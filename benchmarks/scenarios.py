@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import admin_pages, discovery, fake_model, recalling
+from benchmarks import admin_pages, discovery, fake_model, mcp_costs, outside_costs, plugin_costs, recalling
 from benchmarks.chats import chats
 from benchmarks.fake_model import LOOKS, FakeModel
 from benchmarks.machine import Usage
@@ -200,6 +200,36 @@ async def tools50(rig: Rig) -> Outcome:
     return outcome
 
 
+async def outside(rig: Rig) -> Outcome:
+    """200 tools of ten MCP servers and none, by turns on one server: what they cost messages that use none."""
+    rounds = 8
+    rig.installation.settings |= outside_costs.settings()
+    costs: dict[str, list[float]] = {"0": [], str(outside_costs.SERVERS): []}
+    tallies = []
+    async with rig.serving() as (server, load):
+        for round_number in range(rounds):
+            for count in sorted(costs, reverse=bool(round_number % 2)):
+                await rig.installation.seed("outside", count, seconds=90)
+                await warm_up(load, WARM_UP)  # connecting is over, and paid for
+                tally, cpu = await measured(server, load, Plan(chats(500), rig.options.scaled(800), linger_seconds=0.5))
+                tallies.append(tally)
+                costs[count].append(round(cpu, 3))
+    medians = {count: statistics.median(values) for count, values in costs.items()}
+    figures = {"ms_for_the_tools": medians[str(outside_costs.SERVERS)] - medians["0"], "cpu_ms_per_message": medians["0"]}
+    figures |= await asyncio.to_thread(outside_costs.listing_costs, rig.installation)
+    return of_tallies({"offer_ms": 0.2}, figures, tallies, rounds=costs)
+
+
+async def mcp(rig: Rig) -> Outcome:
+    """A call of an MCP server's tool over stdio, through our registry and by the official library alone."""
+    return await asyncio.to_thread(mcp_costs.costs, rig.installation, rig.options.scaled(2000))
+
+
+async def plugins(rig: Rig) -> Outcome:
+    """A call of a plugin's tool through our registry, over the function itself; and a plugin's memory."""
+    return await asyncio.to_thread(plugin_costs.costs, rig.installation, rig.options.scaled(2000))
+
+
 async def pictures(rig: Rig) -> Outcome:
     """Messages of eight pictures of 1 MiB: what is added before the vision call, and to what others wait for."""
     with picture_servers() as images:
@@ -255,7 +285,10 @@ async def admin(rig: Rig) -> Outcome:
 
 SCENARIOS: dict[str, Scenario] = {
     function.__name__: function
-    for function in (saturate, rate50, inflight2000, growth, history, tools, tools50, pictures, recall, search, start, admin)
+    for function in (
+        *(saturate, rate50, inflight2000, growth, history),
+        *(tools, tools50, outside, mcp, plugins, pictures, recall, search, start, admin),
+    )
 }
 
 

@@ -3,7 +3,8 @@
 ``history FIRST COUNT LENGTH``: chats FIRST to FIRST + COUNT, each with LENGTH
 messages of history. ``record CHATS MESSAGES``: a large record as years of use
 leave it, a fifth of it in the first chat. ``offer COUNT``: nothing but that COUNT of
-the benchmark's own tools are enabled, and the others not.
+the benchmark's own tools are enabled, and the others not. ``outside COUNT``: the same of
+its MCP servers, and the server that runs has followed.
 
 Every row is settled, so that a server that starts on it has nothing to take up.
 """
@@ -19,6 +20,7 @@ from django.db import connection, models, transaction
 from django.utils import timezone
 
 from agent.models import ChatSession, Message, Run, Step, ToolCall
+from benchmarks import outside_tools
 from benchmarks.chats import CONNECTIONS, FIRST_ACCOUNT, Chat, chats
 from onebot.models import Bot
 from tools.models import ToolConfig
@@ -203,4 +205,5 @@ def main() -> None:
     kind, *numbers = sys.argv[1:]
     call_command("migrate", verbosity=0)
     hurry()
-    {"history": seed_history, "record": seed_record, "offer": offer}[kind](*map(int, numbers))
+    kinds = {"history": seed_history, "record": seed_record, "offer": offer, "outside": outside_tools.switch}
+    kinds[kind](*map(int, numbers))

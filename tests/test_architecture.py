@@ -11,6 +11,7 @@ import pytest
 from tests.environment import PROJECT, variables_of_settings, variables_read
 
 LAYERS = ("tools", "agent", "onebot", "frostproject")  # each may import itself and what stands before it
+SHIPPED = "plugins/hello"
 READS_ENVIRONMENT = {"frostproject.env", "frostproject.machine", "tools.keeper"}  # the last hands on what it was given
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 400
@@ -23,7 +24,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 @cache
 def production() -> dict[str, ast.Module]:
     """Every production module but migrations, by dotted name; a package goes by the package's name."""
-    files = [PROJECT / "manage.py", *(file for layer in LAYERS for file in sorted((PROJECT / layer).rglob("*.py")))]
+    files = [PROJECT / "manage.py", *(file for layer in (*LAYERS, SHIPPED) for file in sorted((PROJECT / layer).rglob("*.py")))]
     return {_module(file): ast.parse(file.read_text(encoding="utf-8")) for file in files if "migrations" not in file.parts}
 
 
@@ -103,6 +104,12 @@ def late_imports(modules: dict[str, ast.Module]) -> list[str]:
 
 def test_imports_never_point_upwards():
     assert upward_imports(production()) == []
+
+
+def test_a_plugin_that_ships_imports_of_this_project_the_sdk_alone():
+    known = frozenset(production())
+    shipped = {name: tree for name, tree in production().items() if name.startswith(SHIPPED.replace("/", "."))}
+    assert {target for name, tree in shipped.items() for target in imported(name, tree, known)} & known == {"tools.plugin_sdk"}
 
 
 def test_no_modules_import_each_other_in_a_circle():

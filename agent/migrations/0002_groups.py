@@ -12,14 +12,22 @@ READ = {
         *("approval", "chatsession", "description", "digest", "keptfile", "mediafile", "message", "note"),
         *("noteproposal", "run", "step", "sticker", "toolcall"),
     ),
-    "tools": ("toolconfig", "toolconfigchange"),
+    "tools": (
+        *("httptool", "mcpserver", "mcpserverstatus", "plugin", "plugincrash", "pluginlogline", "pluginstatus"),
+        *("pluginvalue", "secret", "toolconfig", "toolconfigchange"),
+    ),
 }
-ADD = (("agent", "mediafile"), ("agent", "note"), ("agent", "sticker"))
+OUTSIDE = (("tools", "httptool"), ("tools", "mcpserver"), ("tools", "secret"))  # enabling a plugin is the administrator's
+ADD = (("agent", "mediafile"), ("agent", "note"), ("agent", "sticker"), *OUTSIDE)
 CHANGE = (
     *(("agent", model) for model in ("approval", "chatsession", "note", "noteproposal", "sticker")),
     ("tools", "toolconfig"),
+    *OUTSIDE,
 )
-DELETE = tuple(("agent", model) for model in ("description", "keptfile", "mediafile", "note", "noteproposal", "sticker"))
+DELETE = (
+    *(("agent", model) for model in ("description", "keptfile", "mediafile", "note", "noteproposal", "sticker")),
+    *OUTSIDE,
+)
 
 
 def make_groups(apps, schema_editor):

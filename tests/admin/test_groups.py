@@ -26,7 +26,8 @@ AGENT = (
     *("approval", "chatsession", "description", "digest", "keptfile", "mediafile", "message", "note"),
     *("noteproposal", "run", "step", "sticker", "toolcall"),
 )
-LISTS = (*(f"agent/{name}" for name in AGENT), "onebot/bot", "onebot/clientevent")
+OUTSIDE = ("httptool", "mcpserver", "plugin", "secret")
+LISTS = (*(f"agent/{name}" for name in AGENT), *(f"tools/{name}" for name in OUTSIDE), "onebot/bot", "onebot/clientevent")
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +98,7 @@ def test_without_a_group_there_is_nothing_to_see():
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
-    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 32, "viewer": 17}
+    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 50, "viewer": 26}
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
 
@@ -115,5 +116,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 49
+    assert len(rows) == 76
     assert doubled == []

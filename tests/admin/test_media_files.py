@@ -23,7 +23,7 @@ def folder(settings: Any, tmp_path: Path) -> Path:
     """An empty media folder, with a secret beside it."""
     settings.MEDIA_DIR = tmp_path / "media"
     settings.MEDIA_DIR.mkdir()
-    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "classified").write_bytes(b"classified")
     return Path(settings.MEDIA_DIR)
 
 
@@ -56,7 +56,7 @@ def test_files_are_listed_by_the_path_they_are_sent_by(browser: Client, folder: 
     (folder / "cats" / "猫 & <b>.png").write_bytes(b"cat" * 1000)
     (folder / "a.txt").write_bytes(b"a")
     (folder / ".hidden").write_bytes(b"x")
-    (folder / "link").symlink_to(folder.parent / "secret")
+    (folder / "link").symlink_to(folder.parent / "classified")
     top = page(browser, FOLDER)
     assert paths(top) == ["a.txt"]
     assert '<a href="?folder=cats">cats/</a>' in top
@@ -69,7 +69,7 @@ def test_files_are_listed_by_the_path_they_are_sent_by(browser: Client, folder: 
 def test_no_other_folder_is_shown(browser: Client, where: str):
     response = browser.get(f"{FOLDER}?folder={where}")
     assert response.status_code == 404 or paths(response.content.decode()) == []
-    assert "secret" not in response.content.decode().replace(where, "")
+    assert "classified" not in response.content.decode().replace(where, "")
 
 
 def test_a_long_folder_is_paged_and_capped(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
@@ -160,11 +160,13 @@ def test_a_file_is_deleted_after_a_question(browser: Client, folder: Path):
     assert LogEntry.objects.get().is_deletion()
 
 
-@pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "..", "", "cats", "missing.png", "cats/../../secret", "%00"])
+@pytest.mark.parametrize(
+    "path", ["../classified", "/etc/hostname", "..", "", "cats", "missing.png", "cats/../../classified", "%00"]
+)
 def test_nothing_else_is_deleted(browser: Client, folder: Path, path: str):
     (folder / "cats").mkdir()
     assert browser.post(f"{FOLDER}delete/?path={path}").status_code == 302
-    assert (folder.parent / "secret").exists()
+    assert (folder.parent / "classified").exists()
     assert (folder / "cats").exists()
     assert not LogEntry.objects.exists()
 

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import lxml.html
 import requests
 
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
@@ -73,6 +74,15 @@ class Cockpit:
     def set_state(self, session_pk: int, state: dict[str, Any]) -> None:
         """Save the state on the page of one chat."""
         self._post(f"/admin/agent/chatsession/{session_pk}/change/", {"state": json.dumps(state)})
+
+    def fill(self, path: str, /, **changes: Any) -> None:
+        """Send the form of a page as it stands there but for ``changes``; False unticks a box."""
+        shown: Any = lxml.html.document_fromstring(self.page(path))
+        form = max(shown.forms, key=lambda form: len(form.fields))
+        kept = [(name, value) for name, value in form.form_values() if name not in changes]
+        sent = [(name, "on" if value is True else value) for name, value in changes.items() if value is not False]
+        answer = self._browser.post(self._server.url + path, kept + sent, allow_redirects=False, timeout=10)
+        assert answer.status_code == 302, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
 
     def page(self, path: str) -> str:
         """A page as the administrator reads it, in the installation's language."""

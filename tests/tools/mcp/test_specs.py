@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.tools.mcp.serving import hostile, linked
+from tools.foreign_schemas import SchemaRefused, usable_schema
 from tools.mcp.rows import McpServerSettings
-from tools.mcp.schemas import SchemaRefused, usable_schema
 from tools.mcp.specs import Catalogue, catalogue_of
 
 PLAIN = {"type": "object", "properties": {"city": {"type": "string"}}}

@@ -1,0 +1,45 @@
+"""Finding and installing the MCP servers of others: pinned, from whatever registry the machine has, or not at all."""
+
+import json
+import re
+
+import pytest
+
+from tests.reference_servers import FOLDER, missing, reference_servers
+
+
+def test_the_servers_are_pinned_and_the_lock_names_no_registry():
+    wanted = json.loads((FOLDER / "package.json").read_text())["dependencies"]
+    lock = json.loads((FOLDER / "package-lock.json").read_text())["packages"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+    assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+    assert not [name for name, package in lock.items() if "resolved" in package]
+    assert all(package.get("integrity") for name, package in lock.items() if name)
+
+
+def test_without_node_tests_are_skipped_unless_they_have_to_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.delenv("FROST_TEST_NODE", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="Node"):
+        reference_servers()
+    monkeypatch.setenv("FROST_TEST_NODE", "required")
+    with pytest.raises(pytest.fail.Exception, match="Node"):
+        reference_servers()
+
+
+def test_a_node_that_is_too_old_or_does_not_start_is_as_good_as_none(monkeypatch, tmp_path):
+    monkeypatch.delenv("FROST_TEST_NODE", raising=False)
+    for said in ("16 /usr/bin/node", ""):
+        for name in ("node", "npm"):
+            (tmp_path / name).write_text(f"#!/bin/sh\necho {said}\n")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(pytest.skip.Exception, match="too old"):
+            reference_servers()
+
+
+def test_the_reason_is_told_in_either_case(monkeypatch):
+    monkeypatch.setenv("FROST_TEST_NODE", "required")
+    with pytest.raises(pytest.fail.Exception, match="no network"):
+        missing("no network")
