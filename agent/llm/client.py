@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -67,7 +68,7 @@ class OpenAIClient:
         except (TimeoutError, OpenAIError) as error:
             raise self._failure(error) from error
         try:
-            return storable(json.loads(response.content))
+            return storable(json.loads(response.content, parse_constant=_no_number, parse_float=_finite))
         except (ValueError, RecursionError) as error:
             raise LLMError(f"the answer is not JSON: {_excerpt(response.text)}") from error
 
@@ -105,3 +106,11 @@ def _in_words(error: Exception) -> str:
 
 def _excerpt(text: str) -> str:
     return " ".join(text.split())[:ERROR_EXCERPT]
+
+
+def _no_number(_word: str) -> None:
+    """NaN and the like, which some endpoints write where they are asked for nothing, and no database takes as JSON."""
+
+
+def _finite(text: str) -> float | None:
+    return number if math.isfinite(number := float(text)) else None

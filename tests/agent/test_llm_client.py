@@ -195,3 +195,10 @@ async def test_what_no_database_can_hold_is_taken_out_of_an_answer(model, connec
     response.text.encode()
     assert "\0" not in response.text
     assert "\0" not in response.recorded["content"]
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999"])
+async def test_a_number_that_no_database_can_hold_is_none(model, connect, number):
+    model.script([returns(b'{"choices": [{"message": {"role": "assistant", "content": "hi", "score": %s}}]}' % number)])
+    response = await connect().complete(HELLO)
+    assert (response.text, response.recorded["score"]) == ("hi", None)
