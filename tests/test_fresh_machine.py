@@ -20,7 +20,7 @@ from tools.contract import ToolExecutionContext
 
 GUIDES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 #: Names in capitals that documents mention and settings do not read.
-FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "SAMPLE_TOOLS"}
+FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "FROST_TEST_NODE", "SAMPLE_TOOLS"}
 
 
 def text(name: str) -> str:
