@@ -10,8 +10,10 @@ from tools.offers import Offer
 SEARCH_TOOL = "tool_search"
 """What finds tools. Where it is not offered, nothing is deferred: nobody could learn how to call it."""
 
-NAMED, NAMED_CHARS = 100, 8_000
-"""Characters of a line that names a tool, and of all of them."""
+NAMED, NAMED_CHARS = 100, 4_000
+"""Characters of a line that names a tool, and of all of them: they go with the first request of every run, and on record."""
+DESCRIBED = NAMED_CHARS // NAMED
+"""Tools that are described as well; of more, the names alone are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,10 @@ def shelved(offers: Sequence[Offer], above: float) -> Shelves:
 
 
 def named(tools: Sequence[ToolSpec]) -> list[str]:
-    """A numbered line for each of ``tools``, ``1. name: description``, as many as there is room for."""
+    """A numbered line for each of ``tools``, ``1. name: description``, as many as there is room for.
+
+    More than ``DESCRIBED`` are named without their descriptions: a search looks into these.
+    """
     lines: list[str] = []
     room = NAMED_CHARS
     for line in _lines(tools):
@@ -59,6 +64,9 @@ def named(tools: Sequence[ToolSpec]) -> list[str]:
 
 
 def _lines(tools: Sequence[ToolSpec]) -> Iterator[str]:
+    if len(tools) > DESCRIBED:
+        yield from (f"{number}. {tool.name}" for number, tool in enumerate(tools, 1))
+        return
     for number, tool in enumerate(tools, 1):
         line = f"{number}. {tool.name}: {_in_one_line(tool.description[: 2 * NAMED])}".removesuffix(": ")
         yield line if len(line) <= NAMED else f"{line[: NAMED - 1]}…"

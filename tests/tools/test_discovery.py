@@ -8,7 +8,7 @@ from tests.tools.fakes import GroupOnly, Provider
 from tools.catalogue import DefaultConfig, ensure_rows, own_settings
 from tools.configs import ToolSettings, load_settings
 from tools.contract import ToolAnnotation, ToolAvailabilityContext, ToolInvocation, ToolProvider, ToolSpec
-from tools.discovery import NAMED, NAMED_CHARS, SEARCH_TOOL, named
+from tools.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, named
 from tools.models import ToolConfig
 from tools.registry import ToolRegistry
 
@@ -145,3 +145,10 @@ def test_all_lines_together_are_bounded():
     lines = named([ToolSpec(name=f"t{number}", description="x" * 50) for number in range(5_000)])
     assert sum(map(len, lines)) < NAMED_CHARS
     assert len(lines) > 100
+
+
+def test_of_many_tools_the_names_alone_are_told_so_that_all_of_them_fit():
+    tools = [ToolSpec(name=f"a_tool_{number}", description="x" * 50) for number in range(200)]
+    assert named(tools)[:2] == ["1. a_tool_0", "2. a_tool_1"]
+    assert len(named(tools)) == 200
+    assert named(tools[:DESCRIBED])[0].startswith("1. a_tool_0: xxx")
