@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.cockpit import Cockpit
+from tests.e2e.weather import TOOLS, Group, Sources, settings, sky
 from tests.environment import PROJECT
 from tests.fake_onebot import FakeOneBot, ok, spoken
 from tests.live_server import LiveServer
@@ -59,7 +60,9 @@ class BriskServer(LiveServer):
 
 
 @pytest.fixture(scope="module")
-def environment(model_server: ScriptedModel, postgres_server, redis_url) -> Iterator[dict[str, str]]:
+def environment(
+    model_server: ScriptedModel, postgres_server, redis_url, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """What the servers of this module share: an empty database, a channel layer, a model."""
     url = postgres_server.new_database()
     yield {
@@ -67,6 +70,7 @@ def environment(model_server: ScriptedModel, postgres_server, redis_url) -> Iter
         "ONEBOT_ACCESS_TOKEN": TOKEN,
         "DATABASE_URL": url,
         "REDIS_URL": redis_url,
+        **settings(tmp_path_factory.mktemp("plugins")),
     }
     postgres_server.drop_database(url)
 
@@ -291,3 +295,22 @@ async def test_an_answer_waits_for_its_account_when_the_process_that_held_it_was
         await second.row("SELECT 1 FROM agent_message WHERE text = 'patience' AND direction = 'out'")
         async with client(second, account, "Api", greet=False) as api:
             assert spoken(await api.next_action()) == "patience"
+
+
+# --- Two processes, the same tools from outside ------------------------------------
+
+
+async def test_what_is_set_up_in_one_process_serves_in_both_and_is_switched_off_in_both(first, second, model, file_server):
+    cockpit = Cockpit(first)
+    sources = Sources(first, cockpit)
+    await asyncio.to_thread(sources.set_up, sky(file_server))
+    async with client(second, fresh_id()) as bot:
+        group = Group(bot, model)
+        for source in TOOLS:
+            await group.hears_from(source)
+            await asyncio.to_thread(sources.switch, source, on=False)
+            assert (await group.told(source)).startswith(f"Tool not found: {TOOLS[source]}")
+            await asyncio.to_thread(sources.switch, source, on=True)
+    for table in ("mcpserver", "plugin"):
+        await first.row(f"SELECT 1 FROM tools_{table}status HAVING count(DISTINCT process_id) = 2", timeout=20)
+    cockpit.close()
