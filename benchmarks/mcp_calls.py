@@ -10,8 +10,6 @@ import asyncio
 import json
 import statistics
 import sys
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from django.core.management import call_command
 from mcp import Client, StdioServerParameters
 
 from agent.commit import GroupCommit
+from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import McpServer
 from tools.providers.mcp import McpToolProvider
@@ -27,9 +26,7 @@ from tools.registry import ToolRegistry
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 ARGUMENTS = {"city": "北京", "days": 3}
-AT_ONCE = 8
 TURNS = 20
-Call = Callable[[], Awaitable[Any]]
 
 
 class Desk:
@@ -51,23 +48,6 @@ async def serving(desk: Any) -> ToolRegistry:
     while not await registry.has_tool("weather"):  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.01)
     return registry
-
-
-async def timed(call: Call, count: int) -> list[float]:
-    """Milliseconds of each of so many calls, one after the other."""
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        await call()
-        times.append(1000 * (time.perf_counter() - began))
-    return times
-
-
-async def busy(call: Call, count: int) -> float:
-    """Milliseconds for a call, of so many that are made several at once."""
-    began = time.perf_counter()
-    await asyncio.gather(*(timed(call, count // AT_ONCE) for _ in range(AT_ONCE)))
-    return 1000 * (time.perf_counter() - began) / count
 
 
 async def compared(alone: Call, ours: Call, count: int) -> dict[str, float]:

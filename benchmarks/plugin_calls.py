@@ -13,8 +13,6 @@ import json
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from django.core.management import call_command
 
 from agent.commit import GroupCommit
 from benchmarks.machine import usage
+from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import Plugin
 from tools.plugin_runtime.capabilities import CallInFlight, Capabilities
@@ -33,9 +32,7 @@ from tools.providers.plugins import PluginToolProvider
 from tools.registry import ToolRegistry
 
 ARGUMENTS = {"city": "北京", "days": 3}
-AT_ONCE = 8
 TURNS = 20
-Call = Callable[[], Awaitable[Any]]
 
 
 async def look_up(city: str, days: int = 1) -> str:
@@ -99,23 +96,6 @@ async def serving(desk: Any, root: Path) -> tuple[ToolRegistry, PluginHost]:
     while not await registry.has_tool("look_up"):  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.01)
     return registry, host
-
-
-async def timed(call: Call, count: int) -> list[float]:
-    """Milliseconds of each of so many calls, one after the other."""
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        await call()
-        times.append(1000 * (time.perf_counter() - began))
-    return times
-
-
-async def busy(call: Call, count: int) -> float:
-    """Milliseconds for a call, of so many that are made several at once."""
-    began = time.perf_counter()
-    await asyncio.gather(*(timed(call, count // AT_ONCE) for _ in range(AT_ONCE)))
-    return 1000 * (time.perf_counter() - began) / count
 
 
 async def compared(registry: ToolRegistry, count: int) -> dict[str, float]:

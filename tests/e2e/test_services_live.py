@@ -307,10 +307,7 @@ async def test_what_is_set_up_in_one_process_serves_in_both_and_is_switched_off_
     async with client(second, fresh_id()) as bot:
         group = Group(bot, model)
         for source in TOOLS:
-            await group.hears_from(source)
-            await asyncio.to_thread(sources.switch, source, on=False)
-            assert (await group.told(source)).startswith(f"Tool not found: {TOOLS[source]}")
-            await asyncio.to_thread(sources.switch, source, on=True)
+            await group.notices(sources, source)
     for table in ("mcpserver", "plugin"):
         await first.row(f"SELECT 1 FROM tools_{table}status HAVING count(DISTINCT process_id) = 2", timeout=20)
     cockpit.close()

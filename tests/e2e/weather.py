@@ -113,6 +113,14 @@ class Group:
             while ANSWERS[source] not in await self.told(source):
                 pass
 
+    async def notices(self, sources: Sources, source: str) -> None:
+        """Switched off, it is gone with the next message; switched on, it comes back."""
+        await self.hears_from(source)
+        await asyncio.to_thread(sources.switch, source, on=False)
+        assert (await self.told(source)).startswith(f"Tool not found: {TOOLS[source]}")
+        await asyncio.to_thread(sources.switch, source, on=True)
+        await self.hears_from(source)
+
 
 def sky(file_server: FileServer) -> str:
     """A service of the web, and where it answers for a city whose name follows."""
