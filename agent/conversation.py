@@ -11,10 +11,11 @@ from django.utils.translation import gettext_noop
 from agent.decisions import parse_word
 from agent.discoveries import Discoveries
 from agent.engine import Engine
-from agent.errors import AgentError, RunTimeout, apology
+from agent.errors import AgentError, ClaimLost, RunTimeout, apology
 from agent.flow import End, Flow, Pauses
 from agent.history import fit
 from agent.jobs import Jobs
+from agent.journal import RunJournal
 from agent.later import LaterCalls
 from agent.llm.base import ToolCallRequest
 from agent.media.senses import Gathering, Reading, Senses
@@ -73,7 +74,7 @@ class Conversations:
     def plan(self, message: IncomingMessage) -> Plan:
         """The run that would answer ``message``."""
         history_messages = settings.MAX_CONTEXT_MESSAGES - 2  # the system message and the current one come on top
-        return Plan(self.origin, self.engine.model.name, history_messages, message.chat.key)
+        return Plan(self.origin, self.engine.model.name, history_messages, message.chat.key, message.chat.place)
 
     def attend(self, left: Left) -> Gathering | None:
         """Begin to fetch what a message that will be answered holds; None where that is nothing."""
@@ -85,18 +86,19 @@ class Conversations:
         """Bring the message to a recorded end. When cancelled, it can be taken up where it was.
 
         ``begun`` is its run where that is on record already; ``resumed`` says that an
-        earlier process may have left one; ``gathering`` is what :meth:`attend` began.
+        earlier one may have been left; ``gathering`` is what :meth:`attend` began. Raises
+        :class:`ClaimLost` when the message is in other hands, and otherwise what kept the
+        end from being recorded: then the message is still to be answered.
         """
         message = left.message
         if begun is None:
-            wish = Beginning(self.plan(message), left.pk, left.session_pk, resumed, left.is_later_result)
+            wish = Beginning(self.plan(message), left.pk, left.session_pk, resumed, left.is_later_result, left.claim_number)
             begun = await self.record.begin(wish)
         speaker = Speaker(
-            self.record,
+            RunJournal(self.record, begun.claim),
             self.outbox,
             message.chat,
             session_pk=left.session_pk,
-            run_pk=begun.run_pk,
             temp_group_id=message.temp_group_id,
         )
         speaker.has_spoken, speaker.has_replied = begun.has_spoken, begun.has_replied
@@ -107,6 +109,8 @@ class Conversations:
         try:
             result = _nothing_to_tell(begun) or await self._ruled(left)
             result = result or await self._run(left, begun, speaker, noted, gathering)
+        except ClaimLost:
+            raise
         except AgentError as error:
             await self._fail(left, begun, speaker, str(error), noted)
         except Exception as error:  # the boundary of a run: a bug in it costs one answer, not the chat
@@ -135,7 +139,8 @@ class Conversations:
             async with time_limit(settings.RUN_TIMEOUT) as limit:
                 reading = await self._perceived(left, begun, gathering)
                 noted += reading.notes
-                return await self.engine.run(await self._task(left, begun, speaker, noted, reading), self.record)
+                task = await self._task(left, begun, speaker, noted, reading)
+                return await self.engine.run(task, speaker.journal)
         except TimeoutError as error:
             if limit.expired():
                 raise RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s") from error
@@ -151,7 +156,7 @@ class Conversations:
         """What the loop is to do; what was left out is added to what is ``noted``."""
         message, can_see = left.message, settings.VISION_MODE != "describe"
         owners = self.outbox.owners(message.chat)
-        later = LaterCalls(self.record, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
+        later = LaterCalls(speaker.journal, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
         context = tool_context(message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses)
         context.metadata["memory"] = self.memory and self.memory.notebook
         prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
@@ -193,8 +198,8 @@ class Conversations:
         verdict = _verdict(outcome, speaker, result)
         continues = result.ended_by == End.NO_ACTION and result.planned > 0
         if continues != begun.gate.is_continuing:
-            await self.record.set_continuing(left.session_pk, continues)
-        await self.record.finish(
+            await speaker.journal.set_continuing(left.session_pk, continues)
+        await speaker.journal.finish(
             Ending(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FINISHED,
@@ -220,7 +225,7 @@ class Conversations:
         logger.warning("Message %s was not answered: %s", left.pk, error)
         words = apology(left.message.text)
         outcome = await speaker.answer(final_parts(left.message, words), words)
-        await self.record.finish(
+        await speaker.journal.finish(
             Ending(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FAILED,
@@ -243,7 +248,7 @@ class Conversations:
             failed = outcome.delivery.state == State.FAILED
         else:
             failed = answer.state == State.FAILED
-        await self.record.finish(
+        await speaker.journal.finish(
             Ending(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FINISHED,

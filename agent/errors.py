@@ -5,6 +5,8 @@ AgentError
 │   └── LLMTimeout    ... within LLM_TIMEOUT
 └── RunTimeout        the whole run took longer than RUN_TIMEOUT
 
+:class:`ClaimLost` is no failure of a run: the run goes on elsewhere.
+
 ``str(error)`` is for the record and the log, where the operator reads it; it may
 quote the upstream. The chat is told only what :func:`apology` says.
 """
@@ -32,6 +34,10 @@ class LLMTimeout(LLMError):  # noqa: N818 - the word says what happened
 
 class RunTimeout(AgentError):  # noqa: N818 - the word says what happened
     """The run's time is up. Messages it sent before are sent, and recorded as such."""
+
+
+class ClaimLost(Exception):  # noqa: N818 - the word says what happened
+    """Somebody else has taken the work over, or its row is gone. Nothing was written, and nothing may be sent."""
 
 
 def apology(words: str) -> str:

@@ -15,14 +15,15 @@ from django.utils import timezone
 
 from agent import faults
 from agent.conversation import Conversations
+from agent.errors import ClaimLost
 from agent.media.senses import Gathering
 from agent.record import Record
 from agent.store.arrivals import Accepted, Arrival
-from agent.store.recovery import Left
+from agent.store.recovery import GivenUp, Held, Left, give_up
 from agent.store.runs import Begun
 from agent.triggers import Rules
 from agent.types import ChatAddress, IncomingMessage
-from tools.boundary import survive
+from tools.boundary import caught
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ CHAT_LIMIT = 100
 TOTAL_LIMIT = 20_000
 #: Pause before looking again whether another process is done with a chat, in seconds.
 TURN_PAUSE = 1.0
+#: How often a message is taken up whose run comes to no recorded end, before it is given up.
+TRIES = 3
 
 
 class Job(NamedTuple):
@@ -61,6 +64,10 @@ class Inbox:
         self._claiming: Counter[str] = Counter()
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._waiting_count = 0
+        self._at_work: set[int] = set()
+        self._failures: Counter[int] = Counter()
+        """How often each message has found no end here."""
+        self._missed: dict[int, int] = {}
         self._is_open = True
         conversations.pauses.has_more = lambda chat: bool(self._queues.get(chat))
 
@@ -76,6 +83,29 @@ class Inbox:
         """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at once."""
         self._claiming[account] += 1
         self.record.claim(account).add_done_callback(lambda future: self._on_claimed(account, future))
+
+    async def abandon(self) -> None:
+        """Stop at once with everything that was in hand: this process was taken for dead, and others have it now."""
+        workers, self._workers, self._queues = list(self._workers.values()), {}, {}
+        self._waiting_count = 0
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def audit(self) -> None:
+        """Give back what the record says is in this process's hands, and is in nobody's here.
+
+        Nothing should be; what is, twice in a row, would otherwise wait for the next start
+        and hold its chat up until then.
+        """
+        held = await self.record.held()
+        known = self._at_work | {job.left.pk for queue in self._queues.values() for job in queue}
+        missed = {pk: number for pk, number in held.items() if pk not in known}
+        for pk, number in missed.items():
+            if self._missed.get(pk) == number and pk not in self._at_work:
+                logger.warning("Message %s was in nobody's hands; it is taken up again", pk)
+                await self.record.release(Held(pk, number))
+        self._missed = missed
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing more; give what runs ``seconds``, then give it back to the record."""
@@ -119,6 +149,7 @@ class Inbox:
             self._enqueue(Job(left, resumed=True))
 
     def _enqueue(self, job: Job) -> None:
+        """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
         if not self._is_open:
             return  # it stays on record, to be taken up
         chat = job.left.message.chat
@@ -127,7 +158,12 @@ class Inbox:
             logger.warning("Message %s in %s is refused: too many are waiting", job.left.pk, chat.address)
             self._keep(self.record.refuse(job.left.pk))
             return
-        queue.append(job if job.resumed else job._replace(gathering=self._conversations.attend(job.left)))
+        if not job.resumed:
+            job = job._replace(gathering=self._conversations.attend(job.left))
+        place = len(queue)
+        while place and queue[place - 1].left.pk > job.left.pk:
+            place -= 1
+        queue.insert(place, job)
         self._waiting_count += 1
         self._conversations.pauses.stir(chat)
         if chat not in self._workers:
@@ -138,24 +174,54 @@ class Inbox:
         queue = self._queues[chat]
         try:
             while queue and self._is_open:
+                if not await self._is_next(queue[0].left):
+                    # Another process is at an earlier message, or leaves one that is put before this one here.
+                    await asyncio.sleep(TURN_PAUSE)
+                    continue
                 job = queue.popleft()
                 self._waiting_count -= 1
                 await self._answer(job)
         finally:
-            del self._workers[chat]
-            del self._queues[chat]
-            self._waiting_count -= len(queue)
+            if self._workers.get(chat) is asyncio.current_task():
+                del self._workers[chat]
+                del self._queues[chat]
+                self._waiting_count -= len(queue)
 
     async def _answer(self, job: Job) -> None:
+        """Answer one message; what finds no end is given back, and taken up again."""
         left = job.left
+        self._at_work.add(left.pk)
         try:
-            with survive(logger, "Message %s found no end; it is taken up at the next start", left.pk):
-                while not await self._is_next(left):  # noqa: ASYNC110 - the other is another process
-                    await asyncio.sleep(TURN_PAUSE)
+            with caught() as attempt:
                 await self._conversations.answer(left, job.begun, resumed=job.resumed, gathering=job.gathering)
         except asyncio.CancelledError:
-            await self.record.release(left.pk)
+            await self._give_back(left)
             raise
+        finally:
+            self._at_work.discard(left.pk)
+        if attempt.error is None or isinstance(attempt.error, ClaimLost):
+            self._failures.pop(left.pk, None)
+        else:
+            await self._try_later(left, attempt.error)
+
+    async def _try_later(self, left: Left, error: Exception) -> None:
+        """The run came to no recorded end: the message is given back, for this process or another to take up."""
+        self._failures[left.pk] += 1
+        if self._failures[left.pk] >= TRIES:
+            logger.error("Message %s is given up after %d tries", left.pk, TRIES, exc_info=error)
+            del self._failures[left.pk]
+            await self._give_up(left, error)
+            return
+        logger.error("Message %s found no end; it is taken up again", left.pk, exc_info=error)
+        if await self._give_back(left):
+            await asyncio.sleep(TURN_PAUSE)
+            self.resume(left.message.chat.account)
+
+    async def _give_back(self, left: Left) -> bool:
+        return await self.record.release(Held(left.pk, left.claim_number))
+
+    async def _give_up(self, left: Left, error: Exception) -> None:
+        await self.record.submit(give_up, GivenUp(left.pk, left.claim_number, f"{type(error).__name__}: {error}"))
 
     async def _is_next(self, left: Left) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""

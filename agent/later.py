@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.jobs import Jobs
-from agent.record import Record
+from agent.journal import RunJournal
 from agent.speaker import Speaker
 from agent.store.approvals import Question, waiting_words
 from agent.tool_results import pending
@@ -25,9 +25,9 @@ class LaterCalls:
     """Knows the run's chat and its owners; holds nothing of a single call."""
 
     def __init__(
-        self, record: Record, jobs: Jobs, speaker: Speaker, *, session_pk: int, owners: frozenset[str], can_see: bool
+        self, journal: RunJournal, jobs: Jobs, speaker: Speaker, *, session_pk: int, owners: frozenset[str], can_see: bool
     ) -> None:
-        self._record = record
+        self._journal = journal
         self._jobs = jobs
         self._speaker = speaker
         self._session_pk = session_pk
@@ -38,7 +38,7 @@ class LaterCalls:
         """Ask the owners about a call that was refused until one of them approves; what the model is told meanwhile."""
         name, pk = invocation.tool_name, invocation.metadata["tool_call_pk"]
         arguments = refusal.metadata["arguments"]
-        asked = await self._record.ask(Question(pk, self._session_pk, arguments))
+        asked = await self._journal.ask(Question(pk, self._session_pk, arguments))
         if asked is None:
             return _failed(name, "本会话等待批准的调用太多，请先处理它们。")
         if not asked.is_new:

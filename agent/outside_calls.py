@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 
 from agent.asking import elapsed_ms
 from agent.builtin_tools.entry import PROVIDER_NAME
+from agent.claims import Claim
 from agent.models import Run
 from agent.record import Record
 from agent.store.agent_runs import BrokenOff, break_off
@@ -68,7 +69,7 @@ class OutsideCalls:
             self._break_off(entry)
             raise
         outcome = call_outcome(entry.call_pk, result, result_text(new.call_id, result, can_see=False), elapsed_ms(started))
-        await self._record.submit(end_outside_calls, (entry, outcome))
+        await self._record.submit(end_outside_calls, (entry, outcome), Claim(entry.run_pk))
         return result
 
     async def _begun(self, new: NewCall) -> Entry:

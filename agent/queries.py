@@ -6,6 +6,7 @@ from django.conf import settings
 
 from agent.engine import Engine
 from agent.errors import AgentError, RunTimeout
+from agent.journal import RunJournal
 from agent.models import Run
 from agent.persona import chat_prompt, prompt_notes
 from agent.prompt import ChatMessage, system_message
@@ -30,6 +31,7 @@ class Queries:
         The persona's prompt goes first unless ``messages`` begin with a system message.
         """
         begun = await self._record.begin(Beginning(Plan(Run.Origin.HTTP, self._engine.model.name)))
+        journal = RunJournal(self._record, begun.claim)
         context = ToolExecutionContext(metadata={"chat_state": ChatState()})
         noted: list[str] = []
         if messages[0]["role"] != "system":
@@ -38,15 +40,15 @@ class Queries:
         task = Task(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
         try:
             async with asyncio.timeout(settings.RUN_TIMEOUT):
-                result = await self._engine.run(task, self._record)
+                result = await self._engine.run(task, journal)
         except TimeoutError as error:
             failure = RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s")
-            await self._record.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(failure)))
+            await journal.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(failure)))
             raise failure from error
         except AgentError as error:
-            await self._record.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(error)))
+            await journal.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(error)))
             raise
-        await self._record.finish(
+        await journal.finish(
             Ending(
                 begun.run_pk,
                 Run.State.FINISHED,

@@ -3,28 +3,39 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from agent.claims import Claim
 from agent.commit import GroupCommit, I, R
-from agent.store import approvals, arrivals, gates, later, recovery, replies, runs, steps
+from agent.errors import ClaimLost
+from agent.outage import Outage
+from agent.store import arrivals, recovery, replies, runs
+from agent.store.approvals import Decision, Ruling, rule
+from agent.store.later import Completion, Progress, complete, note_progress
 from tools.configs import SettingsCache
 
 
 class Record:
     """Writes for one server process. Every method returns once its commit is done.
 
-    After cancellation of a method the commit may still happen: what was asked to be
-    put down stays asked.
+    While the database refuses, they wait. After cancellation of a method the commit may
+    still happen: what was asked to be put down stays asked. What is put down of a run goes
+    through :class:`agent.journal.RunJournal`, under the claim on that run.
     """
 
     def __init__(self, process_id: str, settings: SettingsCache, reload: Callable[[], None]) -> None:
         self.process_id = process_id
-        self._commit = GroupCommit()
         self._beginnings = runs.Beginnings(process_id, settings, reload)
         self._arrivals = arrivals.Arrivals(process_id, self._beginnings)
         self._replies = replies.Replies(process_id)
+        self._commit = GroupCommit(self._forget)
 
-    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
+    @property
+    def outage(self) -> Outage | None:
+        """That the database cannot be written now; None as far as is known."""
+        return self._commit.outage
+
+    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None) -> "asyncio.Future[R]":
         """Write rows of a layer above in the same thread, with whatever else waits; see :mod:`agent.commit`."""
-        return self._commit.submit(operation, item)
+        return self._commit.submit(operation, item, claim)
 
     async def room(self) -> None:
         """Wait while so much is to be written that more should not be read."""
@@ -42,63 +53,56 @@ class Record:
         await self._commit.submit(self._beginnings.refresh, None)
 
     async def begin(self, wish: runs.Beginning) -> runs.Begun:
-        return await self._commit.submit(self._beginnings.begin, wish)
+        """The run that works on a message from now on. Raises :class:`agent.errors.ClaimLost`."""
+        begun = await self._commit.submit(self._beginnings.begin, wish)
+        if isinstance(begun, ClaimLost):
+            raise begun
+        return begun
 
-    async def record_step(self, step: steps.NewStep) -> list[int]:
-        return await self._commit.submit(steps.record_steps, step)
+    def add_reply(self, reply: replies.Outgoing, claim: Claim) -> "asyncio.Future[int]":
+        return self._commit.submit(self._replies.add, reply, claim)
 
-    async def start_call(self, pk: int) -> None:
-        await self._commit.submit(steps.start_calls, pk)
+    def complete(self, completion: Completion) -> "asyncio.Future[bool]":
+        return self._commit.submit(complete, completion)
 
-    async def finish_call(self, outcome: steps.CallOutcome) -> None:
-        await self._commit.submit(steps.finish_calls, outcome)
+    def note_progress(self, report: Progress) -> "asyncio.Future[None]":
+        return self._commit.submit(note_progress, report)
 
-    async def suspend(self, suspension: later.Suspension) -> None:
-        await self._commit.submit(later.suspend, suspension)
-
-    def complete(self, completion: later.Completion) -> "asyncio.Future[bool]":
-        return self._commit.submit(later.complete, completion)
-
-    def note_progress(self, report: later.Progress) -> "asyncio.Future[None]":
-        return self._commit.submit(later.note_progress, report)
-
-    async def ask(self, question: approvals.Question) -> approvals.Asked | None:
-        return await self._commit.submit(approvals.ask, question)
-
-    async def rule(self, decision: approvals.Decision) -> tuple[approvals.Ruling, str]:
-        return await self._commit.submit(approvals.rule, decision)
-
-    async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
-        await self._commit.submit(gates.set_continuing, (session_pk, is_continuing))
-
-    def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
-        return self._commit.submit(self._replies.add, reply)
-
-    async def mark_sent(self, pk: int, echo: str) -> None:
-        await self._commit.submit(replies.mark_sent, (pk, echo))
-
-    def settle(self, outcome: replies.Outcome) -> "asyncio.Future[None]":
-        return self._commit.submit(replies.settle, outcome)
+    async def rule(self, decision: Decision) -> tuple[Ruling, str]:
+        return await self._commit.submit(rule, decision)
 
     async def correct(self, late: replies.LateAnswer) -> bool:
         return await self._commit.submit(replies.correct, late)
 
-    async def finish(self, ending: replies.Ending) -> None:
-        await self._commit.submit(replies.finish, ending)
-
-    def appear(self, *, alone: bool) -> "asyncio.Future[None]":
-        return self._commit.submit(recovery.appear, recovery.Sighting(self.process_id, alone))
+    def appear(self, *, alone: bool, is_first: bool = False) -> "asyncio.Future[bool]":
+        """Renew the lease; True when it had run out, and what was in hand here is in hand no more."""
+        return self._commit.submit(recovery.appear, recovery.Sighting(self.process_id, alone, is_first))
 
     def claim(self, account: str) -> "asyncio.Future[list[recovery.Left]]":
-        return self._commit.submit(recovery.claim, recovery.Claim(account, self.process_id))
+        return self._commit.submit(recovery.claim, recovery.TakeOver(account, self.process_id))
 
     async def is_next(self, message_pk: int, session_pk: int) -> bool:
         return await self._commit.submit(recovery.is_next, (message_pk, session_pk))
 
-    async def release(self, message_pk: int) -> None:
-        await self._commit.submit(recovery.release, message_pk)
+    async def held(self) -> dict[int, int]:
+        """The messages that this process has to answer, each with the number of the claim on it."""
+        return await self._commit.submit(recovery.held, self.process_id)
+
+    async def release(self, held: recovery.Held) -> bool:
+        """Give a message back, unfinished; False where somebody else has it already."""
+        return await self._commit.submit(recovery.release, held)
+
+    def end_within(self, seconds: float) -> None:
+        """The process ends: a database that still refuses then is not waited for."""
+        self._commit.end_within(seconds)
 
     async def close(self) -> None:
         """Commit what is still asked for, and leave nothing in this process's name."""
-        await self._commit.submit(recovery.disappear, self.process_id)
-        await self._commit.close()
+        leaving = self._commit.submit(recovery.disappear, self.process_id)
+        await asyncio.wait([leaving, asyncio.ensure_future(self._commit.close())])
+        if not leaving.cancelled():
+            leaving.exception()  # told by the one who gave up
+
+    def _forget(self) -> None:
+        self._arrivals.forget()
+        self._beginnings.forget()

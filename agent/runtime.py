@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 #: How often a process renews its lease and looks for orphaned work, in seconds.
 HEARTBEAT_SECONDS = 5.0
+#: What may still be written once a draining process has stopped its runs, in seconds.
+LAST_SECONDS = 2.0
 #: How often it is looked whether the operator has changed something, while no message comes, in seconds.
 WATCH_SECONDS = 1.0
 
@@ -68,7 +70,7 @@ class Runtime:
         loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
-        first = self.record.appear(alone=alone)  # before anything can be claimed from the dead
+        first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         self._retention = loop.create_task(keep_forgetting(self.record, wiring.kept_files()), name="retention")
         self.memory.start()
@@ -96,6 +98,7 @@ class Runtime:
 
     async def drain(self, seconds: float) -> None:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
+        self.record.end_within(seconds + LAST_SECONDS)
         await asyncio.gather(self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds))
 
     async def close(self) -> None:
@@ -127,15 +130,25 @@ class Runtime:
         if account in self._accounts:
             self._inbox.resume(account)
 
-    async def _stay_present(self, sighting: "asyncio.Future[None]") -> None:
+    async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
         """Renew the lease. Who was there at the start is dead or not; who comes later is judged by its own lease."""
         while True:
             with survive(logger, "The sign of life of this process could not be written"):
-                await sighting
+                if await sighting:
+                    await self._start_over()
+                await self._inbox.audit()
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.appear(alone=False)
             for account in self._accounts:
                 self._inbox.resume(account)
+
+    async def _start_over(self) -> None:
+        """Others took this process for dead: what it had in hand is theirs. It goes on like one that has just started."""
+        logger.error("This process was away for longer than its lease; what it had in hand was taken over by others")
+        await self._inbox.abandon()
+        await self.jobs.drain(0)
+        for account in self._accounts:
+            self._inbox.resume(account)
 
     async def _watch_settings(self) -> None:
         """A server or plugin that is switched on is to be there before the next message asks for it."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
+from agent.journal import RunJournal
 from agent.media_folder import MediaError
 from agent.models import Message
-from agent.record import Record
 from agent.store.replies import Outcome, Outgoing
 from agent.store.steps import NewStep
 from agent.types import ChatAddress, Delivery, Outbox, Part
@@ -37,10 +37,14 @@ new_echo = echo_source()
 
 
 class Speaker:
-    """The voice of one run. What it says is on record before it is written to a socket."""
+    """The voice of one run. What it says is on record before it is written to a socket.
+
+    Whatever sends raises :class:`agent.errors.ClaimLost`, and sends nothing, once the run
+    is in other hands.
+    """
 
     def __init__(
-        self, record: Record, outbox: Outbox, chat: ChatAddress, *, session_pk: int, run_pk: int, temp_group_id: str = ""
+        self, journal: RunJournal, outbox: Outbox, chat: ChatAddress, *, session_pk: int, temp_group_id: str = ""
     ) -> None:
         self.chat = chat
         self.session_pk = session_pk
@@ -48,15 +52,14 @@ class Speaker:
         """Whether anything was, or may have been, heard."""
         self.has_replied = False
         """Whether the ``reply`` tool sent something: then the final text is not sent."""
-        self._record = record
+        self.journal = journal
         self._outbox = outbox
-        self._run_pk = run_pk
         self._temp_group_id = temp_group_id
 
     async def say(self, parts: Sequence[Part], text: str, *, tool_call_pk: int) -> Delivery:
         """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``."""
         outcome = await self._send(parts, text, tool_call_pk=tool_call_pk)
-        self._record.settle(outcome)
+        self.journal.settle(outcome)
         return outcome.delivery
 
     async def answer(self, parts: Sequence[Part], text: str, step: NewStep | None = None) -> Outcome:
@@ -78,10 +81,10 @@ class Speaker:
         segments = self._outbox.compose(parts)
         echo = new_echo()
         connected = self._outbox.is_connected(self.chat)
-        added = self._record.add_reply(
+        added = self.journal.add_reply(
             Outgoing(
                 session_pk=self.session_pk,
-                run_pk=self._run_pk,
+                run_pk=self.journal.claim.run_pk,
                 text=text,
                 segments=segments,
                 echo=echo,
@@ -102,7 +105,7 @@ class Speaker:
         """What is on record as sent, and was cancelled before it was written: an answer is still to be given."""
         if not added.cancelled() and added.exception() is None:
             delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
-            self._record.settle(Outcome(added.result(), delivery, is_speech=False))
+            self.journal.settle(Outcome(added.result(), delivery, is_speech=False))
 
     async def _wait(self, pk: int, *, is_answer: bool) -> bool:
         """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
@@ -110,7 +113,7 @@ class Speaker:
             return await self._outbox.wait_connected(self.chat, ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
         except asyncio.CancelledError:
             if not is_answer:
-                self._record.settle(Outcome(pk, NOT_CONNECTED))
+                self.journal.settle(Outcome(pk, NOT_CONNECTED))
             raise
 
     async def _pass_on(self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool) -> Outcome:
@@ -118,7 +121,7 @@ class Speaker:
         if not is_written:
             if not await self._wait(pk, is_answer=is_answer):
                 return Outcome(pk, NOT_CONNECTED)
-            await self._record.mark_sent(pk, echo)
+            await self.journal.mark_sent(pk, echo)
         delivery = await self._deliver(pk, segments, echo)
         if delivery.again is not None:
             delivery = await self._try_again(pk, delivery, delivery.again)
@@ -129,7 +132,7 @@ class Speaker:
         try:
             return await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
         except asyncio.CancelledError:
-            self._record.settle(Outcome(pk, CUT_OFF))
+            self.journal.settle(Outcome(pk, CUT_OFF))
             raise
 
     async def _try_again(self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]) -> Delivery:
@@ -140,11 +143,11 @@ class Speaker:
         echo = new_echo()
         try:
             segments = await remake()
-            await self._record.mark_sent(pk, echo)
+            await self.journal.mark_sent(pk, echo)
         except MediaError as error:
             return Delivery(State.FAILED, error=f"{refused.error}; {error}")
         except asyncio.CancelledError:
-            self._record.settle(Outcome(pk, refused))
+            self.journal.settle(Outcome(pk, refused))
             raise
         second = await self._deliver(pk, segments, echo)
         said = f"{refused.error}; as Base64: {second.error or second.state.value}"

@@ -13,11 +13,13 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.claims import FIRST_CLAIM
 from agent.conversation import Conversations, Watch
+from agent.journal import RunJournal
 from agent.models import Message, Run, ToolCall
 from agent.runtime import HEARTBEAT_SECONDS, Runtime
 from agent.store.arrivals import Arrival
-from agent.store.recovery import Left
+from agent.store.recovery import Held, Left
 from agent.store.replies import Ending
 from agent.store.runs import Beginning, Begun
 from agent.store.steps import CallOutcome
@@ -124,10 +126,12 @@ class Talk:
         """Bring what nobody works on any more to its recorded end, without asking the model."""
         for left in await self._claimed():
             plan = self._conversations.plan(left.message)
-            begun = await self._record.begin(Beginning(plan, left.pk, left.session_pk, resumed=True))
+            wish = Beginning(plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number)
+            begun = await self._record.begin(wish)
+            journal = RunJournal(self._record, begun.claim)
             for call in (call for step in begun.steps for call in step.calls if call.state == ToolCall.State.WAITING):
-                await self._record.finish_call(_never_run(call.pk))
-            await self._record.finish(_broken_off(left, begun))
+                await journal.finish_call(_never_run(call.pk))
+            await journal.finish(_broken_off(left, begun))
 
     async def _claimed(self) -> list[Left]:
         """What was said and left; outcomes of earlier calls are put aside, to be told."""
@@ -152,7 +156,7 @@ class Talk:
             accepted = await asyncio.shield(committed)
             await self._conversations.answer(Left(accepted.pk, accepted.session_pk, message))
         except asyncio.CancelledError:
-            await self._record.release((await committed).pk)
+            await self._record.release(Held((await committed).pk, FIRST_CLAIM))
             await self.give_up_leftovers()
             raise
         return accepted.pk

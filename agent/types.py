@@ -35,6 +35,11 @@ class ChatAddress:
         """``platform_id:message_type:session_id``."""
         return f"{self.platform}:{self.key}"
 
+    @property
+    def place(self) -> str:
+        """What no other chat has, of no other account: ``platform:account:kind:peer``."""
+        return f"{self.platform}:{self.account}:{self.key}"
+
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:

@@ -70,8 +70,19 @@ class SettingsCache:
         """The mapping loaded last, empty before the first refresh. No I/O."""
         return self._current
 
+    def is_outdated(self) -> bool:
+        """Whether any row was changed, by any process, since they were loaded last: one query."""
+        return ConfigVersion.current() != self._version
+
+    def forget(self) -> None:
+        """Have the rows loaded again by the next :meth:`refresh`; until then those loaded last count."""
+        self._version = None
+
     def refresh(self) -> Mapping[str, ToolSettings]:
-        """Load the rows if any was changed, by any process, since they were loaded last."""
+        """Load the rows if any was changed, by any process, since they were loaded last.
+
+        Not inside a transaction, which could show rows that are never committed.
+        """
         # The number first: a change between the two queries is then loaded twice, never missed.
         version = ConfigVersion.current()
         if version != self._version:

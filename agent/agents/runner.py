@@ -8,15 +8,17 @@ from django.utils.translation import gettext_noop
 
 from agent.agents.agent import Agent
 from agent.agents.unrecorded import Unrecorded
+from agent.claims import Claim
 from agent.engine import Engine
 from agent.errors import AgentError
+from agent.journal import RunJournal
 from agent.llm.base import LLMClient
 from agent.models import Run
 from agent.persona import chat_prompt, prompt_notes
 from agent.record import Record
 from agent.store.agent_runs import AgentRun, BrokenOff, begin_agent_runs, break_off
 from agent.store.replies import Ending
-from agent.task import Journal, Result, Task
+from agent.task import Result, Task
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.registry import ToolRegistry
@@ -88,12 +90,14 @@ class AgentRunner:
             raise
 
     async def _run(self, engine: Engine, task: Task) -> Result:
-        journal: Journal = self._record if self._record is not None and task.run_pk else Unrecorded()
-        return await engine.run(task, journal)
+        return await engine.run(task, self._journal(task.run_pk) or Unrecorded())
+
+    def _journal(self, run_pk: int) -> RunJournal | None:
+        return RunJournal(self._record, Claim(run_pk)) if self._record is not None and run_pk else None
 
     async def _end(self, ending: Ending) -> None:
-        if self._record is not None and ending.run_pk:
-            await self._record.finish(ending)
+        if journal := self._journal(ending.run_pk):
+            await journal.finish(ending)
 
     async def _break_off(self, run_pk: int, error: BaseException) -> None:
         if self._record is not None and run_pk:

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from agent.models.claimed import claim_number, place
 from agent.models.session import ChatSession
 
 
@@ -89,6 +90,8 @@ class Message(models.Model):
         _("in history"), default=False, help_text=_("Part of the conversation that later model calls are shown.")
     )
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
+    claim_number = claim_number()
+    place = place()
     happened_at = models.DateTimeField(_("sent at"), null=True, blank=True, help_text=_("The client's time."))
     created_at = models.DateTimeField(_("recorded at"))
     recalled_at = models.DateTimeField(

@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from agent.models.claimed import claim_number, place
 from agent.models.message import Message
 from agent.models.session import ChatSession
 
@@ -41,6 +42,8 @@ class Run(models.Model):
         help_text=_("Of a run of another agent: the call that set it off."),
     )
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
+    claim_number = claim_number()
+    place = place()
     origin = models.CharField(_("origin"), max_length=16, choices=Origin.choices, default=Origin.CHAT)
     state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.RUNNING)
     model = models.CharField(_("model"), max_length=200, blank=True, default="")

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.models import Run, ToolCall
+from agent.models.claimed import NEXT_CLAIM
 from agent.store.runs import insert_runs
 
 SERVER_STOPPED = gettext_noop("the server stopped before the agent had finished")
@@ -56,5 +57,7 @@ def break_off(broken: Sequence[BrokenOff]) -> list[None]:
         calls = ToolCall.objects.filter(run=one.run_pk)
         calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
         calls.filter(state=ToolCall.State.WAITING).update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
-        Run.objects.filter(pk=one.run_pk).update(state=Run.State.INTERRUPTED, error=one.reason, finished_at=timezone.now())
+        Run.objects.filter(pk=one.run_pk, state=Run.State.RUNNING).update(
+            state=Run.State.INTERRUPTED, error=one.reason, finished_at=timezone.now(), claim_number=NEXT_CLAIM
+        )
     return [None] * len(broken)

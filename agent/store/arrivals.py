@@ -1,15 +1,18 @@
 """Committing what came in, with the decision to answer it or not."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from agent.claims import FIRST_CLAIM
 from agent.decisions import parse_word
 from agent.models import ChatSession, Message, Run
 from agent.store.approvals import waiting_codes
@@ -25,7 +28,7 @@ ID_REUSE_AFTER = timedelta(days=1)
 TITLE_LIMIT = 200
 
 insert_messages, insert_sessions = Insert(Message), Insert(ChatSession)
-touch_sessions = Update(ChatSession, "last_message_at")
+touch_sessions = Update(ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform"))
 #: Its parameters are account, kind, peer and platform: Django orders conditions by name.
 session_query = Select(
     ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title")
@@ -60,40 +63,64 @@ class Accepted:
 
 
 class Sessions:
-    """Chat address to session row, made when first seen. Used by the database thread only."""
+    """Chat address to session row, made when first seen. Used by the database thread only.
+
+    What is remembered was committed; rows of the present transaction are known to it alone.
+    """
 
     def __init__(self) -> None:
         self._known: OrderedDict[ChatAddress, tuple[int, str]] = OrderedDict()
 
-    def find(self, chat: ChatAddress, title: str, now: datetime) -> int:
-        """The primary key of the session of ``chat``; a new title is taken over."""
-        title = title[:TITLE_LIMIT]
-        known = self._known.get(chat)
-        if known is None or (title and known[1] != title):
-            known = self._store(chat, title, now)
-            self._known[chat] = known
-            if len(self._known) > REMEMBERED_SESSIONS:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(chat)
-        return known[0]
+    def find(self, arrivals: Sequence[Arrival]) -> list[int]:
+        """The primary keys of the sessions that ``arrivals`` belong to; a new title is taken over.
+
+        Raises :class:`StaleSession` when a row that is remembered is not there any more.
+        """
+        found: dict[ChatAddress, tuple[int, str]] = {}
+        for arrival in arrivals:
+            chat, title = arrival.message.chat, arrival.message.chat_title[:TITLE_LIMIT]
+            known = found.get(chat) or self._known.get(chat)
+            if known is None or (title and known[1] != title):
+                known = _stored(chat, title, arrival.received_at)
+            found[chat] = known
+        _touch(found, arrivals[-1].received_at)
+        transaction.on_commit(partial(self._learn, found), robust=True)
+        return [found[arrival.message.chat][0] for arrival in arrivals]
 
     def forget(self) -> None:
-        """Trust nothing remembered: a row may have been deleted, or its creation rolled back."""
+        """Trust nothing remembered: a row may have been deleted by somebody else."""
         self._known.clear()
 
-    @staticmethod
-    def _store(chat: ChatAddress, title: str, now: datetime) -> tuple[int, str]:
-        place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
-        found = session_query(*place.values())
-        if not found:
-            # Should another process be faster, the transaction fails, and finds the row when it is tried again.
-            [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
-            return pk, title
-        pk, known = found[0]
-        if title and known != title:
-            ChatSession.objects.filter(pk=pk).update(title=title)
-        return pk, title or known
+    def _learn(self, found: dict[ChatAddress, tuple[int, str]]) -> None:
+        for chat, known in found.items():
+            self._known[chat] = known
+            self._known.move_to_end(chat)
+        while len(self._known) > REMEMBERED_SESSIONS:
+            self._known.popitem(last=False)
+
+
+class StaleSession(Exception):  # noqa: N818 - the word says what happened
+    """A session that was remembered is gone, or another chat's: the transaction is tried again without what was remembered."""
+
+
+def _stored(chat: ChatAddress, title: str, now: datetime) -> tuple[int, str]:
+    place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
+    found = session_query(*place.values())
+    if not found:
+        # Should another process be faster, the transaction fails, and finds the row when it is tried again.
+        [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
+        return pk, title
+    pk, known = found[0]
+    if title and known != title:
+        ChatSession.objects.filter(pk=pk).update(title=title)
+    return pk, title or known
+
+
+def _touch(found: Mapping[ChatAddress, tuple[int, str]], now: datetime) -> None:
+    """Note that there is something new in chats, each of which has to be the one that its row says."""
+    touched = sorted((pk, chat.account, chat.kind, chat.peer_id, chat.platform) for chat, (pk, _) in found.items())
+    if not all(touch_sessions.matching([(now, *row) for row in touched])):
+        raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
 
 
 class Arrivals:
@@ -106,15 +133,14 @@ class Arrivals:
 
     def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
-        try:
-            return self._begin(arrivals, self._accept(arrivals))
-        except Exception:
-            self._sessions.forget()  # the transaction is rolled back, and so are sessions made in it
-            raise
+        return self._begin(arrivals, self._accept(arrivals))
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._sessions.forget()
 
     def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
-        now = arrivals[-1].received_at
-        places = [self._sessions.find(a.message.chat, a.message.chat_title, a.received_at) for a in arrivals]
+        places = self._sessions.find(arrivals)
         seen = _seen(arrivals, places)
         quoted = _own_messages(arrivals, places)
         decisions = _decisions(arrivals)
@@ -138,7 +164,6 @@ class Arrivals:
             rows.append(self._row(arrival, session_pk, key, decision))
             results.append((session_pk, decision))
         pks = iter(insert_messages(rows))
-        touch_sessions([(now, session_pk) for session_pk in sorted(set(places))])
         return [Accepted(next(pks) if decision else 0, session_pk, decision) for session_pk, decision in results]
 
     def _begin(self, arrivals: Sequence[Arrival], accepted: Sequence[Accepted]) -> list[Accepted]:
@@ -148,8 +173,12 @@ class Arrivals:
             for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
             if arrival.plan and one.decision and one.decision.is_to_be_answered
         }
-        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values())), strict=True)) if wishes else {}
-        return [replace(one, begun=begun.get(place)) for place, one in enumerate(accepted)]
+        if not wishes:
+            return list(accepted)
+        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values())), strict=True))
+        return [
+            replace(one, begun=run if isinstance(run := begun.get(place), Begun) else None) for place, one in enumerate(accepted)
+        ]
 
     def _row(self, arrival: Arrival, session_pk: int, key: str | None, decision: Decision) -> dict[str, Any]:
         message = arrival.message
@@ -168,6 +197,8 @@ class Arrivals:
             "temp_group_id": message.temp_group_id,
             "event_key": key,
             "claimed_by": self._process_id if decision.is_to_be_answered else "",
+            "claim_number": FIRST_CLAIM if decision.is_to_be_answered else 0,
+            "place": message.chat.place,
             "happened_at": message.happened_at,
             "created_at": arrival.received_at,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,

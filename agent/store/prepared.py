@@ -48,7 +48,7 @@ class Insert:
     def _columns(self) -> list[tuple[str, Column, Any]]:
         """Every column but the key, by its attribute, with the value it has when none is given."""
         columns = [Column(field) for field in self._model._meta.concrete_fields if not field.primary_key]
-        return [(column.field.attname, column, column.adapted(column.field.get_default(), connection)) for column in columns]
+        return [(column.field.attname, column, column.adapted(_default(column.field), connection)) for column in columns]
 
     def _values(self, row: Mapping[str, Any], database: Any) -> list[Any]:
         return [column.adapted(row[name], database) if name in row else default for name, column, default in self._columns]
@@ -65,34 +65,52 @@ class Insert:
 
 
 class Update:
-    """Sets ``fields`` of one row of ``model``; ``added`` are fields that values are added to."""
+    """Sets ``fields`` of one row of ``model``; ``added`` are fields that values are added to.
 
-    def __init__(self, model: type[models.Model], *fields: str, added: Sequence[str] = ()) -> None:
+    The row has to have the key, and the values of the fields in ``where``.
+    """
+
+    def __init__(self, model: type[models.Model], *fields: str, added: Sequence[str] = (), where: Sequence[str] = ()) -> None:
         self._model = model
         self._names = fields
         self._added = added
+        self._where = where
 
     def __call__(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run once for each of ``rows``: the values of the fields, then of the added ones, then the key."""
+        """Run once for each of ``rows``: the values of the fields, then of the added ones, then the key and the others of ``where``."""
         if not rows:
             return
-        database = connections[DEFAULT_DB_ALIAS]
-        adapted = [[column.adapted(value, database) for column, value in zip(self._columns, row, strict=True)] for row in rows]
+        adapted = [self._adapted(row) for row in rows]
         with connection.cursor() as cursor:
             cursor.executemany(self._statement, adapted)
+
+    def matching(self, rows: Sequence[tuple[Any, ...]]) -> list[bool]:
+        """The same, telling for each of ``rows`` whether there was such a row."""
+        matched = []
+        with connection.cursor() as cursor:
+            for row in rows:
+                cursor.execute(self._statement, self._adapted(row))
+                matched.append(cursor.rowcount > 0)
+        return matched
+
+    def _adapted(self, row: tuple[Any, ...]) -> list[Any]:
+        database = connections[DEFAULT_DB_ALIAS]
+        return [column.adapted(value, database) for column, value in zip(self._columns, row, strict=True)]
 
     @cached_property
     def _columns(self) -> list[Column]:
         meta = self._model._meta
-        return [Column(cast("Field", meta.get_field(name))) for name in (*self._names, *self._added)] + [Column(meta.pk)]
+        key = str(meta.pk.name)
+        return [Column(cast("Field", meta.get_field(name))) for name in (*self._names, *self._added, key, *self._where)]
 
     @cached_property
     def _statement(self) -> str:
-        meta = self._model._meta
-        columns = [_quoted(column.field.column) for column in self._columns[:-1]]
-        sets = [f"{column} = %s" for column in columns[: len(self._names)]]
-        sets += [f"{column} = {column} + %s" for column in columns[len(self._names) :]]
-        return f"UPDATE {_quoted(meta.db_table)} SET {', '.join(sets)} WHERE {_quoted(meta.pk.column)} = %s"  # noqa: S608
+        columns = [_quoted(column.field.column) for column in self._columns]
+        changed, count = len(self._names) + len(self._added), len(self._names)
+        sets = [f"{column} = %s" for column in columns[:count]]
+        sets += [f"{column} = {column} + %s" for column in columns[count:changed]]
+        where = " AND ".join(f"{column} = %s" for column in columns[changed:])
+        return f"UPDATE {_quoted(self._model._meta.db_table)} SET {', '.join(sets)} WHERE {where}"  # noqa: S608
 
 
 class Select:
@@ -124,6 +142,11 @@ class Select:
         _ = self._statement  # what is selected is known once it is compiled
         found: dict[int, Any] = self._compiler.get_converters([expression for expression, _, _ in self._compiler.select])
         return found
+
+
+def _default(field: Field) -> Any:
+    constant = field.db_default
+    return constant.value if isinstance(constant, models.Value) else field.get_default()
 
 
 def _quoted(name: str | None) -> str:

@@ -1,19 +1,25 @@
 """Taking up what other processes left behind."""
 
+import logging
 import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from agent.claims import FIRST_CLAIM
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
+from agent.models.claimed import NEXT_CLAIM
 from agent.store import approvals, later
 from agent.store.agent_runs import SERVER_STOPPED, BrokenOff, break_off
 from agent.types import ChatAddress, IncomingMessage
+
+logger = logging.getLogger(__name__)
 
 #: A process not seen for this long is taken for dead, in seconds.
 LEASE_SECONDS = 30
@@ -23,15 +29,20 @@ TAKE_LIMIT = 20_000
 State = Message.State
 
 
+STOPPED = gettext_noop("the server stopped before the client answered")
+MISFILED = gettext_noop("the message stands in the record of another chat; nothing was sent")
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A message that still waits for its answer."""
+    """A message that still waits for its answer. ``claim_number`` is that of the claim of whoever has it now."""
 
     pk: int
     session_pk: int
     message: IncomingMessage
     is_later_result: bool = False
     """Whether it stands for the outcome of an earlier call."""
+    claim_number: int = FIRST_CLAIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,72 +51,103 @@ class Sighting:
 
     process_id: str
     alone: bool
+    is_first: bool = False
 
 
-def appear(sightings: Sequence[Sighting]) -> list[None]:
-    """Renew the lease of this process, and settle what dead ones had in their hands."""
-    now = timezone.now()
-    for sighting in sightings:
-        ServerProcess.objects.update_or_create(
-            pk=sighting.process_id,
-            defaults={"last_seen_at": now},
-            create_defaults={"last_seen_at": now, "host": socket.gethostname()[:200], "pid": os.getpid()},
-        )
-        others = ServerProcess.objects.exclude(pk=sighting.process_id)
-        dead = others if sighting.alone else others.filter(last_seen_at__lt=now - timedelta(seconds=LEASE_SECONDS))
-        dead.delete()
-        _settle_orphans(_living(sighting.process_id))
-        approvals.expire()
-    return [None] * len(sightings)
+def appear(sightings: Sequence[Sighting]) -> list[bool]:
+    """Renew the lease of each process, and settle what dead ones had in their hands.
+
+    True for a process that others had taken for dead: what it had in hand is settled like
+    that of any dead one. All leases are counted by the clock of the database.
+    """
+    return [_appear(sighting) for sighting in sightings]
 
 
-def _living(own_id: str) -> set[str]:
-    return {own_id, *ServerProcess.objects.values_list("pk", flat=True)}
+def _appear(sighting: Sighting) -> bool:
+    processes = ServerProcess.objects.all()
+    known = processes.filter(pk=sighting.process_id).update(last_seen_at=Now())
+    others = processes.exclude(pk=sighting.process_id)
+    dead = others if sighting.alone else others.filter(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
+    dead.delete()
+    was_dead = not known and not sighting.is_first
+    living = set(processes.values_list("pk", flat=True))
+    _settle_orphans(living | {sighting.process_id} if sighting.is_first else living)
+    if not known:
+        host, pid = socket.gethostname()[:200], os.getpid()
+        processes.create(pk=sighting.process_id, host=host, pid=pid, last_seen_at=Now())
+    approvals.expire()
+    return was_dead
 
 
 def _settle_orphans(living: set[str]) -> None:
     """What was on the wire when its process died was heard or not: nobody can know, so it is not sent again."""
-    now = timezone.now()
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
-    Message.objects.filter(orphaned, direction=Message.Direction.OUT, state=State.SENT).update(
-        state=State.UNKNOWN, detail=gettext_noop("the server stopped before the client answered"), in_history=True, settled_at=now
-    )
-    # What a tool wanted to say belongs to a moment that is over; an answer is still wanted.
-    Message.objects.filter(orphaned, direction=Message.Direction.OUT, state=State.PENDING).exclude(tool_call=None).update(
-        state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
-    )
+    _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     break_off([BrokenOff(pk, SERVER_STOPPED) for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]])
-    if pks := list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]):
-        ToolCall.objects.filter(run__in=pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
-        Run.objects.filter(pk__in=pks).update(state=Run.State.INTERRUPTED)
+    _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
+    Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
     abandoned = ToolCall.objects.filter(orphaned, state=ToolCall.State.PENDING)
     later.give_up(list(abandoned.select_related("run__message")[:TAKE_LIMIT]))
 
 
+def _settle_outgoing(messages: "QuerySet[Message]") -> None:
+    """Messages nobody waits for any more. An answer that is still to be sent stays so: it is still wanted."""
+    now = timezone.now()
+    messages.filter(state=State.SENT).update(state=State.UNKNOWN, detail=STOPPED, in_history=True, settled_at=now)
+    # What a tool wanted to say belongs to a moment that is over.
+    messages.filter(state=State.PENDING).exclude(tool_call=None).update(
+        state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
+    )
+
+
+def _interrupt(run_pks: list[int]) -> None:
+    """End every claim on runs that can be taken up again: whoever still works on them can write no more."""
+    if run_pks:
+        ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
+        Run.objects.filter(pk__in=run_pks).update(state=Run.State.INTERRUPTED, claim_number=NEXT_CLAIM)
+
+
 @dataclass(frozen=True, slots=True)
-class Claim:
+class TakeOver:
     """The wish to take up what waits in the chats of ``account`` and is in nobody's hands."""
 
     account: str
     process_id: str
 
 
-def claim(claims: Sequence[Claim]) -> list[list[Left]]:
+def claim(wishes: Sequence[TakeOver]) -> list[list[Left]]:
     """Take waiting messages over, oldest first. Two processes never get the same one."""
-    return [_claim(one) for one in claims]
+    return [_claim(wish) for wish in wishes]
 
 
-def _claim(claim: Claim) -> list[Left]:
-    orphaned = ~Q(claimed_by__in=_living(claim.process_id))
-    waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=claim.account)
+def _claim(wish: TakeOver) -> list[Left]:
+    living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
+    orphaned = ~Q(claimed_by__in=living)
+    waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
     taken = []
     for row in waiting.select_related("session").order_by("pk")[:TAKE_LIMIT]:
-        mine = Message.objects.filter(UNSETTLED, orphaned, pk=row.pk).update(claimed_by=claim.process_id)
-        if mine:
-            is_later = row.reason == Message.Reason.LATER_RESULT
-            taken.append(Left(row.pk, row.session_id, _as_incoming(row, row.session), is_later))
+        number = (row.claim_number or 0) + 1
+        mine = Message.objects.filter(UNSETTLED, orphaned, pk=row.pk, claim_number=row.claim_number)
+        message = _as_incoming(row, row.session)
+        if row.place and row.place != message.chat.place:
+            logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place)
+            mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
+        elif mine.update(claimed_by=wish.process_id, claim_number=number):
+            taken.append(Left(row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number))
     return taken
+
+
+def held(process_ids: Sequence[str]) -> list[dict[int, int]]:
+    """For each process the messages that it has to answer, with the numbers of the claims on them."""
+    return [
+        dict(
+            Message.objects.filter(UNSETTLED, claimed_by=process_id)
+            .order_by("pk")
+            .values_list("pk", Coalesce("claim_number", 0))[:TAKE_LIMIT]
+        )
+        for process_id in process_ids
+    ]
 
 
 def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
@@ -126,13 +168,53 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
     )
 
 
-def release(message_pks: Sequence[int]) -> list[None]:
-    """Give messages back to the inbox, unfinished: whoever starts next takes them up."""
-    runs = Run.objects.filter(message__in=message_pks, state=Run.State.RUNNING)
-    ToolCall.objects.filter(run__in=runs, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
-    runs.update(state=Run.State.INTERRUPTED)
-    Message.objects.filter(UNSETTLED, pk__in=message_pks).update(state=State.WAITING, claimed_by="")
-    return [None] * len(message_pks)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A message in somebody's hands, under a claim of that number."""
+
+    message_pk: int
+    claim_number: int
+
+
+def release(given_back: Sequence[Held]) -> list[bool]:
+    """Give messages back to the inbox, unfinished: whoever takes them up goes on where the record ends.
+
+    False for one that is settled, or in other hands: nothing was changed.
+    """
+    return [_release(one) for one in given_back]
+
+
+def _release(one: Held) -> bool:
+    message = Message.objects.filter(UNSETTLED, pk=one.message_pk, claim_number=one.claim_number)
+    if not message.update(state=State.WAITING, claimed_by="", claim_number=NEXT_CLAIM):
+        return False
+    runs = list(Run.objects.filter(message=one.message_pk, state=Run.State.RUNNING).values_list("pk", "parent_id"))
+    break_off([BrokenOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
+    own = [pk for pk, parent in runs if not parent]
+    _settle_outgoing(Message.objects.filter(run__in=own, direction=Message.Direction.OUT))
+    _interrupt(own)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A message in somebody's hands that cannot be brought to its end, and why."""
+
+    message_pk: int
+    claim_number: int
+    error: str
+
+
+def give_up(given_up: Sequence[GivenUp]) -> list[None]:
+    """End messages whose runs come to no end of themselves: visible, and in nobody's way."""
+    now = timezone.now()
+    for one in given_up:
+        if _release(Held(one.message_pk, one.claim_number)):
+            Message.objects.filter(pk=one.message_pk).update(state=State.FAILED, detail=one.error, settled_at=now)
+            Run.objects.filter(message=one.message_pk, state=Run.State.INTERRUPTED, parent=None).update(
+                state=Run.State.FAILED, error=one.error, finished_at=now
+            )
+    return [None] * len(given_up)
 
 
 def disappear(process_ids: Sequence[str]) -> list[None]:

@@ -6,9 +6,12 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from agent.claims import FIRST_CLAIM, Claim
+from agent.errors import ClaimLost
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import ChatMessage, Speech, assistant_message, user_message
 from agent.store import later
@@ -23,7 +26,7 @@ Direction = Message.Direction
 State = Message.State
 
 insert_runs = Insert(Run)
-take_messages = Update(Message, "state", "claimed_by")
+take_messages = Update(Message, "state", "claimed_by", where=("claim_number",))
 
 
 @cache
@@ -43,17 +46,19 @@ class Plan:
     model: str
     history_messages: int = 0
     chat_key: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The wish to work on a message; both keys are None for a run without a chat."""
+    """The wish to work on a message, under a claim on it; both keys are None for a run without a chat."""
 
     plan: Plan
     message_pk: int | None = None
     session_pk: int | None = None
     resumed: bool = False
     is_later_result: bool = False
+    claim_number: int = FIRST_CLAIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run on record. ``steps`` and ``answer`` are what an earlier process left of it.
+    """A run on record, under the claim of whoever began it. ``steps`` and ``answer`` are what an earlier process left of it.
 
     ``answer`` is the final message, if it got that far;
     ``has_spoken`` tells whether a tool sent something to the chat before. ``later`` is
@@ -98,7 +103,7 @@ class Begun:
     ``has_replied`` whether the ``reply`` tool sent something before.
     """
 
-    run_pk: int
+    claim: Claim
     history: list[ChatMessage]
     steps: list[RecordedStep] = field(default_factory=list)
     answer: RecordedAnswer | None = None
@@ -111,6 +116,10 @@ class Begun:
     """Deferred tools that were found in the chat."""
     has_notes: bool = True
     """Whether there is anything at all to be reminded of: without it nobody has to look."""
+
+    @property
+    def run_pk(self) -> int:
+        return self.claim.run_pk
 
 
 class Beginnings:
@@ -127,23 +136,37 @@ class Beginnings:
         self._reloaded: int | None = None
 
     def refresh(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
-        """Obey what the operator has changed since it was looked at last."""
+        """Obey what the operator has changed since it was looked at last, once the present transaction is committed."""
+        if self._settings.is_outdated() or self._settings.version != self._reloaded:
+            transaction.on_commit(self._obey, robust=True)
+        return asked
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._settings.forget()
+        self._reloaded = None
+
+    def _obey(self) -> None:
+        """After a commit, so that nothing is learnt of rows that never come to be."""
         self._settings.refresh()
         if self._settings.version != self._reloaded:
             self._reload()
             self._reloaded = self._settings.version
-        return asked
 
-    def begin(self, wishes: Sequence[Beginning]) -> list[Begun]:
+    def begin(self, wishes: Sequence[Beginning]) -> list[Begun | ClaimLost]:
+        """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands."""
         self.refresh()
         now = timezone.now()
-        found: dict[int | None, Run | None] = {
-            w.message_pk: _broken_off(w.message_pk) for w in wishes if w.resumed and w.message_pk
-        }
-        fresh = [w for w in wishes if found.get(w.message_pk) is None]
+        on_messages = [w for w in wishes if w.message_pk]
+        taken = take_messages.matching([(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages])
+        lost = {id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken}
+        mine = [wish for wish in wishes if id(wish) not in lost]
+        found = {id(w): _broken_off(w.message_pk) for w in mine if w.resumed and w.message_pk}
+        fresh = [wish for wish in mine if found.get(id(wish)) is None]
         new = dict(zip(map(id, fresh), insert_runs([self._row(wish, now) for wish in fresh]), strict=True))
-        take_messages([(State.RUNNING, self._process_id, w.message_pk) for w in wishes if w.message_pk])
-        return [self._begun(wish, new.get(id(wish)), found.get(wish.message_pk)) for wish in wishes]
+        return [
+            ClaimLost(wish) if id(wish) in lost else self._begun(wish, new.get(id(wish)), found.get(id(wish))) for wish in wishes
+        ]
 
     def _row(self, wish: Beginning, now: datetime) -> dict[str, Any]:
         return {
@@ -152,6 +175,8 @@ class Beginnings:
             "origin": wish.plan.origin,
             "model": wish.plan.model,
             "claimed_by": self._process_id,
+            "claim_number": wish.claim_number,
+            "place": wish.plan.place,
             "started_at": now,
         }
 
@@ -161,7 +186,7 @@ class Beginnings:
         if broken is None:
             assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
             return Begun(
-                new_pk,
+                Claim(new_pk, wish.claim_number, wish.plan.place),
                 _history(wish),
                 later=call,
                 state=kept.state,
@@ -169,9 +194,12 @@ class Beginnings:
                 discovered=kept.discovered,
                 has_notes=any_note(),
             )
-        Run.objects.filter(pk=broken.pk).update(state=Run.State.RUNNING, claimed_by=self._process_id)
+        claim = Claim(broken.pk, wish.claim_number, wish.plan.place)
+        Run.objects.filter(pk=broken.pk).update(
+            state=Run.State.RUNNING, claimed_by=self._process_id, claim_number=claim.number, place=claim.place
+        )
         return Begun(
-            broken.pk,
+            claim,
             _history(wish),
             _recorded_steps(broken),
             _recorded_answer(broken),

@@ -8,8 +8,10 @@ from asgiref.sync import sync_to_async
 
 from agent.agents.agent import Agent
 from agent.agents.runner import STOPPED
+from agent.claims import Claim
 from agent.engine import Engine
 from agent.errors import LLMError
+from agent.journal import RunJournal
 from agent.models import Message, Run, ToolCall
 from agent.record import Record
 from agent.store.agent_runs import SERVER_STOPPED, AgentRun, begin_agent_runs
@@ -39,7 +41,9 @@ async def run(record: Record, *agents: Agent, outer: Script | None = None, **par
     """A run whose model calls ``helper`` once."""
     engine = Engine(outer or Script(ASKED, "done"), registry_of(*agents, record=record, **parts))
     around, _ = await begun(record)
-    return await engine.run(Task(around.run_pk, [{"role": "user", "content": "hi"}], CONTEXT, 5), record)
+    return await engine.run(
+        Task(around.run_pk, [{"role": "user", "content": "hi"}], CONTEXT, 5), RunJournal(record, around.claim)
+    )
 
 
 @sync_to_async
@@ -123,7 +127,9 @@ async def test_what_the_time_limit_of_the_call_cuts_off_is_on_record_as_interrup
 
 async def test_a_call_that_is_stopped_while_its_run_begins_leaves_no_run_that_goes_on(record):
     around, _ = await begun(record)
-    (call,) = await record.record_step(NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),)))
+    (call,) = await RunJournal(record, around.claim).record_step(
+        NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
+    )
     invocation = ToolInvocation("helper", {"request": "x"}, metadata={"tool_call_pk": call})
     model = Script()
     asking = asyncio.create_task(registry_of(agent(model), record=record).invoke(invocation, CONTEXT))
@@ -148,21 +154,25 @@ async def test_a_fault_of_the_program_costs_the_call_and_leaves_no_run_that_goes
 
 async def test_after_a_crash_the_run_around_is_taken_up_and_not_that_of_the_agent(record):
     around, wish = await begun(record)
-    (call,) = await record.record_step(NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),)))
+    (call,) = await RunJournal(record, around.claim).record_step(
+        NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
+    )
     inner_pk = await record.submit(begin_agent_runs, AgentRun(call, "m", "p1"))
     two = tuple(NewCall(name, name, {}, "1") for name in "fg")
-    await record.record_step(NewStep(inner_pk, 1, [], [], {}, calls=two))
+    await RunJournal(record, Claim(inner_pk)).record_step(NewStep(inner_pk, 1, [], [], {}, calls=two))
     await sync_to_async(appear)([Sighting("p2", alone=True)])
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", SERVER_STOPPED)
     assert [state for _, state, *_ in await calls_of(inner)] == ["unknown", "failed"]
-    again = await record.begin(Beginning(PLAN, wish.message_pk, wish.session_pk, resumed=True))
+    again = await record.begin(Beginning(PLAN, wish.message_pk, wish.session_pk, resumed=True, claim_number=2))
     assert (again.run_pk, [one.state for one in again.steps[0].calls]) == (around.run_pk, [ToolCall.State.UNKNOWN])
 
 
 async def test_a_message_that_was_answered_is_not_taken_up_for_an_agent_that_works_for_it_later(record):
     around, _ = await begun(record)
-    (call,) = await record.record_step(NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),)))
+    (call,) = await RunJournal(record, around.claim).record_step(
+        NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
+    )
     answered = Message.objects.filter(runs=around.run_pk)
     await answered.aupdate(state="answered", claimed_by="")
     registry = registry_of(agent(Script("a poem")), record=record)

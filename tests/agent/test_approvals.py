@@ -168,7 +168,7 @@ def test_an_outcome_that_came_before_its_run_went_on_is_kept(session):
 
 def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(session):
     mine, theirs, outside = suspended(session, "alive"), suspended(session, "dead"), suspended(session, "")
-    recovery.appear([recovery.Sighting("alive", alone=True)])
+    recovery.appear([recovery.Sighting("alive", alone=True, is_first=True)])
     states = dict(ToolCall.objects.values_list("pk", "state"))
     assert [states[call.pk] for call in (mine, theirs, outside)] == ["pending", "unknown", "pending"]
     assert [message.tool_call_id for message in told(session)] == [theirs.pk]

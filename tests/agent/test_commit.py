@@ -135,15 +135,49 @@ async def test_a_database_that_comes_back_costs_no_request(commit, monkeypatch):
     assert await stored() == ["abc"]
 
 
-async def test_a_database_that_stays_away_fails_the_request_in_the_end(commit, monkeypatch):
+async def test_while_the_database_refuses_everything_waits_and_says_so_and_then_goes_on(commit, monkeypatch):
     monkeypatch.setattr(module, "RETRY_PAUSES", (0.01,))
+    store, is_away = Store(), threading.Event()
+    is_away.set()
+
+    def away(names: Sequence[str]) -> list[int]:
+        if is_away.is_set():
+            raise OperationalError("server closed the connection")
+        return store(names)
+
+    written = [commit.submit(away, name) for name in ("a", "b")]
+    while commit.outage is None:  # noqa: ASYNC110 - the outage is what is waited for
+        await asyncio.sleep(0)
+    assert (commit.outage.reason, commit.outage.waiting) == ("server closed the connection", 2)
+    is_away.clear()
+    assert await asyncio.gather(*written) == [1, 1]
+    await commit.submit(double, 1)
+    assert commit.outage is None
+
+
+async def test_a_process_that_ends_does_not_wait_for_a_database_that_stays_away(monkeypatch):
+    monkeypatch.setattr(module, "RETRY_PAUSES", (0.01,))
+    monkeypatch.setattr(module, "CLOSE_SECONDS", 0.05)
 
     def away(_items: Sequence[int]) -> list[int]:
         raise OperationalError("server closed the connection")
 
+    commit = GroupCommit()
+    request = commit.submit(away, 1)
+    await commit.close()
     with pytest.raises(OperationalError):
-        await commit.submit(away, 1)
-    assert await commit.submit(double, 1) == 2
+        await request
+
+
+async def test_what_is_remembered_of_rows_is_forgotten_when_a_transaction_fails(monkeypatch):
+    forgotten: list[bool] = []
+    commit = GroupCommit(lambda: forgotten.append(True))
+    assert await commit.submit(Store(), "a") == 1
+    assert forgotten == []
+    with pytest.raises(IntegrityError):
+        await commit.submit(Store(), "a")
+    assert forgotten
+    await commit.close()
 
 
 async def test_a_batch_has_a_largest_size(commit, monkeypatch):

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agent.claims import FIRST_CLAIM
 from agent.models import Message, Run, ServerProcess, ToolCall
 from agent.store.recovery import (
     LEASE_SECONDS,
-    Claim,
+    Held,
     Left,
     Sighting,
+    TakeOver,
     appear,
     claim,
     disappear,
@@ -52,7 +54,7 @@ def outgoing(run_pk: int, state: str, process_id: str = "dead", **fields: Any) -
 
 
 def taken(process_id: str = "me", account: str = PRIVATE.account) -> list[Left]:
-    return claim([Claim(account, process_id)])[0]
+    return claim([TakeOver(account, process_id)])[0]
 
 
 def states(model: Any, *pks: int) -> list[str]:
@@ -181,7 +183,7 @@ def test_a_message_comes_back_as_it_was_received():
 def test_a_message_that_is_given_back_waits_in_nobodys_hands():
     pk, run_pk, calls = running("me", "f")
     seen("me")
-    release([pk])
+    release([Held(pk, FIRST_CLAIM)])
     row = Message.objects.get(pk=pk)
     assert (row.state, row.claimed_by) == ("waiting", "")
     assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
@@ -191,7 +193,7 @@ def test_a_message_that_is_given_back_waits_in_nobodys_hands():
 def test_a_message_that_came_to_its_end_meanwhile_is_not_given_back():
     pk, _, _ = running("me")
     Message.objects.filter(pk=pk).update(state=State.ANSWERED)
-    release([pk])
+    release([Held(pk, FIRST_CLAIM)])
     assert states(Message, pk) == ["answered"]
 
 

@@ -130,12 +130,13 @@ def test_messages_sent_by_tools_are_history_in_the_order_they_were_sent():
 # --- Settings -----------------------------------------------------------------------
 
 
-def test_tool_settings_are_as_new_as_the_beginning_of_the_run():
+def test_tool_settings_are_as_new_as_the_beginning_of_the_run(django_capture_on_commit_callbacks):
     cache, reloads = SettingsCache(), []
     store = Beginnings(PROCESS, cache, lambda: reloads.append(1))
     for value in ("rain", "snow"):
         ToolConfig.objects.update_or_create(name="f", defaults={"mock_value": value})
-        store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
+        with django_capture_on_commit_callbacks(execute=True):
+            store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
         assert cache.current["f"].mock_value == value
     store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
     assert len(reloads) == 2

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from django.db import transaction
 from django.utils.translation import gettext
 
 from tools.boundary import survive
@@ -157,7 +158,7 @@ class PluginHost:
     def _take_stock(self, looks: Sequence[Sequence[Found]]) -> Sequence[None]:
         for found in looks:
             take_stock(found)
-        self.reload()
+        transaction.on_commit(self.reload, robust=True)  # not before: these rows may never come to be
         return [None] * len(looks)
 
     def _obey(self) -> None:
@@ -183,18 +184,18 @@ class PluginHost:
         specs = [offered.tool.spec for offered in self.tools.values() if offered.supervisor.serving]
         if specs and [id(spec) for spec in specs] != [id(spec) for spec in self._recorded]:
             self._recorded = specs
-            self._desk.submit(_ensure_all, specs).add_done_callback(_logged)
+            self._desk.submit(_ensure_all, specs).add_done_callback(self._tools_recorded)
+
+    def _tools_recorded(self, future: "asyncio.Future[None]") -> None:
+        if not future.cancelled() and (error := future.exception()):
+            self._recorded = []
+            logger.error("The rows of plugins' tools could not be made: %s", error)
 
 
 def _ensure_all(wishes: Sequence[Sequence[ToolSpec]]) -> Sequence[None]:
     for specs in wishes:
         ensure_rows(specs)
     return [None] * len(wishes)
-
-
-def _logged(future: "asyncio.Future[None]") -> None:
-    if not future.cancelled() and (error := future.exception()):
-        logger.error("The rows of plugins' tools could not be made: %s", error)
 
 
 def _taken(tool: PluginTool, first: Offered) -> str:

@@ -111,6 +111,7 @@ class Journal:
     def _done(self, future: "asyncio.Future[Any]") -> None:
         self._written.discard(future)
         if not future.cancelled() and (error := future.exception()):
+            self._known.clear()  # what was reported may not be on record: say it again
             logger.error("What happened to plugins could not be put down: %s", error)
 
 

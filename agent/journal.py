@@ -1,0 +1,61 @@
+"""What one run puts on record: each write happens only while the claim on the run holds."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent.claims import Claim
+from agent.commit import I, R
+from agent.record import Record
+from agent.store import approvals, gates, later, replies, steps
+
+
+@dataclass(frozen=True, slots=True)
+class RunJournal:
+    """The :class:`agent.task.Journal` of a run on record.
+
+    Every method raises :class:`agent.errors.ClaimLost` when somebody else has taken the run
+    over: the run is to stop then, without a word.
+    """
+
+    record: Record
+    claim: Claim
+
+    async def record_step(self, step: steps.NewStep) -> list[int]:
+        return await self._put(steps.record_steps, step)
+
+    async def start_call(self, pk: int) -> None:
+        await self._put(steps.start_calls, pk)
+
+    async def finish_call(self, outcome: steps.CallOutcome) -> None:
+        await self._put(steps.finish_calls, outcome)
+
+    async def suspend(self, suspension: later.Suspension) -> None:
+        await self._put(later.suspend, suspension)
+
+    async def ask(self, question: approvals.Question) -> approvals.Asked | None:
+        return await self._put(approvals.ask, question)
+
+    async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
+        await self._put(gates.set_continuing, (session_pk, is_continuing))
+
+    def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
+        return self.record.add_reply(reply, self.claim)
+
+    async def mark_sent(self, pk: int, echo: str) -> None:
+        await self._put(replies.mark_sent, (pk, echo))
+
+    def settle(self, outcome: replies.Outcome) -> None:
+        """Not awaited: the one who speaks may have been cancelled. Too late, it changes nothing."""
+        self._put(replies.settle, outcome).add_done_callback(_ignored)
+
+    async def finish(self, ending: replies.Ending) -> None:
+        await self._put(replies.finish, ending)
+
+    def _put(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
+        return self.record.submit(operation, item, self.claim)
+
+
+def _ignored(future: "asyncio.Future[None]") -> None:
+    if not future.cancelled():
+        future.exception()
