@@ -21,6 +21,8 @@ State = Message.State
 ANSWER_PATIENCE = 300.0
 #: How long a message sent by a tool waits for it: within the tool's own time limit.
 TOOL_PATIENCE = 20.0
+#: Pause before it is looked again where an account is that was not where it was said to be, in seconds.
+MOVE_SECONDS = 0.2
 
 NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
 NOT_SENT = Delivery(State.FAILED, error=gettext_noop("the run ended before it was sent"))
@@ -107,22 +109,33 @@ class Speaker:
             delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
             self.journal.settle(Outcome(added.result(), delivery, is_speech=False))
 
-    async def _wait(self, pk: int, *, is_answer: bool) -> bool:
+    async def _wait(self, pk: int, seconds: float, *, was_there: bool, is_answer: bool) -> bool:
         """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
         try:
-            return await self._outbox.wait_connected(self.chat, ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
+            if was_there:
+                await asyncio.sleep(MOVE_SECONDS)
+            return await self._outbox.wait_connected(self.chat, seconds)
         except asyncio.CancelledError:
             if not is_answer:
                 self.journal.settle(Outcome(pk, NOT_CONNECTED))
             raise
 
     async def _pass_on(self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool) -> Outcome:
-        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already."""
-        if not is_written:
-            if not await self._wait(pk, is_answer=is_answer):
+        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already.
+
+        What was surely not written, because the account has gone at that moment, waits for it.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + (ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
+        delivery = await self._deliver(pk, segments, echo) if is_written else Delivery(State.PENDING)
+        while delivery.state == State.PENDING:
+            if is_written:
+                self.journal.settle(Outcome(pk, delivery, is_speech=False))
+            if not await self._wait(pk, end - loop.time(), was_there=is_written, is_answer=is_answer):
                 return Outcome(pk, NOT_CONNECTED)
+            echo, is_written = new_echo() if is_written else echo, True
             await self.journal.mark_sent(pk, echo)
-        delivery = await self._deliver(pk, segments, echo)
+            delivery = await self._deliver(pk, segments, echo)
         if delivery.again is not None:
             delivery = await self._try_again(pk, delivery, delivery.again)
         self.has_spoken |= delivery.state != State.FAILED
@@ -150,5 +163,7 @@ class Speaker:
             self.journal.settle(Outcome(pk, refused))
             raise
         second = await self._deliver(pk, segments, echo)
+        if second.state == State.PENDING:
+            return Delivery(State.FAILED, error=f"{refused.error}; {second.error}")
         said = f"{refused.error}; as Base64: {second.error or second.state.value}"
         return Delivery(second.state, second.message_id, said)

@@ -100,7 +100,8 @@ class Delivery:
     """What became of a message that was handed to a client."""
 
     state: Message.State
-    """``delivered``, ``failed`` (the client said no) or ``unknown`` (no answer came)."""
+    """``delivered``, ``failed`` (the client said no), ``unknown`` (no answer came) or ``pending`` (surely not written: the
+    account is away)."""
     message_id: str = ""
     error: str = ""
     again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(default=None, compare=False, repr=False)

@@ -1,6 +1,7 @@
 """Which accounts are connected to this process, and by which sockets."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ class Socket:
     role: Role
     user_agent: str = ""
     is_open: bool = True
+    connected_at: float = field(default_factory=time.time)
+    """Unix time, to be compared with that of a socket in another process."""
 
     async def write(self, text: str) -> None:
         """Hand one text frame to the server; it is on its way, not arrived, when this returns."""

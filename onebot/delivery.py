@@ -39,8 +39,8 @@ UPLOAD_TIMEOUT = 180.0
 PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
-#: How often to look whether an account has come back to another process.
-LOOK_AGAIN_SECONDS = 5.0
+#: How often to look whether an account has come back to another process, in seconds.
+LOOK_AGAIN_SECONDS = 0.5
 #: Characters of a client's words that are kept.
 ERROR_LIMIT = 1_000
 
@@ -88,6 +88,8 @@ class Delivery11:
             response = await self._call(chat.account, text, echo, _patience(segments, len(text)))
         except MediaError as error:
             return Delivery(State.FAILED, error=str(error))
+        except NotConnected as error:
+            return Delivery(State.PENDING, error=str(error))
         except OneBotError as error:
             return Delivery(State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error))
         faults.reached("answer_received")
@@ -139,6 +141,16 @@ class Delivery11:
         return any(media.local_path(segment) or media.web_address(segment) for segment in params["message"])
 
     async def _call(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
+        """Raises :class:`NotConnected` when the account is neither where it was thought to be nor anywhere else."""
+        try:
+            return await self._call_once(account, text, echo, seconds)
+        except NotConnected:
+            if not self._relay.channel:
+                raise
+            await self._relay.look_up()
+            return await self._call_once(account, text, echo, seconds)
+
+    async def _call_once(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
         socket = self._connections.action_socket(account)
         if socket is not None:
             return await self._calls.call(account, socket, text, echo, seconds)

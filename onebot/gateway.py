@@ -20,7 +20,7 @@ from onebot.errors import NotConnected
 from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
 from onebot.handshake import Admission
 from onebot.media import MediaSource11
-from onebot.relay import Relay
+from onebot.relay import Place, Relay
 from onebot.values import usable_message_id
 from tools.boundary import survive
 
@@ -42,7 +42,7 @@ class Gateway:
         )
         self.connections = Connections()
         self._calls = Calls()
-        self._relay = Relay(self._online_accounts)
+        self._relay = Relay(self._online_accounts, self._on_moved)
         wire = (self.connections, self._calls, self._relay)
         self.runtime = Runtime(Delivery11(*wire), MediaSource11(*wire))
         self._start: asyncio.Task[None] | None = None
@@ -127,6 +127,17 @@ class Gateway:
         roles = ", ".join(self.connections.accounts[self_id].sockets)
         holder = bots.Holder(self.runtime.process_id, self._relay.channel) if socket.takes_actions else None
         self._change(bots.connected(self_id, roles, socket.user_agent, holder))
+        if holder is not None:
+            self._relay.announce(self_id, socket.role)
+
+    def _on_moved(self, place: Place) -> None:
+        """A client has connected to another process: a socket of the same role that it left here is dead."""
+        account = self.connections.accounts.get(place.account)
+        socket = next((one for one in account.sockets.values() if one.role == place.role), None) if account else None
+        if socket is not None and socket.connected_at < place.at:
+            logger.info("Account %s: a newer %s connection in another process replaces this one", place.account, place.role)
+            self._calls.socket_ended(socket)
+            self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
 
     def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
         user_id = event.user_id
