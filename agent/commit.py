@@ -18,7 +18,7 @@ from django.utils import timezone
 from agent.acknowledgement import took_effect, transaction_id
 from agent.claims import Claim
 from agent.errors import ClaimLost
-from agent.outage import Outage, is_refusal
+from agent.outage import Outage, is_refusal, plain_reason
 from agent.store.claims import lost_claims
 
 logger = logging.getLogger(__name__)
@@ -194,7 +194,7 @@ class GroupCommit:
         if self._outage is None or now - self._reminded_at >= REMIND_SECONDS:
             self._reminded_at = now
             logger.error("The database cannot be written: %s. %d writes wait for it", refusal, len(self._waiting))
-        self._outage = Outage(since, str(refusal).strip(), len(self._waiting))
+        self._outage = Outage(since, plain_reason(refusal), len(self._waiting))
 
     def _recover(self) -> int:
         if self._outage is not None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import DatabaseError, InterfaceError, OperationalError
+from django.utils.translation import gettext_noop
 
 #: Primary result codes of SQLite that no other request would fare better with: locked, out of memory, read-only,
 #: disk error, damaged, full, cannot be opened (https://www.sqlite.org/rescode.html).
@@ -13,13 +14,44 @@ SQLITE_CODES = frozenset({5, 6, 7, 8, 10, 11, 13, 14, 15, 26})
 SQLSTATES = ("08", "40", "53", "57", "58", "55P03", "25006")
 
 
+#: What a refusal is called before everybody: what the database itself says may name hosts, users and paths.
+PLAIN = {
+    5: gettext_noop("it is locked by another program"),
+    6: gettext_noop("it is locked by another program"),
+    8: gettext_noop("it can only be read"),
+    10: gettext_noop("the disk reports an error"),
+    11: gettext_noop("its file is damaged"),
+    13: gettext_noop("the disk is full"),
+    14: gettext_noop("its file cannot be opened"),
+    26: gettext_noop("its file is damaged"),
+    "25006": gettext_noop("it can only be read"),
+    "53100": gettext_noop("the disk is full"),
+    "53300": gettext_noop("it has too many connections"),
+    "57P01": gettext_noop("it is being stopped"),
+    "57P03": gettext_noop("it is not ready yet"),
+}
+UNREACHABLE = gettext_noop("it cannot be reached")
+
+
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Since when the database has refused, what it says, and how many writes wait for it."""
+    """Since when the database has refused, why (in words for everybody), and how many writes wait for it."""
 
     since: datetime
     reason: str
     waiting: int
+
+    @property
+    def plain_text(self) -> str:
+        """One sentence that names neither hosts nor paths."""
+        return f"cannot be written since {self.since.astimezone():%H:%M:%S}: {self.reason}; {self.waiting} writes wait"
+
+
+def plain_reason(error: BaseException | None) -> str:
+    """Why the database refuses, in words that may be shown to everybody; :data:`UNREACHABLE` where it does not say."""
+    cause = error.__cause__ if error is not None else None
+    code = getattr(cause, "sqlite_errorcode", None)
+    return PLAIN.get(code & 0xFF if code is not None else getattr(cause, "sqlstate", None) or "", UNREACHABLE)
 
 
 def is_refusal(error: BaseException) -> bool:

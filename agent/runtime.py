@@ -21,6 +21,7 @@ from agent.jobs import Jobs
 from agent.media.retention import keep_forgetting
 from agent.queries import Queries
 from agent.record import Record
+from agent.serving import Serving
 from agent.types import IncomingMessage, MediaSource, Outbox
 from tools.boundary import survive
 from tools.configs import SettingsCache
@@ -77,7 +78,7 @@ class Runtime:
         for provider in self._live:
             provider.start()
         self._watch = loop.create_task(self._watch_settings(), name="settings")
-        serving.begin(self.registry, loop)
+        serving.begin(Serving(self.registry, loop, lambda: self.record.outage))
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""

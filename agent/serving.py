@@ -1,10 +1,11 @@
-"""The registry that serves in this process, for the pages of the admin, which run in other threads."""
+"""What serves in this process, for the pages of the admin, which run in other threads."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from agent.outage import Outage
 from tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -12,10 +13,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A registry and the loop that it lives on."""
+    """A registry, the loop that it lives on, and whether the database can be written as far as that knows."""
 
     registry: ToolRegistry
     loop: asyncio.AbstractEventLoop
+    outage: Callable[[], Outage | None] = lambda: None
 
     def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
         """What ``work`` comes to on that loop. To be called from another thread, which waits."""
@@ -25,9 +27,9 @@ class Serving:
 _serving: list[Serving] = []
 
 
-def begin(registry: ToolRegistry, loop: asyncio.AbstractEventLoop) -> None:
-    """``registry`` serves from now on."""
-    _serving.append(Serving(registry, loop))
+def begin(serving: Serving) -> None:
+    """``serving`` serves from now on."""
+    _serving.append(serving)
 
 
 def end(registry: ToolRegistry) -> None:

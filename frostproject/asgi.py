@@ -19,6 +19,7 @@ pages = get_asgi_application()
 
 from frostproject import bootstrap, http  # noqa: E402
 from frostproject.mcp import McpAddress  # noqa: E402
+from frostproject.readiness import Ready  # noqa: E402
 from frostproject.server import DrainingServer  # noqa: E402
 from onebot.gateway import Gateway  # noqa: E402
 from onebot.routing import route, websocket_routes  # noqa: E402
@@ -33,7 +34,7 @@ application = ProtocolTypeRouter(
         "http": URLRouter(
             [
                 route(r"^health$", http.health),
-                route(r"^ready$", http.ready),
+                route(r"^ready$", Ready(gateway)),
                 route(r"^agent/query$", http.AgentQuery(gateway)),
                 *([route(r"^mcp/?$", mcp)] if mcp else []),
                 route(r"^ws/frostagent(?:/|$)", http.upgrade_required),

@@ -7,19 +7,15 @@ middleware goes through that thread.
 import asyncio
 import hmac
 import json
-import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from channels.layers import get_channel_layer
 from django.conf import settings
-from django.db import connection
 from django.http.request import split_domain_port, validate_host
 
 from agent.errors import AgentError
 from onebot.gateway import Gateway
 from onebot.handshake import Handshake, is_local, origin_refusal
-from onebot.log_limit import LogLimit
 from tools.text import storable
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -27,9 +23,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MAX_BODY = 4 * 2**20
 BODY_SECONDS = 30.0
-READY_SECONDS = 3.0
-logger = logging.getLogger(__name__)
-unready = LogLimit(logger)
 
 ROLES = ("system", "user", "assistant")
 
@@ -45,48 +38,6 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
 async def health(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """200 as soon as the process serves."""
     await respond(send, 200, {"status": "ok"})
-
-
-async def ready(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """200 when everything is there that an answer needs, else 503 with what is missing."""
-    async with asyncio.TaskGroup() as group:
-        checks = {name: group.create_task(_is_up(name, check)) for name, check in CHECKS.items()}
-    missing = [name for name, check in checks.items() if not check.result()]
-    await respond(send, 503 if missing else 200, {"status": "unavailable" if missing else "ok", "missing": missing})
-
-
-async def _is_up(name: str, check: Callable[[], Awaitable[None]]) -> bool:
-    try:
-        async with asyncio.timeout(READY_SECONDS):
-            await check()
-    except Exception as error:  # noqa: BLE001 - whatever it was, the part is not there
-        unready.warn(name, "The %s is not ready: %s: %s", name, type(error).__name__, error)
-        return False
-    return True
-
-
-async def _database() -> None:
-    await asyncio.to_thread(_ask_database)
-
-
-def _ask_database() -> None:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM agent_message LIMIT 1")
-    finally:
-        connection.close()
-
-
-async def _channel_layer() -> None:
-    layer = get_channel_layer()
-    # The usual prefix, which the relay listens under too: the layer has one listener for
-    # each process, and what comes under another prefix would never be looked at.
-    channel = await layer.new_channel()
-    await layer.send(channel, {"type": "ready"})
-    await layer.receive(channel)
-
-
-CHECKS: dict[str, Callable[[], Awaitable[None]]] = {"database": _database, "channel layer": _channel_layer}
 
 
 class AgentQuery:

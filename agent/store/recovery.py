@@ -217,6 +217,12 @@ def give_up(given_up: Sequence[GivenUp]) -> list[None]:
     return [None] * len(given_up)
 
 
+def touch(process_ids: Sequence[str]) -> list[None]:
+    """A write that changes nothing but the time: whether the database takes one."""
+    ServerProcess.objects.filter(pk__in=process_ids).update(last_seen_at=Now())
+    return [None] * len(process_ids)
+
+
 def disappear(process_ids: Sequence[str]) -> list[None]:
     """A process that ends cleanly keeps nothing."""
     ServerProcess.objects.filter(pk__in=process_ids).delete()

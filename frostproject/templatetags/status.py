@@ -6,7 +6,9 @@ from typing import Any
 from django import template
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.utils import timezone
+from django.utils.translation import gettext
 
+from agent import serving
 from agent.models import UNSETTLED, Approval, Message, Run
 from onebot.models import Bot
 
@@ -32,6 +34,14 @@ def status_panel(context: Any) -> dict[str, Any]:
         **_approvals(user),
         **_runs(user, {message.pk for message in messages.get("failed_messages", ())}),
     }
+
+
+@register.inclusion_tag("admin/outage.html", takes_context=True)
+def outage(context: Any) -> dict[str, Any]:
+    """Whether the database refuses to be written, for those who are signed in; no query."""
+    serving_now = serving.current() if getattr(context.get("user"), "is_staff", False) else None
+    found = serving_now.outage() if serving_now else None
+    return {"outage": found, "reason": gettext(found.reason) if found else ""}
 
 
 def _bots(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:

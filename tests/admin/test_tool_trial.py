@@ -133,7 +133,7 @@ def serving_one() -> Iterator[ToolRegistry]:
     registry, loop = ToolRegistry(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    serving.begin(registry, loop)
+    serving.begin(serving.Serving(registry, loop))
     yield registry
     serving.end(registry)
     loop.call_soon_threadsafe(loop.stop)
