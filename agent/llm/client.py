@@ -12,16 +12,22 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.bodies import Bodies
+from agent.llm.bounds import bound
 from agent.llm.completion import parse_completion
 from agent.llm.pictures import Album, encoded, shows_kept
+from agent.llm.retrying import Pause, pause_after
 from tools.text import storable
 
-#: Tries after the first one, on 408, 409, 429, 5xx and lost connections. The library
-#: waits between them, as long as Retry-After says or with exponential back-off.
+#: Tries after the first one, on 408, 409, 429, 5xx and lost connections, as long after each
+#: other as Retry-After says or with exponential back-off (:mod:`agent.llm.retrying`).
 MAX_RETRIES = 3
 #: Connections to one endpoint, so that thousands of runs can wait for it at once.
 CONNECTIONS = httpx2.Limits(max_connections=5_000, max_keepalive_connections=500)
 ERROR_EXCERPT = 500
+#: Bytes of an answer from which on it is parsed in a thread, so that nobody waits for it.
+LARGE_ANSWER = 256 * 2**10
+#: Values in an answer, at most: each takes memory, however few bytes it is written in.
+VALUES_LIMIT = 1_000_000
 
 
 class OpenAIClient:
@@ -44,9 +50,9 @@ class OpenAIClient:
             api_key=api_key or "none",
             default_query=query,
             default_headers=None if api_key else {"Authorization": ""},
-            max_retries=MAX_RETRIES,
+            max_retries=0,  # the library waits longer than there is time, and forgets what it was told before
             timeout=timeout_seconds,
-            http_client=DefaultAioHttpClient(limits=CONNECTIONS, timeout=timeout_seconds),
+            http_client=DefaultAioHttpClient(limits=CONNECTIONS, timeout=timeout_seconds, event_hooks={"response": [bound]}),
         )
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
@@ -61,30 +67,57 @@ class OpenAIClient:
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
+        content = (await self._response(path, request)).content
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                # The whole address: to join it with the base costs the library as much as to send a short request.
-                response = await self._client.post(f"{self._base_url}{path}", cast_to=httpx2.Response, **request)
-        except (TimeoutError, OpenAIError) as error:
-            raise self._failure(error) from error
-        try:
-            return storable(json.loads(response.content, parse_constant=_no_number, parse_float=_finite))
+            return await asyncio.to_thread(_parsed, content) if len(content) > LARGE_ANSWER else _parsed(content)
         except (ValueError, RecursionError) as error:
-            raise LLMError(f"the answer is not JSON: {_excerpt(response.text)}") from error
+            excerpt = _excerpt(content[: 4 * ERROR_EXCERPT].decode(errors="replace"))
+            raise LLMError(f"the answer is not JSON: {excerpt}") from error
+
+    async def _response(self, path: str, request: dict[str, Any]) -> httpx2.Response:
+        """The first answer that is no failure, whole."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_seconds
+        failure, tries = None, 0
+        while True:
+            tries += 1
+            try:
+                async with asyncio.timeout_at(deadline):
+                    # The whole address: to join it with the base costs the library as much as to send a short request.
+                    answer: httpx2.Response = await self._client.post(
+                        f"{self._base_url}{path}", cast_to=httpx2.Response, **request
+                    )
+                    return answer
+            except TimeoutError as error:
+                raise self._timeout(f"; the try before: {self._in_words(failure)}" if failure else "") from error
+            except OpenAIError as error:
+                failure = error
+            pause = pause_after(failure, tries) if tries <= MAX_RETRIES else None
+            if pause is None or pause.seconds > deadline - loop.time():
+                raise self._given_up(failure, pause) from failure
+            await asyncio.sleep(pause.seconds)
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _failure(self, error: TimeoutError | OpenAIError) -> LLMError:
-        # A refused connection comes as a time-out too: the transport calls every failure to connect so.
-        is_late = isinstance(error, TimeoutError | APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout)
-        if is_late:
-            return LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s")
-        return LLMError(self._blotted(_in_words(error)))
+    def _timeout(self, rest: str = "") -> LLMTimeout:
+        return LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s{rest}")
 
-    def _blotted(self, text: str) -> str:
-        """``text`` without the key, which some endpoints repeat when they refuse it."""
-        return text.replace(self._api_key, "***") if self._api_key else text
+    def _given_up(self, failure: OpenAIError, pause: Pause | None) -> LLMError:
+        """Why it is not asked again: that is of no use, or ``pause`` is longer than the time left."""
+        if _is_late(failure):
+            return self._timeout()
+        words = self._in_words(failure)
+        if pause is None:
+            return LLMError(words)
+        if pause.is_wished:
+            return LLMTimeout(f"{words}; it wants to be asked again in {pause.seconds:g} s, longer than the time left")
+        return LLMTimeout(f"{words}; there was no time left to ask again")
+
+    def _in_words(self, failure: OpenAIError) -> str:
+        """``failure`` without the key, which some endpoints repeat when they refuse it."""
+        words = _in_words(failure)
+        return words.replace(self._api_key, "***") if self._api_key else words
 
 
 def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:
@@ -94,7 +127,12 @@ def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query))
 
 
-def _in_words(error: Exception) -> str:
+def _is_late(error: OpenAIError) -> bool:
+    # A refused connection comes as a time-out too: the transport calls every failure to connect so.
+    return isinstance(error, APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout)
+
+
+def _in_words(error: OpenAIError) -> str:
     match error:
         case APIStatusError():
             return f"the endpoint answered {error.status_code}: {_excerpt(error.response.text)}"
@@ -106,6 +144,13 @@ def _in_words(error: Exception) -> str:
 
 def _excerpt(text: str) -> str:
     return " ".join(text.split())[:ERROR_EXCERPT]
+
+
+def _parsed(content: bytes) -> object:
+    """The JSON in ``content``, as a database can hold it. Raises ValueError, RecursionError or :class:`LLMError`."""
+    if sum(map(content.count, (b",", b"[", b"{"))) > VALUES_LIMIT:
+        raise LLMError(f"the answer holds more than {VALUES_LIMIT:,} values")
+    return storable(json.loads(content, parse_constant=_no_number, parse_float=_finite))
 
 
 def _no_number(_word: str) -> None:

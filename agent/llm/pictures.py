@@ -8,7 +8,6 @@ none, and nothing else in the process waits for megabytes to be encoded.
 
 import asyncio
 import base64
-import io
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,8 +56,7 @@ def shows_kept(messages: Messages) -> bool:
 class StreamedBody:
     """A request body of texts and pictures, read while it is sent, and from its beginning each time.
 
-    The client library tries again only what can be rewound, which it takes from the
-    methods of a file. A picture that is deleted meanwhile fails the request with OSError.
+    A picture that is deleted meanwhile fails the request with OSError.
     """
 
     def __init__(self, pieces: Sequence[bytes | Picture]) -> None:
@@ -74,18 +72,6 @@ class StreamedBody:
             for start in range(0, len(content), CHUNK):
                 yield base64.b64encode(content[start : start + CHUNK])
                 await asyncio.sleep(0)  # the transport waits only when its buffer is full
-
-    def read(self, size: int = -1) -> bytes:
-        raise io.UnsupportedOperation("it is read asynchronously")
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return 0
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return 0
 
 
 async def encoded(messages: Messages, album: Album, write: Callable[[Messages], bytes]) -> StreamedBody:

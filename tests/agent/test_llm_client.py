@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx2
 import pytest
+from openai import APIConnectionError
 
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient, split_endpoint
+from agent.llm.retrying import pause_after, wished_seconds
 from tests.live_server import free_port
 from tests.scripted_model import call, drops, fails, hangs, held, returns, says
 
@@ -107,6 +111,47 @@ async def test_the_endpoint_says_how_long_to_wait(model, connect):
     assert time.monotonic() - started >= 0.4
 
 
+@pytest.mark.parametrize(("status", "says_so", "tries"), [(400, "true", 2), (500, "false", 1)])
+async def test_the_endpoint_may_say_whether_another_try_is_of_use(model, connect, status, says_so, tries):
+    model.script([returns({}, status=status, headers={"x-should-retry": says_so, "Retry-After-Ms": "1"}), "at last"][:tries])
+    asking = connect().complete(HELLO)
+    if tries == 1:
+        with pytest.raises(LLMError, match=f"answered {status}"):
+            await asking
+    else:
+        assert (await asking).text == "at last"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "3"}, 3),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9),
+        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 40),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:40 GMT"}, None),
+        ({"retry-after": "1e999"}, math.inf),
+        ({"retry-after": "0"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "Thu, 99 Jan 99999999999 00:01:40 GMT"}, None),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wish_is_read_in_every_form(monkeypatch, headers, seconds):
+    monkeypatch.setattr("time.time", lambda: 60.0)
+    assert wished_seconds(headers) == seconds
+
+
+def test_without_a_wish_the_pauses_grow():
+    lost = APIConnectionError(request=httpx2.Request("POST", "http://h"))
+    pauses = [pause_after(lost, tries) for tries in range(1, 8)]
+    longest = [0.5, 1, 2, 4, 8, 8, 8]
+    assert all(pause and most * 0.75 <= pause.seconds <= most for pause, most in zip(pauses, longest, strict=True))
+
+
 async def test_a_failure_that_stays_is_given_up_after_four_tries_and_told_in_its_own_words(model, connect):
     model.script([fails(503, message="overloaded", retry_after=AT_ONCE)] * 4)
     with pytest.raises(LLMError, match=r"answered 503: .*overloaded"):
@@ -144,12 +189,26 @@ async def test_an_endpoint_that_does_not_answer_in_time_is_a_timeout(model, conn
         await connect(timeout_seconds=0.3).complete(HELLO)
 
 
-async def test_the_time_holds_for_all_tries_together(model, connect):
-    model.script([fails(429, retry_after=30)])
+async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_and_names_the_status(model, connect):
+    model.script([fails(429, message="slow down", retry_after=100)])
     started = time.monotonic()
-    with pytest.raises(LLMTimeout):
-        await connect(timeout_seconds=0.3).complete(HELLO)
+    with pytest.raises(
+        LLMTimeout, match=r"answered 429: .*slow down.*; it wants to be asked again in 100 s, longer than the time"
+    ):
+        await connect(timeout_seconds=60).complete(HELLO)
     assert time.monotonic() - started < 10
+
+
+async def test_when_no_time_is_left_for_another_try_the_last_one_is_named(model, connect):
+    model.script([fails(500, message="boom")])
+    with pytest.raises(LLMTimeout, match=r"answered 500: .*boom.*there was no time left"):
+        await connect(timeout_seconds=0.3).complete(HELLO)
+
+
+async def test_when_the_time_runs_out_in_a_later_try_the_one_before_is_named(model, connect):
+    model.script([fails(503, message="overloaded", retry_after=AT_ONCE), hangs()])
+    with pytest.raises(LLMTimeout, match=r"within 0\.5 s; the try before: the endpoint answered 503: .*overloaded"):
+        await connect(timeout_seconds=0.5).complete(HELLO)
 
 
 async def test_a_cancelled_call_is_clean_and_the_next_one_works(model, connect):

@@ -1,0 +1,63 @@
+"""Whether a failed request is made again, and when: the openai library's own rules. Pure but for clock and chance.
+
+https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Retry-After
+"""
+
+import email.utils
+import math
+import random
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from openai import APIConnectionError, APIStatusError, OpenAIError
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+"""Seconds between tries where the endpoint wishes for none: doubled with each try, and up to a quarter less."""
+PASSING = (408, 409, 429)
+"""Statuses, beside 500 and more, that may be others the next time."""
+
+
+class Pause(NamedTuple):
+    """Seconds until the next try, and whether the endpoint named them."""
+
+    seconds: float
+    is_wished: bool = False
+
+
+def pause_after(error: OpenAIError, tries: int) -> Pause | None:
+    """How long to wait after ``tries`` of which the last ended in ``error``; None where another is of no use."""
+    if isinstance(error, APIStatusError):
+        headers = error.response.headers
+        if not _may_pass(error.status_code, headers):
+            return None
+        if wish := wished_seconds(headers):
+            return Pause(wish, is_wished=True)
+    elif not isinstance(error, APIConnectionError):
+        return None
+    return Pause(min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random()))  # noqa: S311
+
+
+def wished_seconds(headers: Mapping[str, str]) -> float | None:
+    """What ``Retry-After`` and its like say; None where they say nothing that can be waited for."""
+    for name, divisor in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers[name]) / divisor
+        except (KeyError, ValueError):
+            continue
+        return seconds if seconds > 0 else None
+    try:
+        seconds = email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return seconds if seconds > 0 and math.isfinite(seconds) else None
+
+
+def _may_pass(status: int, headers: Mapping[str, str]) -> bool:
+    match headers.get("x-should-retry"):
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            return status in PASSING or status >= 500
