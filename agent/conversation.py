@@ -8,6 +8,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from agent.allowance import Allowance
 from agent.decisions import parse_word
 from agent.discoveries import Discoveries
 from agent.engine import Engine
@@ -46,6 +47,7 @@ SILENCE = {
     End.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
     End.FINISH.value: gettext_noop("the model ended its turn without a word"),
 }
+ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
 Watch = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
 
@@ -102,6 +104,7 @@ class Conversations:
             temp_group_id=message.temp_group_id,
         )
         speaker.has_spoken, speaker.has_replied = begun.has_spoken, begun.has_replied
+        speaker.allowance = Allowance(*begun.said)
         if begun.answer is not None:
             await self._settle_recorded(left, begun, speaker)
             return
@@ -194,6 +197,8 @@ class Conversations:
         text = result.text.strip()
         outcome = None
         if text and not speaker.has_replied:
+            if (fitted := speaker.allowance.fitted(text)) != text:
+                text, noted = fitted, [*noted, ANSWER_CUT]
             outcome = await speaker.answer(final_parts(left.message, text), text, result.last_step)
         verdict = _verdict(outcome, speaker, result)
         continues = result.ended_by == End.NO_ACTION and result.planned > 0

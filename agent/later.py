@@ -44,7 +44,7 @@ class LaterCalls:
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
         text = _question(name, arguments, asked.code)
-        await self._speaker.say(self._parts(text), text, tool_call_pk=pk)
+        await self._speaker.say(self._parts(text), text, tool_call_pk=pk, is_counted=False)
         result = pending(name, waiting_words(name, asked.code))
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 

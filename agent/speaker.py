@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
+from agent.allowance import Allowance
 from agent.journal import RunJournal
 from agent.media_folder import MediaError
 from agent.models import Message
@@ -54,12 +55,18 @@ class Speaker:
         """Whether anything was, or may have been, heard."""
         self.has_replied = False
         """Whether the ``reply`` tool sent something: then the final text is not sent."""
+        self.allowance = Allowance()
         self.journal = journal
         self._outbox = outbox
         self._temp_group_id = temp_group_id
 
-    async def say(self, parts: Sequence[Part], text: str, *, tool_call_pk: int) -> Delivery:
-        """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``."""
+    async def say(self, parts: Sequence[Part], text: str, *, tool_call_pk: int, is_counted: bool = True) -> Delivery:
+        """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``.
+
+        What is more than the run may say is not sent and not on record.
+        """
+        if is_counted and (refusal := self.allowance.take(text)):
+            return Delivery(State.FAILED, error=refusal)
         outcome = await self._send(parts, text, tool_call_pk=tool_call_pk)
         self.journal.settle(outcome)
         return outcome.delivery

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet, Sum
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from agent.claims import FIRST_CLAIM, Claim
@@ -114,6 +115,8 @@ class Begun:
     has_replied: bool = False
     discovered: tuple[str, ...] = ()
     """Deferred tools that were found in the chat."""
+    said: tuple[int, int] = (0, 0)
+    """Messages that tools of it put on record before, but for questions to the owners, and their characters."""
     has_notes: bool = True
     """Whether there is anything at all to be reminded of: without it nobody has to look."""
 
@@ -209,6 +212,7 @@ class Beginnings:
             kept.gate,
             _heard(broken).filter(tool_call__tool_name="reply").exists(),
             kept.discovered,
+            _said(broken),
             any_note(),
         )
 
@@ -236,6 +240,14 @@ def _heard(run: Run) -> "QuerySet[Message]":
     """What tools of the run said that was, or may have been, heard."""
     heard = (State.DELIVERED, State.UNKNOWN)
     return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(tool_call=None)
+
+
+def _said(run: Run) -> tuple[int, int]:
+    said = Message.objects.filter(run=run, direction=Direction.OUT).exclude(tool_call=None)
+    # An approved call is made by a later run: in the run of the call itself only the question was sent.
+    said = said.exclude(tool_call__approval__isnull=False, tool_call__run=run)
+    found = said.aggregate(messages=Count("pk"), characters=Sum(Length("text"), default=0))
+    return found["messages"], found["characters"]
 
 
 def _history(wish: Beginning) -> list[ChatMessage]:

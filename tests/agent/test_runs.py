@@ -6,6 +6,7 @@ import pytest
 
 from agent.models import Message, Run, Step, ToolCall
 from agent.prompt import words
+from agent.store.approvals import Question, ask
 from agent.store.replies import Ending, Outcome, finish
 from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.store.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
@@ -235,6 +236,16 @@ def test_it_is_known_whether_a_tool_has_spoken_before(state, spoken):
     Message.objects.filter(pk=pk).update(state=state)
     taken = again(wish)
     assert (taken.has_spoken, taken.answer) == (spoken, None)
+
+
+def test_it_is_known_how_much_tools_have_said_before_but_for_questions_to_the_owners():
+    run, wish = begun()
+    ((one, other),) = record_steps([step(run, 1, "send_message", "pay")])
+    reply(wish, run.run_pk, "four", tool_call_pk=one)
+    reply(wish, run.run_pk, "fiver", "failed", tool_call_pk=one)
+    reply(wish, run.run_pk, "may I?", tool_call_pk=other)
+    ask([Question(other, wish.session_pk or 0, {})])
+    assert again(wish).said == (2, 9)
 
 
 def test_a_finished_run_is_not_taken_up():
