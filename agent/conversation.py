@@ -176,6 +176,7 @@ class Conversations:
             watch=self.watch,
             is_gated=self._is_gated(left, begun),
             discoveries=Discoveries(left.session_pk, begun.discovered),
+            has_spoken=lambda: speaker.has_spoken,
         )
 
     async def _background(self, left: Left, begun: Begun) -> Background:
@@ -211,7 +212,7 @@ class Conversations:
                 message_pk=left.pk,
                 final_text=text,
                 error="out of model calls" if result.out_of_calls else "",
-                notes=noted,
+                notes=[*noted, *result.notes],
                 model_calls=result.calls,
                 input_tokens=result.input_tokens,
                 output_tokens=result.output_tokens,

@@ -10,22 +10,28 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
+
+from django.utils.translation import gettext_noop
 
 from agent import faults
 from agent.asking import ask, elapsed_ms
 from agent.builtin_tools.course import CONTINUE
 from agent.discoveries import TOOLBOX, Toolbox, reminded
+from agent.errors import LLMError
 from agent.flow import Flow, end_of
 from agent.gate import TimingGate
 from agent.later import LaterCalls
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.completion import parse_completion
+from agent.llm.emptiness import is_empty, nothing
 from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
 from agent.state import ChatState
 from agent.store.later import INTERRUPTED, LaterCall
 from agent.store.runs import RecordedCall, RecordedStep
+from agent.store.steps import NewStep
 from agent.task import Journal, Pending, Progress, Result, Task
 from agent.tool_results import (
     call_message,
@@ -42,6 +48,7 @@ from tools.registry import ToolRegistry
 
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
 RUN_ENDED = "本轮已经结束，这次调用没有执行。"
+CUT_SHORT = gettext_noop("The answer was cut short at the model's own limit.")
 
 
 Asked = tuple[RecordedCall, ToolCallRequest]
@@ -58,16 +65,24 @@ class Engine:
     async def run(self, task: Task, journal: Journal) -> Result:
         """Go on until the model answers without a tool call, a tool ends the run, or ``task.model_calls`` are used up.
 
-        Raises :class:`agent.errors.LLMError` when the model cannot be asked. When
+        The last of these calls offers no tools. An answer of nothing at all is asked for once more.
+        Raises :class:`agent.errors.LLMError` when the model cannot be asked, or has nothing to say. When
         cancelled, the journal holds every step and call that was completed.
         """
         progress = Progress(list(task.messages), list(task.messages))
         if end := await self._begun(task, journal, progress):
             return end
         while progress.planned < task.model_calls:
-            response, step = await ask(self.model, task, journal, progress, await self._offered(task, progress))
+            is_last = progress.planned + 1 == task.model_calls
+            offered = [] if is_last else await self._offered(task, progress)
+            response, step = await ask(self.model, task, journal, progress, offered)
+            if is_last:
+                return _last_words(task, progress, response, step)
             if not response.tool_calls:
-                return progress.end(response.text, step)
+                if end := await _final(task, journal, progress, response, step):
+                    return end
+                continue
+            progress.empty = 0
             pks = await journal.record_step(step)
             progress.unrecorded = []
             progress.add(response.message)
@@ -204,8 +219,13 @@ class Engine:
         if steps[-1].response is None:  # the model could not be asked: ask again
             return None
         response = recorded_response(steps[-1])
+        if is_empty(response) and not task.has_spoken():
+            answers = (recorded_response(step) for step in reversed(steps) if step.response is not None)
+            progress.empty = len(list(takewhile(is_empty, answers)))
+            _allow_another(progress, response)
+            return None
         if not response.tool_calls:
-            return progress.end(response.text, None)
+            return progress.end(response.text, None, notes=_notes(response))
         asked = _asked(steps[-1])
         if ended_by := await self._ended_by(task, asked):
             return progress.end("", None, ended_by=ended_by)
@@ -248,6 +268,38 @@ class Engine:
         return ""
 
 
+def _last_words(task: Task, progress: Progress, response: LLMResponse, step: NewStep) -> Result:
+    """The end of a run by its last model call, which offered no tools: of calls in its answer none is made."""
+    step, notes = replace(step, calls=()), _notes(response)
+    if response.text.strip() or (is_empty(response) and (task.accepts_nothing or task.has_spoken())):
+        return progress.end(response.text, step, notes=notes)
+    return progress.end(OUT_OF_CALLS, replace(step, error=nothing(response)), out_of_calls=True)
+
+
+async def _final(task: Task, journal: Journal, progress: Progress, response: LLMResponse, step: NewStep) -> Result | None:
+    """The end of a run by an answer without tool calls; None where that is nothing, and the model is asked once more.
+
+    Raises :class:`agent.errors.LLMError` where it was before, unless the task takes nothing for an answer.
+    """
+    if not is_empty(response) or task.has_spoken() or (task.accepts_nothing and progress.empty):
+        return progress.end(response.text, step, notes=_notes(response))
+    await journal.record_step(replace(step, error=nothing(response)))
+    progress.unrecorded = []
+    progress.empty += 1
+    _allow_another(progress, response)
+    return None
+
+
+def _allow_another(progress: Progress, response: LLMResponse) -> None:
+    """Raise :class:`agent.errors.LLMError` unless ``response`` is the first of nothing in a row."""
+    if progress.empty > 1:
+        raise LLMError(nothing(response, " twice"))
+
+
+def _notes(response: LLMResponse) -> tuple[str, ...]:
+    return (CUT_SHORT,) if response.finish_reason == "length" and response.text.strip() else ()
+
+
 def _has_opened(asked: list[Asked]) -> bool:
     """Whether a recorded answer of the timing gate let the run begin."""
     return any(one.state == ToolCall.State.SUCCEEDED and call.name == CONTINUE.name for one, call in asked)
@@ -273,4 +325,4 @@ def recorded_response(step: RecordedStep) -> LLMResponse:
     message = copy.deepcopy(step.response or {})
     for call, recorded in zip(message.get("tool_calls") or [], step.calls, strict=False):
         call["id"] = recorded.call_id
-    return parse_completion({"choices": [{"message": message}]})
+    return parse_completion({"choices": [{"message": message, "finish_reason": step.finish_reason}]})

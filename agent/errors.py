@@ -1,7 +1,7 @@
 """What can go wrong in a run, and who is told what.
 
 AgentError
-├── LLMError          the model could not be asked, or answered nonsense
+├── LLMError          the model could not be asked, or answered nonsense, too much or nothing
 │   └── LLMTimeout    ... within LLM_TIMEOUT
 └── RunTimeout        the whole run took longer than RUN_TIMEOUT
 

@@ -53,7 +53,7 @@ class Queries:
                 begun.run_pk,
                 Run.State.FINISHED,
                 final_text=result.text,
-                notes=noted,
+                notes=[*noted, *result.notes],
                 model_calls=result.calls,
                 input_tokens=result.input_tokens,
                 output_tokens=result.output_tokens,

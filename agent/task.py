@@ -53,6 +53,10 @@ class Task:
     """Whether the timing gate decides first if the model is asked at all."""
     discoveries: Discoveries = field(default_factory=Discoveries)
     """The deferred tools that were found before, and those that this run finds."""
+    has_spoken: Callable[[], bool] = lambda: False
+    """Whether a tool of the run has said something: then the final answer may be empty."""
+    accepts_nothing: bool = False
+    """Whether an answer that is still empty when it was asked for once more is an answer."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,8 @@ class Result:
     ended_by: str = ""
     planned: int = 0
     """Steps of the planner: none, where the timing gate did not open."""
+    notes: tuple[str, ...] = ()
+    """What whoever reads the record should know of the answer."""
 
 
 @dataclass(slots=True)
@@ -88,6 +94,8 @@ class Progress:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    empty: int = 0
+    """Answers of nothing at all in a row."""
     following_ids: set[str] = field(default_factory=set)
 
     def add(self, message: ChatMessage) -> None:
@@ -112,8 +120,16 @@ class Progress:
         """Steps of the planner, which are limited."""
         return self.number - self.gate_steps
 
-    def end(self, text: str, step: NewStep | None, *, out_of_calls: bool = False, ended_by: str = "") -> Result:
-        return Result(text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls, ended_by, self.planned)
+    def end(
+        self,
+        text: str,
+        step: NewStep | None,
+        *,
+        out_of_calls: bool = False,
+        ended_by: str = "",
+        notes: tuple[str, ...] = (),
+    ) -> Result:
+        return Result(text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls, ended_by, self.planned, notes)
 
 
 class Pending(NamedTuple):

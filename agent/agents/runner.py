@@ -16,6 +16,7 @@ from agent.llm.base import LLMClient
 from agent.models import Run
 from agent.persona import chat_prompt, prompt_notes
 from agent.record import Record
+from agent.speaker import Speaker
 from agent.store.agent_runs import AgentRun, BrokenOff, begin_agent_runs, break_off
 from agent.store.replies import Ending
 from agent.task import Result, Task
@@ -44,7 +45,7 @@ class AgentRunner:
         self._models: dict[Callable[[], LLMClient], LLMClient] = {}
 
     async def ask(self, agent: Agent, request: str, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
-        """The text of the last answer to ``request``; "" where the agent had nothing to say.
+        """The text of the last answer to ``request``; "" where the agent had nothing to say, asked once more.
 
         Raises :class:`tools.errors.ToolFailed`, which names the agent, when it may not
         begin or comes to no end. When cancelled, its run is on record as interrupted.
@@ -53,7 +54,8 @@ class AgentRunner:
         model, tools = self._model(agent), self._registry.narrowed(agent.may_use)
         prompt = await chat_prompt(agent.prompt, inner, tools)
         run_pk = await self._begin(model, invocation)
-        task = Task(run_pk, agent.opening(prompt.text, request), inner, agent.model_calls)
+        opening, spoke = agent.opening(prompt.text, request), _speaking(inner)
+        task = Task(run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True)
         try:
             result = await self._run(Engine(model, tools), task)
         except AgentError as error:
@@ -116,6 +118,15 @@ def nested(agent: Agent, context: ToolExecutionContext) -> ToolExecutionContext:
     return replace(context, metadata={**context.metadata, CHAIN: (*chain, agent.name)})
 
 
+def _speaking(context: ToolExecutionContext) -> Callable[[], bool]:
+    """Tells whether anything was sent to the chat since now."""
+    speaker: Speaker | None = context.metadata.get("speaker")
+    if speaker is None:
+        return lambda: False
+    before = speaker.allowance.messages
+    return lambda: speaker.allowance.messages > before
+
+
 def _unfinished(agent: Agent, reason: str) -> ToolFailed:
     return ToolFailed(f"子代理 {agent.name} 没有完成任务: {reason}")
 
@@ -126,7 +137,7 @@ def _ending(run_pk: int, result: Result, notes: list[str]) -> Ending:
         Run.State.FAILED if result.out_of_calls else Run.State.FINISHED,
         final_text=result.text,
         error="out of model calls" if result.out_of_calls else "",
-        notes=notes,
+        notes=[*notes, *result.notes],
         model_calls=result.calls,
         input_tokens=result.input_tokens,
         output_tokens=result.output_tokens,

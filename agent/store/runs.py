@@ -81,6 +81,7 @@ class RecordedStep:
     response: dict[str, Any] | None
     calls: list[RecordedCall]
     phase: Step.Phase = Step.Phase.ACTION
+    finish_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,10 @@ def _recorded_steps(run: Run) -> list[RecordedStep]:
         recorded = RecordedCall(call.pk, call.call_id, ToolCall.State(call.state), call.result, call.created_at)
         calls.setdefault(call.step_id, []).append(recorded)
     steps = Step.objects.filter(run=run).order_by("number")
-    return [RecordedStep(step.request, step.response, calls.get(step.pk, []), Step.Phase(step.phase)) for step in steps]
+    return [
+        RecordedStep(step.request, step.response, calls.get(step.pk, []), Step.Phase(step.phase), step.finish_reason)
+        for step in steps
+    ]
 
 
 def _recorded_answer(run: Run) -> RecordedAnswer | None:

@@ -84,7 +84,8 @@ class Script:
             raise answer
         if isinstance(answer, str):
             answer = {"content": answer}
-        return parse_completion({"choices": [{"message": answer}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}})
+        choice = {"message": answer, "finish_reason": answer.get("finish_reason")}
+        return parse_completion({"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 2}})
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agent.agents.agent import REQUEST, Agent
 from agent.agents.unrecorded import Unrecorded
+from agent.allowance import Allowance
 from agent.engine import Engine
 from agent.errors import LLMError
 from agent.state import ChatState
@@ -115,7 +117,7 @@ async def test_the_text_of_its_last_answer_is_the_result(answer, text):
 
 @pytest.mark.parametrize("content", ["", None, " \n", []])
 async def test_no_answer_is_an_empty_object(content):
-    result = await ask(agent(Script({"content": content})))
+    result = await ask(agent(Script({"content": content}, "")))
     assert (result.success, result.get_history_content()) == (True, "{}")
 
 
@@ -169,8 +171,22 @@ async def test_a_tool_outside_its_list_is_not_found_and_its_names_are_not_told()
     assert provider.invocations == []
 
 
+async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_the_chat():
+    speaker = SimpleNamespace(allowance=Allowance())
+    context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
+
+    async def speak(invocation: ToolInvocation) -> ToolExecutionResult:
+        speaker.allowance.take("hi")
+        return ToolExecutionResult("f", success=True, content="sent")
+
+    for answers, text in ((["", "a poem"], "a poem"), ([calling(("f", "{}")), ""], "{}"), (["", ""], "{}")):
+        model, provider = Script(*answers), Provider("tools", "f", answer=speak)
+        result = await ask(agent(model, tools=["f"]), tools=provider, context=context)
+        assert (result.get_history_content(), model.answers) == (text, [])
+
+
 async def test_its_tools_see_the_chat_and_the_sender_of_the_call_around_them():
-    provider, speaker = Provider("tools", "f"), object()
+    provider, speaker = Provider("tools", "f"), SimpleNamespace(allowance=Allowance())
     context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
     await ask(agent(Script(calling(("f", '{"a": 1}')), "done"), tools=["f"]), tools=provider, context=context)
     (seen,) = provider.contexts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.engine import OUT_OF_CALLS, Engine
+from agent.engine import CUT_SHORT, OUT_OF_CALLS, Engine
 from agent.errors import LLMError
 from agent.models import ToolCall
 from agent.store.later import INTERRUPTED, Suspension
@@ -152,11 +152,23 @@ async def test_arguments_are_put_down_as_the_model_wrote_them(tools, notes, writ
     assert notes.steps[0].calls[0].arguments == kept
 
 
-async def test_a_run_that_is_out_of_model_calls_ends_after_the_tools_of_the_last_one(tools, notes):
+async def test_a_run_that_is_out_of_model_calls_ends_in_fixed_words(tools, notes):
     model = Script(*[calling(("f", "{}"))] * 3)
     result = await run(model, tools, notes, model_calls=3)
-    assert (result.text, result.out_of_calls, result.calls, result.last_step) == (OUT_OF_CALLS, True, 3, None)
-    assert len(tools.invocations) == 3
+    assert (result.text, result.out_of_calls, result.calls) == (OUT_OF_CALLS, True, 3)
+    assert result.last_step
+    assert (result.last_step.number, result.last_step.tools, result.last_step.calls) == (3, [], ())
+    assert [len(request.tools) for request in model.requests] == [3, 3, 0]
+    assert len(tools.invocations) == 2
+
+
+@pytest.mark.parametrize("more", [(), (("f", "{}"),)])
+async def test_the_last_model_call_offers_no_tools_and_its_words_are_the_answer(tools, notes, more):
+    model = Script(calling(("f", "{}")), calling(*more, content="all I know") if more else "all I know")
+    result = await run(model, tools, notes, model_calls=2)
+    assert (result.text, result.out_of_calls, len(tools.invocations)) == ("all I know", False, 1)
+    assert result.last_step
+    assert result.last_step.calls == ()
 
 
 async def test_a_model_that_cannot_be_asked_is_put_down_and_raised(tools, notes):
@@ -201,6 +213,67 @@ async def test_a_cancelled_run_has_put_down_what_it_completed(tools, notes):
     with pytest.raises(asyncio.CancelledError):
         await running
     assert notes.events == ["step 1", "finish 10 next None"]
+
+
+# --- Nothing at all -----------------------------------------------------------------
+
+EMPTY: list[Any] = [
+    "",
+    " \n",
+    {"content": None},
+    {"content": []},
+    {"content": None, "refusal": "I must not."},
+    {"content": [{"type": "refusal", "refusal": "I must not."}]},
+    {"content": "", "reasoning_content": "Hm."},
+]
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+async def test_an_empty_answer_is_asked_for_once_more_and_both_are_put_down(tools, notes, answer):
+    model = Script(answer, "hello")
+    result = await run(model, tools, notes)
+    assert (result.text, result.calls) == ("hello", 2)
+    assert model.requests[0] == model.requests[1]
+    (empty,) = notes.steps
+    assert (empty.number, empty.request, empty.error[:31]) == (1, START, "the model answered with nothing")
+    assert result.last_step
+    assert (result.last_step.number, result.last_step.request) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("", ""),
+        (EMPTY[4], " (refusal: I must not.)"),
+        (EMPTY[5], " (refusal: I must not.)"),
+        (EMPTY[6], " (only reasoning)"),
+    ],
+)
+async def test_nothing_twice_is_a_failed_model_call_that_says_why(tools, notes, answer, why):
+    with pytest.raises(LLMError) as caught:
+        await run(Script(answer, answer), tools, notes)
+    assert str(caught.value) == f"the model answered with nothing twice{why}"
+    assert [step.number for step in notes.steps] == [1, 2]
+
+
+async def test_tool_calls_between_begin_the_count_anew(tools, notes):
+    model = Script("", calling(("f", "{}")), "", "hello")
+    assert (await run(model, tools, notes)).text == "hello"
+
+
+async def test_after_something_was_said_nothing_more_has_to_be(tools, notes):
+    result = await run(Script(""), tools, notes, has_spoken=lambda: True)
+    assert (result.text, result.calls, notes.steps) == ("", 1, [])
+
+
+async def test_nothing_in_the_last_model_call_ends_in_fixed_words(tools, notes):
+    result = await run(Script("", ""), tools, notes, model_calls=2)
+    assert (result.text, result.out_of_calls, result.calls) == (OUT_OF_CALLS, True, 2)
+    assert (await run(Script(""), tools, notes, model_calls=1, has_spoken=lambda: True)).text == ""
+
+
+async def test_an_answer_that_was_cut_short_is_one_and_is_noted(tools, notes):
+    assert (await run(Script({"content": "half an ans", "finish_reason": "length"}), tools, notes)).notes == (CUT_SHORT,)
 
 
 # --- A run that is taken up ---------------------------------------------------------
@@ -261,9 +334,32 @@ async def test_a_final_text_on_record_is_not_asked_for_again(tools, notes):
     assert (result.text, result.last_step, model.requests) == ("hello", None, [])
 
 
+EMPTY_STEP = RecordedStep(START, {"content": None, "refusal": "No."}, [], finish_reason="content_filter")
+AGAIN = RecordedStep([], EMPTY_STEP.response, [], finish_reason="content_filter")
+
+
+@pytest.mark.parametrize("steps", [[EMPTY_STEP], [RecordedStep(START, None, []), AGAIN]])
+async def test_an_empty_answer_on_record_is_asked_for_once_more(tools, notes, steps):
+    model = Script("hello")
+    assert (await run(model, tools, notes, steps=steps)).text == "hello"
+    assert model.requests[0].messages == START
+    with pytest.raises(LLMError, match="nothing twice"):
+        await run(Script(""), tools, notes, steps=steps)
+
+
+async def test_nothing_twice_on_record_is_not_asked_for_again(tools, notes):
+    with pytest.raises(LLMError, match=r"nothing twice \(finish_reason: content_filter; refusal: No\.\)"):
+        await run(Script(), tools, notes, steps=[EMPTY_STEP, AGAIN])
+
+
+async def test_an_empty_answer_on_record_after_words_by_tool_ends_the_run(tools, notes):
+    assert (await run(Script(), tools, notes, steps=[EMPTY_STEP], has_spoken=lambda: True)).text == ""
+
+
 async def test_the_steps_before_count_against_the_limit(tools, notes):
     model = Script(calling(("f", "{}")))
     steps = [recorded(("c1", ToolCall.State.SUCCEEDED, "x"))]
     result = await run(model, tools, notes, steps=steps, model_calls=2)
     assert (result.text, len(model.requests), result.calls) == (OUT_OF_CALLS, 1, 1)
-    assert notes.steps[0].number == 2
+    assert result.last_step
+    assert result.last_step.number == 2

@@ -137,11 +137,11 @@ async def test_a_message_told_again_is_answered_once(make, mailbox):
     assert mailbox.texts == ["hello"]
 
 
-async def test_an_empty_answer_is_silence(make, mailbox):
-    inbox = make(Script(" \n"))
+async def test_an_empty_answer_is_asked_for_once_more(make, mailbox):
+    inbox = make(Script(" \n", "hello"))
     inbox.accept(message("hi"))
     await idle(inbox)
-    assert (await rows(), mailbox.sent) == ([("hi", "silent", "private")], [])
+    assert mailbox.texts == ["hello"]
 
 
 async def test_a_failure_is_told_in_one_sentence_and_holds_nobody_up(make, mailbox):

@@ -11,6 +11,7 @@ from agent.agents.runner import STOPPED
 from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.errors import LLMError
+from agent.flow import PAUSE
 from agent.jobs import Jobs
 from agent.models import Message, Run
 from agent.plugin_services import NO_CHAT, PluginServices
@@ -44,14 +45,14 @@ async def served(
             given.append(await work(services, CallInFlight(invocation, context)))
         except ToolFailed as error:
             given.append(error.text)
-        return ToolExecutionResult("plug", success=True, content="done")
+        return ToolExecutionResult("plug", success=True, content="done", metadata={PAUSE: True})
 
     provider = Provider("plugin_runtime", "plug", answer=plugged)
     registry = ToolRegistry()
     registry.register_provider(provider)
     said = arrival(message("current", chat, mentions_bot=True))
     accepted = await record.accept(said)
-    conversations = Conversations(record, Engine(Script(CALL, ""), registry), mailbox, Jobs(record, lambda _: None))
+    conversations = Conversations(record, Engine(Script(CALL), registry), mailbox, Jobs(record, lambda _: None))
     await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
     await services.close()
     return given[0], mailbox

@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 
 from agent.agents.agent import Agent
 from agent.agents.runner import AgentRunner
+from agent.allowance import Allowance
 from agent.builtin_tools import reply
 from agent.builtin_tools.attachments import Attachments
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
@@ -37,6 +38,7 @@ class Voice:
     chat = GROUP
     session_pk = 0
     has_replied = False
+    allowance = Allowance()
 
     def __init__(self, *deliveries: Delivery) -> None:
         self.deliveries = list(deliveries)
@@ -102,7 +104,7 @@ async def test_a_replyer_that_fails_is_told(desk: Desk):
 
 
 async def test_a_blank_reply_is_not_sent(desk: Desk):
-    await desk.open(" \n ")
+    await desk.open(" \n ", "")
     assert "代为撰写的回复是空的" in await desk.refused(reply_reference="七点")
 
 

@@ -269,9 +269,9 @@ async def test_a_run_that_only_spoke_by_tool_has_answered(record):
     assert await rows() == [("hi", "answered", False, True), ("wait", "delivered", True, True)]
 
 
-async def test_a_run_whose_only_words_the_client_refused_was_silent(record):
-    await answered(record, Mailbox("failed", "muted"), ANNOUNCE, "")
-    assert await rows() == [("hi", "silent", False, False), ("wait", "failed", True, False)]
+async def test_a_run_whose_only_words_the_client_refused_has_failed(record):
+    await answered(record, Mailbox("failed", "muted"), ANNOUNCE, "", "")
+    assert (await rows())[:2] == [("hi", "failed", False, False), ("wait", "failed", True, False)]
 
 
 async def test_each_message_is_kept_with_the_call_that_sent_it(record):
@@ -313,11 +313,12 @@ async def test_words_whose_run_ends_before_a_client_is_there_were_not_said(recor
 
 async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model_is_told(record, monkeypatch):
     monkeypatch.setattr("agent.speaker.TOOL_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.speaker.ANSWER_PATIENCE", 0.01)
     mailbox = Mailbox()
     mailbox.connected.clear()
-    model = await answered(record, mailbox, ANNOUNCE, "")
+    model = await answered(record, mailbox, ANNOUNCE, "done")
     assert "the account is not connected" in model.requests[1].messages[-1]["content"]
-    assert (await rows())[0] == ("hi", "silent", False, False)
+    assert (await rows())[:2] == [("hi", "failed", False, False), ("wait", "failed", True, False)]
 
 
 # --- In another form ----------------------------------------------------------------
@@ -359,9 +360,9 @@ async def test_a_refused_message_is_sent_in_another_form_under_its_own_echo_and_
 async def test_the_other_form_is_the_last_one_tried(record):
     mailbox = Fussy(other_form)
     mailbox.delivery = replace(mailbox.refusal, error="too large")
-    model = await answered(record, mailbox, ANNOUNCE, "")
-    assert mailbox.texts == ["wait", "in another form"]
-    assert (await last_row()).state == "failed"
+    model = await answered(record, mailbox, ANNOUNCE, "done")
+    assert mailbox.texts[:3] == ["wait", "in another form", "done"]
+    assert ("wait", "failed", True, False) in await rows()
     assert "no such address; as Base64: too large" in model.requests[1].messages[-1]["content"]
 
 
@@ -370,8 +371,8 @@ async def test_a_form_that_cannot_be_made_is_not_sent_and_the_model_is_told_why(
         raise MediaError("the file is gone")
 
     mailbox = Fussy(nothing)
-    model = await answered(record, mailbox, ANNOUNCE, "")
-    assert mailbox.texts == ["wait"]
+    model = await answered(record, mailbox, ANNOUNCE, "done")
+    assert mailbox.texts == ["wait", "done"]
     assert "no such address; the file is gone" in model.requests[1].messages[-1]["content"]
 
 

@@ -65,7 +65,7 @@ async def test_a_failure_of_its_model_is_told():
 
 @pytest.mark.parametrize("text", ["", None])
 async def test_a_subagent_that_says_nothing_is_named(text):
-    result = await use(Script({"content": text}))
+    result = await use(Script({"content": text}, ""))
     assert result.success
     assert "Coder" in result.content
 

@@ -100,14 +100,39 @@ async def test_words_around_an_answer_are_trimmed(live, model):
 # --- Nothing --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", ["", "  \n\t ", says(None), says([]), says([{"type": "image_url"}]), says("", refusal="no")])
-async def test_an_empty_answer_sends_nothing_and_is_on_record(live, model, answer):
-    model.script([answer])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "  \n\t ",
+        says(None),
+        says([]),
+        says([{"type": "image_url"}]),
+        says(None, finish_reason="length", reasoning_content="Hm"),
+    ],
+)
+async def test_an_empty_answer_is_asked_for_once_more(live, model, answer):
+    assert spoken(await answer_to(live, model, [answer, "hello"])) == "hello"
+    first, second = model.requests
+    assert first.body == second.body
+
+
+async def test_nothing_twice_sends_an_apology_and_the_reason_is_on_the_message_and_the_run(live, model):
+    model.script([says(None), says("", refusal=SECRET, finish_reason="content_filter")])
     user = fresh_id()
     async with client(live) as bot:
-        await bot.say_private(user, "hi")
-        assert await verdict(live, user) == ("silent", "private")
+        await bot.say_private(user, "你好")
+        assert HAN.search(spoken(await bot.next_action()))
+        assert await verdict(live, user) == ("failed", "private")
         await bot.no_action(user=user)
+    row, *_ = live.rows(
+        "SELECT m.detail, r.error, r.id FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ? ORDER BY r.id",
+        str(user),
+    )
+    why = f"the model answered with nothing twice (finish_reason: content_filter; refusal: {SECRET})"
+    assert (row["detail"], row["error"]) == (why, why)
+    steps = live.rows("SELECT finish_reason FROM agent_step WHERE run_id = ? ORDER BY number", row["id"])
+    assert [step["finish_reason"] for step in steps] == ["stop", "content_filter"]
 
 
 # --- What a model may answer ----------------------------------------------------
@@ -159,6 +184,8 @@ FAILURES = {
     "no message": returns({"choices": [{"index": 0}]}),
     "an error in a 200": returns({"error": {"message": SECRET}}),
     "nothing": returns(b""),
+    "more than 8 MiB": says(SECRET * (9 * 2**20 // len(SECRET))),
+    "a wish to be asked in an hour": fails(429, message=SECRET, retry_after=3600),
 }
 
 

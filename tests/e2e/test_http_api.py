@@ -115,10 +115,11 @@ def test_questions_know_nothing_of_each_other(live, model):
     assert "Ann" not in json.dumps(model.requests[1].messages)
 
 
-def test_an_empty_answer_is_an_empty_result(live, model):
-    model.script([says(None)])
-    answer = query(live, {"input": "hi"})
-    assert (answer.status_code, answer.json()["result"]) == (200, "")
+def test_an_empty_answer_is_asked_for_once_more_and_then_a_failure(live, model):
+    model.script([says(None), "hello", says(None), says(None)])
+    answer, failure = query(live, {"input": "hi"}), query(live, {"input": "hi"})
+    assert (answer.status_code, answer.json()["result"]) == (200, "hello")
+    assert (failure.status_code, failure.json()["result"]) == (502, "")
 
 
 def test_a_run_that_never_ends_is_ended_with_fixed_words(contrary, model):
