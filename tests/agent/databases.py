@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from frostproject.env import parse_database_url
@@ -20,7 +22,7 @@ def postgres(request: pytest.FixtureRequest, django_db_setup: None, django_db_bl
     settings = {**connections["default"].settings_dict, **parse_database_url("DATABASE_URL", url), "OPTIONS": {}}
     database = DatabaseWrapper(settings, "default")
     with django_db_blocker.unblock():
-        with _in_place(database):
+        with in_place(database):
             call_command("migrate", verbosity=0)
         yield database
         database.close()
@@ -30,16 +32,18 @@ def postgres(request: pytest.FixtureRequest, django_db_setup: None, django_db_bl
 @contextlib.contextmanager
 def inside(database: DatabaseWrapper) -> Iterator[None]:
     """Let everything in this thread use ``database``; what it wrote is taken back at the end."""
-    with _in_place(database), transaction.atomic():
+    with in_place(database), transaction.atomic():
         yield
         transaction.set_rollback(True)
 
 
 @contextlib.contextmanager
-def _in_place(database: DatabaseWrapper) -> Iterator[None]:
+def in_place(database: BaseDatabaseWrapper) -> Iterator[None]:
+    """Let everything in this thread use ``database``."""
     usual = connections["default"]
     connections["default"] = database
     try:
         yield
     finally:
         connections["default"] = usual
+        ContentType.objects.clear_cache()
