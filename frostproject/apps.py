@@ -5,4 +5,8 @@ class FrostProjectConfig(AppConfig):
     name = "frostproject"
 
     def ready(self) -> None:
-        from frostproject import checks  # noqa: F401 - registers the system checks
+        from django.db.backends.signals import connection_created
+
+        from frostproject import checks, damage  # noqa: F401 - registers the system checks
+
+        connection_created.connect(damage.watch)

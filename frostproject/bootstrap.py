@@ -12,12 +12,10 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext as _
 
-from agent import wiring
+from agent import database, wiring
 from tools.catalogue import ensure_rows
 
 
@@ -30,16 +28,16 @@ def is_served_by_daphne() -> bool:
 def prepare() -> None:
     """Bring the database up to date where that is ours to do, and see to it that somebody can log in.
 
-    Raises ImproperlyConfigured when another server works on the same embedded database.
+    Raises ImproperlyConfigured when another server works on the same embedded database, or when the database
+    is damaged, is gone, or does not fit this program.
     """
     if is_database_in_use():
         raise ImproperlyConfigured(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
-    if connection.vendor == "sqlite" and has_pending_migrations():
-        call_command("migrate", verbosity=0, interactive=False)
-    if not has_pending_migrations():
+    database.bring_up_to_date()
+    with database.explained():
         ensure_rows(wiring.declared_tools())
         announce(ensure_admin())
-    settings.MEDIA_DIR.mkdir(exist_ok=True)
+        settings.MEDIA_DIR.mkdir(exist_ok=True)
     connection.close()
 
 
@@ -54,11 +52,6 @@ def is_database_in_use() -> bool:
         except OSError:
             return True
     return False
-
-
-def has_pending_migrations() -> bool:
-    executor = MigrationExecutor(connection)
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def ensure_admin() -> tuple[str, str] | None:

@@ -16,12 +16,12 @@ import redis
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import checks
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agent.database import DatabaseRefused, check, examine, explained, marker
 from agent.instructions import placeholders, program_values
-from frostproject.bootstrap import has_pending_migrations
 from frostproject.machine import own_hosts
 
 LEAST_FREE_BYTES = 500 * 2**20
@@ -117,21 +117,25 @@ def data_folder(folder: Path) -> Iterator[Finding]:
 
 
 def database() -> Iterator[Finding]:
-    """Reachable, up to date, and with somebody in it who may log in."""
+    """Reachable, whole, up to date, and with somebody in it who may log in."""
     is_file = connection.vendor == "sqlite"
-    if is_file and not Path(connection.settings_dict["NAME"]).exists():
+    if is_file and not (Path(connection.settings_dict["NAME"]).exists() or marker().exists()):
         yield note(_("There is no database yet: the first start of the server makes it."))
         return
     try:
-        if has_pending_migrations():
-            yield _pending(is_file=is_file)
-            return
-        yield ok(_("The database can be reached and is up to date."))
-        yield from _accounts(list(User.objects.filter(is_superuser=True, is_active=True)[:10]))
-    except DatabaseError as error:
-        is_right = _("Is it running, and is DATABASE_URL right?")
-        restore = _("Is the disk full, or the file damaged? Restore it from a backup.")
-        yield fail(_("The database cannot be used: %s") % " ".join(str(error).split()), restore if is_file else is_right)
+        with explained():
+            is_current = check()
+            if is_file:
+                examine()
+            accounts = list(User.objects.filter(is_superuser=True, is_active=True)[:10]) if is_current else []
+    except DatabaseRefused as refused:
+        yield fail(refused.text, refused.advice)
+        return
+    if not is_current:
+        yield _pending(is_file=is_file)
+        return
+    yield ok(_("The database can be reached and is up to date."))
+    yield from _accounts(accounts)
 
 
 def _pending(*, is_file: bool) -> Finding:

@@ -67,11 +67,19 @@ def secret_key(folder: Path) -> str:
     agree on one key and neither reads half of it.
     """
     path = folder / "secret_key"
-    if not path.exists():
-        draft = folder / f".secret_key.{os.getpid()}"
+    try:
+        if not path.exists():
+            _make_secret(path, folder / f".secret_key.{os.getpid()}")
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise WrongSetting(f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}") from error
+
+
+def _make_secret(path: Path, draft: Path) -> None:
+    try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
-        draft.unlink()
-    return path.read_text(encoding="ascii").strip()
+    finally:
+        draft.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.utils.translation import gettext as _
 
-from frostproject.bootstrap import has_pending_migrations
+from agent.database import DatabaseRefused, check
 from frostproject.diagnosis import Finding, ok, warn
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import Destinations
@@ -34,8 +34,8 @@ def _enabled() -> list[McpServer]:
     if connection.vendor == "sqlite" and not _is_there(connection.settings_dict["NAME"]):
         return []
     try:
-        return [] if has_pending_migrations() else list(McpServer.objects.filter(enabled=True).order_by("pk")[:MOST])
-    except DatabaseError:  # the check of the database has said so
+        return list(McpServer.objects.filter(enabled=True).order_by("pk")[:MOST]) if check() else []
+    except (DatabaseError, DatabaseRefused):  # the check of the database has said so
         return []
 
 

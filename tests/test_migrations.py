@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -61,7 +61,7 @@ TAKES_AWAY = (
 )
 
 
-def harm(operations: list[Operation], app: str, state: ProjectState) -> Iterator[str]:
+def harm(operations: Sequence[Operation], app: str, state: ProjectState) -> Iterator[str]:
     """What ``operations`` take from code of before: columns, tables, names, or room for values. Advances ``state``."""
     for operation in operations:
         if isinstance(operation, migrations.SeparateDatabaseAndState):

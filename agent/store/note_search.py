@@ -10,6 +10,14 @@ from django.db import connection
 Groups = Sequence[Sequence[str]]
 """Terms of which one of each group has to be there."""
 
+#: What a migration has made for it, by vendor: columns of tables, and triggers and indexes without one.
+PARTS = {
+    "sqlite": [
+        ("agent_note_search", "words"),
+        *((f"agent_note_search_{change}", "") for change in ("insert", "delete", "update")),
+    ],
+    "postgresql": [("agent_note_search", "")],
+}
 #: Notes that are put in order, about.
 RANKED = 400
 #: Terms looked for of those that more notes have.

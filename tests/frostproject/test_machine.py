@@ -85,3 +85,9 @@ def test_the_time_zone_is_one_that_django_takes(monkeypatch, named):
     assert zoneinfo.ZoneInfo(zone).key == zone
     if "Shanghai" in named and not named.startswith("/"):
         assert zone == "Asia/Shanghai"
+
+
+def test_a_secret_key_that_cannot_be_made_is_told_with_its_place(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(WrongSetting, match=r"FROST_DATA_DIR: .*secret_key cannot be made or read: Not a directory"):
+        machine.secret_key(tmp_path / "file")

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.management import BaseCommand, CommandError, call_command
+from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext as _
 
-from agent import wiring
+from agent import database, wiring
 from agent.llm.base import ToolCallRequest
 from agent.models import Message
 from agent.terminal import Talk
@@ -97,13 +96,10 @@ class Command(BaseCommand):
 
 def prepare() -> None:
     """Bring the embedded database up to date, as the server does at its start."""
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        if connection.vendor != "sqlite":
-            raise CommandError(_("The database has pending migrations: run manage.py migrate first."))
-        call_command("migrate", verbosity=0, interactive=False)
-    ensure_rows(wiring.declared_tools())
-    settings.MEDIA_DIR.mkdir(exist_ok=True)
+    database.bring_up_to_date()
+    with database.explained():
+        ensure_rows(wiring.declared_tools())
+        settings.MEDIA_DIR.mkdir(exist_ok=True)
     connection.close()
 
 
