@@ -14,8 +14,8 @@ from agent.outage import plain_reason
 from agent.store.recovery import touch
 from frostproject.http import Receive, Send, respond
 from onebot.gateway import Gateway
-from onebot.log_limit import LogLimit
 from tools.boundary import caught
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 unready = LogLimit(logger)

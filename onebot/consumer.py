@@ -20,7 +20,7 @@ from onebot.connections import Socket
 from onebot.frames import Malformed, decode_frame
 from onebot.gateway import Gateway
 from onebot.handshake import Admitted, Handshake, Refused, judge
-from onebot.log_limit import LogLimit
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
