@@ -49,6 +49,8 @@ class Runtime:
         self._live = wiring.live_providers(self.record)
         for provider in self._live:
             self.registry.register_provider(provider)
+        self.files = wiring.kept_files()
+        """The copies of what messages hold; also those that came inside a frame."""
         self.engine = Engine(wiring.chat_model(), self.registry)
         self.queries = Queries(self.record, self.engine)
         self.jobs = Jobs(self.record, self._wake)
@@ -73,7 +75,7 @@ class Runtime:
         self.shares_database = self._inbox.shares_database = not alone
         first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
-        self._retention = loop.create_task(keep_forgetting(self.record, wiring.kept_files()), name="retention")
+        self._retention = loop.create_task(keep_forgetting(self.record, self.files), name="retention")
         self.memory.start()
         for provider in self._live:
             provider.start()

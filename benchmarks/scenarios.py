@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import admin_pages, discovery, fake_model, mcp_costs, outside_costs, plugin_costs, recalling
+from benchmarks import admin_pages, discovery, fake_model, large_frames, mcp_costs, outside_costs, plugin_costs, recalling
 from benchmarks.chats import chats
 from benchmarks.fake_model import LOOKS, FakeModel
 from benchmarks.machine import Usage
@@ -239,6 +239,11 @@ async def pictures(rig: Rig) -> Outcome:
             return await measure(server, load, images, rig.options.scaled)
 
 
+async def frames(rig: Rig) -> Outcome:
+    """Frames of 60 MiB (a text, a picture) and one of 1.4 million segments: memory, and how long the event loop stands still."""
+    return await large_frames.cost(rig.installation, rig.options.scale)
+
+
 async def recall(rig: Rig) -> Outcome:
     """10,000 notes: what it costs to find those that matter to a message, and what it costs when memory is off."""
     return await asyncio.to_thread(recalling.costs, rig.installation, rig.options.scaled(recalling.NOTES))
@@ -287,7 +292,7 @@ SCENARIOS: dict[str, Scenario] = {
     function.__name__: function
     for function in (
         *(saturate, rate50, inflight2000, growth, history),
-        *(tools, tools50, outside, mcp, plugins, pictures, recall, search, start, admin),
+        *(tools, tools50, outside, mcp, plugins, pictures, frames, recall, search, start, admin),
     )
 }
 

@@ -13,11 +13,13 @@ import logging
 from typing import Any, ClassVar, cast
 
 from daphne.server import Server  # first of all Twisted imports: it installs the reactor
+from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 from twisted.internet import defer, reactor
 
 from frostproject.logs import redact
 from frostproject.mcp import McpAddress
+from onebot.consumer import LARGE_FRAME
 from onebot.gateway import Gateway
 from tools.boundary import survive
 
@@ -32,6 +34,13 @@ GOING_AWAY = 1001
 #: daphne's own limits, given by its command line when nobody chose others.
 DAPHNE_LIMIT = 1024 * 1024
 DAPHNE_LIFETIME = 86_400
+
+
+class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
+    """Hands large frames on as they came: as text, one emoji makes every character four bytes wide."""
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803 - daphne's names
+        super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME)
 
 
 class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
@@ -59,6 +68,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
+        self.ws_factory.protocol = Frames
         self._ports.append(port)
         host = getattr(port.getHost(), "host", "127.0.0.1")
         if not settings.ONEBOT_ACCESS_TOKEN and not ipaddress.ip_address(host).is_loopback:

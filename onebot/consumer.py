@@ -17,15 +17,16 @@ from channels.consumer import AsyncConsumer
 
 from onebot.actions import ActionResponse
 from onebot.connections import Socket
-from onebot.frames import Malformed, decode_frame
+from onebot.events import Event
+from onebot.frames import Malformed, decode_frame, small_frame
 from onebot.gateway import Gateway
 from onebot.handshake import Admitted, Handshake, Refused, judge
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
-#: Frames larger than this are decoded in a thread, so that other sockets are read meanwhile.
-LARGE_FRAME = 2**20
+#: Frames larger than this are made small and decoded in a thread, so that other sockets are read meanwhile.
+LARGE_FRAME = 2**18
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -62,13 +63,20 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
             if client.self_id:
                 await self._identify(client.self_id)
             while (message := await receive())["type"] == "websocket.receive":
-                await self._on_frame(message.get("text") or message.get("bytes") or "")
+                # Taken out: nothing but its decoding shall hold a large frame.
+                await self._on_frame(message.pop("text", None) or message.pop("bytes", None) or "")
         finally:
             if self.self_id:
                 self.gateway.detach(self.self_id, self.socket)
 
     async def _on_frame(self, data: str | bytes) -> None:
-        frame = decode_frame(data) if len(data) <= LARGE_FRAME else await asyncio.to_thread(decode_frame, data)
+        frame: Event | ActionResponse | Malformed
+        if len(data) > LARGE_FRAME:
+            small = await asyncio.to_thread(small_frame, data, self.gateway.keep)
+            del data  # before the small one is decoded, in what room is left
+            frame = small if isinstance(small, Malformed) else await asyncio.to_thread(decode_frame, small)
+        else:
+            frame = decode_frame(data)
         if isinstance(frame, Malformed):
             self.malformed.warn(frame.reason, "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt)
         elif isinstance(frame, ActionResponse):

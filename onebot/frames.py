@@ -13,10 +13,11 @@ from typing import Any
 from onebot.actions import ActionResponse, parse_response
 from onebot.cq import MAX_SEGMENTS
 from onebot.events import Event, MessageEvent, parse_event
+from onebot.large_frames import Keep, TooMuch, made_small
 from onebot.values import plain_number, to_plain_json
 from tools.text import storable
 
-__all__ = ["MAX_DEPTH", "MAX_SEGMENTS", "Malformed", "decode_frame", "to_plain_json"]
+__all__ = ["MAX_DEPTH", "MAX_SEGMENTS", "Malformed", "decode_frame", "small_frame", "to_plain_json"]
 
 # Merged forwards nest a few levels for each forward inside a forward; what walks over
 # a frame later recurses, so the bound stays far below Python's.
@@ -62,6 +63,14 @@ def decode_frame(data: str | bytes) -> Event | ActionResponse | Malformed:
         return _malformed("not an object", data)
     result = _classify(storable(frame) if _UNSTORABLE_ESCAPE.search(text) else frame)
     return _malformed(result, data) if isinstance(result, str) else result
+
+
+def small_frame(data: str | bytes, keep: Keep) -> bytes | Malformed:
+    """What of a large frame is to be decoded; see :func:`onebot.large_frames.made_small`."""
+    try:
+        return made_small(data.encode() if isinstance(data, str) else data, keep)
+    except TooMuch as reason:
+        return _malformed(str(reason), data)
 
 
 def _classify(frame: dict[str, Any]) -> Event | ActionResponse | str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -20,11 +21,14 @@ from onebot.errors import NotConnected
 from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
 from onebot.handshake import Admission
 from onebot.media import MediaSource11
+from onebot.media_refs import LOST
 from onebot.relay import Place, Relay
-from onebot.values import usable_message_id
+from onebot.values import KEPT, usable_message_id
 from tools.boundary import survive
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+disk = LogLimit(logger)
 
 #: A notice that says nothing, sent all the time while somebody types.
 NOISE = frozenset({"input_status"})
@@ -80,6 +84,14 @@ class Gateway:
             logger.info("Account %s disconnected", self_id)
         elif account := self.connections.accounts.get(self_id):
             self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
+
+    def keep(self, content: Iterable[bytes]) -> str:
+        """Keep a file that came inside a frame, given in pieces, and say what stands for it in the message. Blocks."""
+        try:
+            return f"{KEPT}{self.runtime.files.put_pieces(content)}"
+        except OSError as error:
+            disk.warn(error.errno, "A file that came inside a frame could not be written to the disk: %s", error)
+            return f"{KEPT}{LOST}"
 
     async def on_event(self, self_id: str, event: Event) -> None:
         """Take in one event. Waits only while the record is far behind."""

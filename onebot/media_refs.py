@@ -4,19 +4,22 @@ A path that a client names is a path on its own machine, and is never kept as an
 that could be opened here.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from agent.media.refs import MediaKind, MediaRef, Origin
 from onebot.segments import Segment, parse_message
-from onebot.values import exact_id, value_text
+from onebot.values import BASE64, KEPT, exact_id, value_text
 
 #: Segment types that hold media. "mface" is a sticker from the shop, which other clients send as an image.
 KINDS: dict[str, MediaKind] = {"image": "image", "mface": "image", "record": "record", "video": "video", "file": "file"}
 #: Messages of a forward that are looked into, and how deep forwards in forwards are followed.
 NODES, DEPTH = 100, 3
-BASE64 = "base64://"
+#: What stands for the hash of a file that came as Base64 and could not be kept.
+LOST = "lost"
+_HASH = re.compile(f"[0-9a-f]{{64}}|{LOST}")
 
 
 def media_refs(segments: Sequence[Segment], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
@@ -87,12 +90,14 @@ def _ref(kind: MediaKind, data: dict[str, Any], place: int, message_id: str, ori
     inline = value_text(data.get("base64")) or next(
         (one.removeprefix(BASE64) for one in (url, file) if one.startswith(BASE64)), ""
     )
+    kept = next((one.removeprefix(KEPT) for one in (inline, url, file) if one.startswith(KEPT)), "")
     size = exact_id(data.get("file_size"))
     return MediaRef(
         kind=kind,
         url=next((one for one in (url, file) if one.lower().startswith(("http://", "https://"))), ""),
-        data=inline.removeprefix(BASE64),
-        file=file if len(file) <= 1_000 else "",
+        data=inline.removeprefix(BASE64) if not kept else "",
+        sha256=kept if _HASH.fullmatch(kept) else "",
+        file=file if len(file) <= 1_000 and not kept else "",
         file_id=exact_id(data.get("file_id"), 1_000),
         busid=exact_id(data.get("busid")),
         file_hash=exact_id(data.get("file_hash"), 1_000),

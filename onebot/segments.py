@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.types import Part
 from onebot.cq import parse_cq
-from onebot.values import LONGEST_MESSAGE_ID, exact_id, json_text, value_text
+from onebot.values import BASE64, KEPT, LONGEST_MESSAGE_ID, exact_id, json_text, value_text
 
 __all__ = ["Segment", "exact_id", "from_parts", "mentions", "parse_message", "quoted_id", "render_text", "spoken_text"]
 
@@ -101,7 +101,8 @@ def _is_mention(segment: Segment, self_id: str) -> bool:
 
 def _file_name(data: Segment) -> str:
     # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into "file".
-    return value_text(data.get("name") or data.get("file_name") or data.get("file"))
+    file = value_text(data.get("file"))
+    return value_text(data.get("name") or data.get("file_name")) or ("" if file.startswith((BASE64, KEPT)) else file)
 
 
 def _from_part(part: Part) -> tuple[str, dict[str, str]]:

@@ -8,6 +8,8 @@ import json
 from decimal import Decimal
 from typing import Any
 
+#: Before a file's content, and before the hash of one that came inside a large frame and was kept.
+BASE64, KEPT = "base64://", "kept://"
 LONGEST_ID = 64
 LONGEST_MESSAGE_ID = 128
 # Covers every double; beyond it a number written out is an attack and not a number.

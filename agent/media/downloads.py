@@ -29,6 +29,7 @@ NO_ADDRESS = gettext_noop("the client named no address")
 TOO_MUCH = gettext_noop("the message holds more than may be fetched")
 WRONG_KIND = gettext_noop("the content is not what the message says it is")
 NOT_BASE64 = gettext_noop("the content is not Base64")
+GONE = gettext_noop("the copy that was made when it came is not there")
 DISK = gettext_noop("the copy could not be written to the disk")
 
 
@@ -56,10 +57,14 @@ class Allowance:
             return self._taken(await fetch(self.left))
 
     def _taken(self, content: bytes) -> bytes:
-        if len(content) > self.left:
-            raise TooLarge(self.left)
-        self.left -= len(content)
+        self.count(len(content))
         return content
+
+    def count(self, size: int) -> None:
+        """Take ``size`` bytes that cost no memory. Raises :class:`TooLarge` where there are not so many."""
+        if size > self.left:
+            raise TooLarge(self.left)
+        self.left -= size
 
 
 class Downloads:
@@ -81,7 +86,7 @@ class Downloads:
         """
         reason, tried = Unavailable(NO_ADDRESS), set[str]()
         async for candidate in self._candidates(chat, ref):
-            if candidate.url in tried or not (candidate.url or candidate.data):
+            if candidate.url in tried or not (candidate.url or candidate.data or candidate.sha256):
                 continue
             tried.add(candidate.url)
             try:
@@ -100,6 +105,8 @@ class Downloads:
             yield renewed
 
     async def _kept(self, ref: MediaRef, allowance: Allowance, accepts: Accepts) -> Kept:
+        if ref.sha256:
+            return await self._arrived(ref, allowance, accepts)
         if ref.data:
             content = await allowance.spend(lambda limit: on_disk(partial(decoded, ref.data, limit)))
         else:
@@ -108,12 +115,24 @@ class Downloads:
             kept = await on_disk(partial(self.files.put, content))
         except OSError as error:
             raise Unavailable(DISK) from error
-        if not accepts(kept.mime):
-            raise Unavailable(WRONG_KIND)
-        return kept
+        return _accepted(kept, accepts)
+
+    async def _arrived(self, ref: MediaRef, allowance: Allowance, accepts: Accepts) -> Kept:
+        """What was kept when it came."""
+        kept = await on_disk(partial(self.files.find, ref.sha256))
+        if kept is None:
+            raise Unavailable(GONE)
+        allowance.count(kept.size)
+        return _accepted(kept, accepts)
 
     async def _downloaded(self, url: str, limit: int) -> bytes:
         return (await self._fetcher.download(FetchRequest(url, max_bytes=limit, seconds=SECONDS))).body
+
+
+def _accepted(kept: Kept, accepts: Accepts) -> Kept:
+    if not accepts(kept.mime):
+        raise Unavailable(WRONG_KIND)
+    return kept
 
 
 def decoded(data: str, limit: int) -> bytes:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,23 @@ class KeptFiles:
             part.write_bytes(content)
             part.replace(path)
         return Kept(sha256, sniff(content[:HEAD]), len(content), path)
+
+    def put_pieces(self, pieces: Iterable[bytes]) -> str:
+        """Keep a content that comes in pieces; its hash. Raises OSError, and what ``pieces`` raises: then nothing is kept."""
+        name, digest = uuid.uuid4().hex, hashlib.sha256()
+        part = self._folder / name[:2] / f"{name}.part"
+        part.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with part.open("wb") as file:
+                for piece in pieces:
+                    digest.update(piece)
+                    file.write(piece)
+            path = self.path(digest.hexdigest())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        return digest.hexdigest()
 
     def find(self, sha256: str) -> Kept | None:
         """The copy of that hash, None when it is gone."""

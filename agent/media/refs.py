@@ -22,6 +22,8 @@ class MediaRef:
     """An ``http`` or ``https`` address, "" where the client gave none."""
     data: str = ""
     """The content itself as Base64, "" in most messages."""
+    sha256: str = ""
+    """The hash of our own copy, where the content came inside a frame and was kept at once."""
     file: str = ""
     """The client's name for it, which ``get_image`` and ``get_record`` take."""
     file_id: str = ""
