@@ -21,7 +21,10 @@ from agent.errors import ClaimLost
 from agent.outage import Outage, is_refusal, plain_reason
 from agent.store.claims import lost_claims
 
+from tools.log_limit import LogLimit
+
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 
 I = TypeVar("I")  # noqa: E741 - an operation's item
 R = TypeVar("R")

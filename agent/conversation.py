@@ -37,8 +37,10 @@ from agent.task import Result, Task
 from agent.types import IncomingMessage, Outbox
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 from tools.limits import time_limit
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 State = Message.State
 
 #: Why nothing was said, where a tool decided that.

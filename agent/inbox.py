@@ -24,8 +24,10 @@ from agent.store.runs import Begun
 from agent.triggers import Rules
 from agent.types import ChatAddress, IncomingMessage
 from tools.boundary import caught
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 
 #: Messages of one chat that may wait behind the one being answered; more are refused, on record.
 CHAT_LIMIT = 100

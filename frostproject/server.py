@@ -22,6 +22,7 @@ from frostproject.mcp import McpAddress
 from onebot.consumer import LARGE_FRAME
 from onebot.gateway import Gateway
 from tools.boundary import survive
+from tools.log_limit import tell_rest
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 DRAIN_SECONDS = 10.0
 #: What applications may still do after that, in seconds.
 LAST_SECONDS = 2.0
+#: Asked every few seconds by whatever watches this server.
+PROBES = ("/health", "/ready")
 #: Close code of a server that goes away.
 GOING_AWAY = 1001
 #: daphne's own limits, given by its command line when nobody chose others.
@@ -79,7 +82,9 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
             )
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
-        """The access log, whose addresses may carry a token."""
+        """The access log, whose addresses may carry a token; probes that find everything well are left out of it."""
+        if details.get("path") in PROBES and details.get("status") == 200:
+            return
         super().log_action(protocol, action, {**details, "path": redact(str(details.get("path", "")))})
 
     def kill_all_applications(self) -> Any:
@@ -109,6 +114,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
         if self.mcp is not None:
             await self.mcp.close()
         await self.gateway.close(LAST_SECONDS)
+        tell_rest()
 
     async def _stop_listening(self) -> None:
         loop = asyncio.get_running_loop()

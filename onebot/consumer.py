@@ -31,7 +31,7 @@ LARGE_FRAME = 2**18
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-refusals = LogLimit(logger)
+limit = LogLimit(logger)
 
 
 class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
@@ -43,14 +43,13 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         self.gateway = gateway
         self.self_id = ""
         self.socket: Socket | None = None
-        self.malformed = LogLimit(logger)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         handshake = Handshake.from_scope(scope)
         verdict = judge(handshake, self.gateway.admission)
         if isinstance(verdict, Refused):
-            refusals.warn((handshake.peer, verdict.reason), "Refused a client at %s: %s", handshake.peer, verdict.reason)
+            limit.warn((handshake.peer, verdict.reason), "Refused a client at %s: %s", handshake.peer, verdict.reason)
             await send({"type": "websocket.close"})
             return
         await send({"type": "websocket.accept"})
@@ -78,7 +77,9 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         else:
             frame = decode_frame(data)
         if isinstance(frame, Malformed):
-            self.malformed.warn(frame.reason, "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt)
+            limit.warn(
+                (self.self_id, frame.reason), "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt
+            )
         elif isinstance(frame, ActionResponse):
             self.gateway.on_response(self.self_id, frame)
         elif await self._is_own(frame.self_id):
@@ -90,8 +91,11 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
             await self._identify(self_id)
         if self.self_id and self_id in (self.self_id, ""):
             return True
-        self.malformed.warn(
-            ("self_id", self_id), "Account %s sent an event of account %r; it is ignored", self.self_id, self_id[:32]
+        limit.warn(
+            (self.self_id, "self_id", self_id[:32]),
+            "Account %s sent an event of account %r; it is ignored",
+            self.self_id,
+            self_id[:32],
         )
         return False
 
@@ -105,5 +109,5 @@ async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """A WebSocket on a path that is none: refused like any other."""
     await receive()
     path = str(scope.get("path", ""))[:100]
-    refusals.warn(("path", path), "Refused a client: there is no WebSocket at %s; use /ws/frostagent", path)
+    limit.warn(("path", path), "Refused a client: there is no WebSocket at %s; use /ws/frostagent", path)
     await send({"type": "websocket.close"})

@@ -28,7 +28,7 @@ from tools.boundary import survive
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
-disk = LogLimit(logger)
+LogLimit(logger)
 
 #: A notice that says nothing, sent all the time while somebody types.
 NOISE = frozenset({"input_status"})
@@ -90,7 +90,7 @@ class Gateway:
         try:
             return f"{KEPT}{self.runtime.files.put_pieces(content)}"
         except OSError as error:
-            disk.warn(error.errno, "A file that came inside a frame could not be written to the disk: %s", error)
+            logger.warning("A file that came inside a frame could not be written to the disk: %s", error)
             return f"{KEPT}{LOST}"
 
     async def on_event(self, self_id: str, event: Event) -> None:

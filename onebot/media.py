@@ -23,8 +23,10 @@ from onebot.forwards import forwarded_messages, forwards, is_of
 from onebot.media_refs import NODES, forward_ids, forwarded_segments, has_forward, inner_segments, media_ref, media_refs
 from onebot.relay import Relay
 from onebot.segments import Segment, parse_message, quoted_id, spoken_text
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 
 #: Time for a client to answer a question about media, in seconds; forwards take some.
 ASK_SECONDS = 10.0

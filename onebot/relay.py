@@ -20,8 +20,10 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 from onebot.actions import ActionResponse
 from onebot.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
 from tools.boundary import caught, survive
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 
 #: How often the accounts of the other processes are read from the database, in seconds.
 REFRESH_SECONDS = 5.0

@@ -20,6 +20,7 @@ from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
 from tests.live_server import LiveServer, Program
 from tests.scripted_model import ScriptedModel
+from tools import log_limit
 
 if TYPE_CHECKING:
     from tests.services import PostgresServer
@@ -75,6 +76,13 @@ def _keep_the_loop_free(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     if watch.stalls:
         pytest.fail("\n".join(watch.stalls))
+
+
+@pytest.fixture(autouse=True)
+def _limit_no_log_of_another_test() -> Iterator[None]:
+    yield
+    for limit in log_limit._limits:
+        limit._said.clear()
 
 
 # --- Database -------------------------------------------------------------------

@@ -16,12 +16,14 @@ from tools.errors import InvalidArguments, ToolFailed
 from tools.extent import refuse_excess
 from tools.hooks import After, Before, Hooks
 from tools.limits import time_limit
+from tools.log_limit import LogLimit
 from tools.soundness import sound
 from tools.steps import Watched
 from tools.templates import render_mock
 from tools.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 
 RESERVED = {"refusal", "mock", "full_content", "pending", "worker", "state_change"}
 """Metadata of results that is this system's to say, and no provider's.

@@ -35,10 +35,12 @@ from tools.contract import (
 )
 from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
 from tools.hooks import Hooks
+from tools.log_limit import LogLimit
 from tools.signatures import Function, Parameters, Words, function_name, result_adapter, result_schema, signature_of
 from tools.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 
 NonBlank = Annotated[str, Field(pattern=r"\S")]
 """Text that says something: empty and blank text is refused before the tool is called."""

@@ -18,8 +18,10 @@ from agent.store import media as store
 from agent.store.recovery import Left
 from agent.types import IncomingMessage, MediaSource
 from tools.boundary import survive
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 
 #: Media that are looked into for one message; what comes after them keeps its placeholder.
 MOST = 20

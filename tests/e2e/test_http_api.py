@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from typing import Any
 
@@ -46,6 +47,9 @@ def test_health_and_readiness_are_told_without_a_token(live):
     assert (health.status_code, health.json()["status"]) == (200, "ok")
     assert (ready.status_code, ready.json()["status"]) == (200, "ok")
     assert health.headers["Content-Type"].startswith("application/json")
+    assert http(live, "GET", "/health/none").status_code == 404
+    assert "/health/none" in live.log
+    assert not re.search(r"(/health|/ready)\b(?!/none)", live.log)
 
 
 def test_a_server_without_its_database_or_channel_layer_serves_and_says_what_is_missing(start_server):

@@ -98,3 +98,13 @@ def admin_page(server: LiveServer, path: str) -> str:
         answer = browser.post(login, form, timeout=10)
         assert answer.url.endswith(path), answer.url
         return answer.text
+
+
+async def test_a_flood_of_refusals_is_one_line_and_its_end_a_count(start_server, model):
+    server = start_server()
+    async with FakeOneBot(server.ws_url, fresh_id(), token=TOKEN) as bot:
+        await flood(server, model, bot, fresh_id())
+        assert server.log.count("is refused: too many are waiting") == 1
+        model.release()
+        await asyncio.to_thread(server.terminate)
+    assert f"is refused: too many are waiting ({SURPLUS - 2} more like it before)" in server.log

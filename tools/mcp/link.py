@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 
 from tools.boundary import caught
 from tools.foreign_words import line
+from tools.log_limit import LogLimit
 from tools.mcp.breaker import Breaker, pause
 from tools.mcp.faults import Broken, Garbage, Hopeless, Late, McpFault, NotSent, Refused, Unavailable
 from tools.mcp.listing import Connect, Connection, Json, Listing, Progress, Signals
@@ -22,6 +23,7 @@ from tools.mcp.standing import Standing, State, in_words, resting
 from tools.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 
 STABLE_SECONDS = 60
 """A session that lasted so long ended by chance, and is not the next of a row of failures."""

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from tools.boundary import caught, confined
+from tools.log_limit import LogLimit
 from tools.plugin_runtime.errors import Code, RpcError
 from tools.plugin_runtime.frames import (
     HEAD,
@@ -24,6 +25,7 @@ from tools.plugin_runtime.frames import (
 )
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 
 Handle = Callable[[str, Any], Awaitable[Any]]
 """Answers a request: method and payload to payload. A notice, too, but nobody gets its answer."""

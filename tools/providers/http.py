@@ -20,8 +20,10 @@ from tools.http_tools.rows import PROVIDER, HttpToolSettings
 from tools.http_tools.secrets import Mask, Secrets
 from tools.http_tools.store import load_secrets, load_tools
 from tools.http_tools.tool import ReadyTool, digest, ready_tool
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
 
 SWITCHED_OFF = "该工具已被机器人主人停用，请改用其他方式。"
 FAULTY = "该工具的设置有误，暂时不能使用，请告诉机器人主人在后台检查。"
