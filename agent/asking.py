@@ -51,7 +51,8 @@ async def ask(
 
 def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     try:
-        arguments: Any = storable(strict_json(call.arguments)) if call.arguments else {}
+        arguments: Any = storable(strict_json(call.arguments)) if call.arguments.strip() else {}
+        arguments = {} if arguments is None else arguments  # null is no arguments, here as in tools.arguments
     except (ValueError, RecursionError):
         arguments = call.arguments
     return NewCall(call.call_id, call.name, arguments, requested_by)

@@ -30,3 +30,12 @@ async def test_arguments_that_no_database_holds_as_json_are_kept_as_text(say: Sa
 async def test_arguments_are_kept_as_what_they_say(say: Say):
     await say(Script(calling(("count", '{"n": 1.5}')), "ok"))
     assert (await sync_to_async(ToolCall.objects.get)()).arguments == {"n": 1.5}
+
+
+@pytest.mark.parametrize("written", ["null", " null\n", "", "  ", None])
+async def test_null_is_no_arguments(say: Say, registry: ToolRegistry, written: str | None):
+    answer = calling(("count", written))  # type: ignore[arg-type]  # what models write
+    model = await say(Script(answer, "ok"))
+    assert model.requests[-1].messages[-1]["content"] == "{}"
+    row = await sync_to_async(ToolCall.objects.get)()
+    assert (row.arguments, row.state) == ({}, ToolCall.State.SUCCEEDED)
