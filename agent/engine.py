@@ -5,7 +5,6 @@ The loop owns no state beyond one run. Everything it does is handed to a
 be taken up again without doing anything twice.
 """
 
-import copy
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -24,7 +23,7 @@ from agent.flow import Flow, end_of
 from agent.gate import TimingGate
 from agent.later import LaterCalls
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
-from agent.llm.completion import parse_completion
+from agent.llm.completion import parse_recorded
 from agent.llm.emptiness import is_empty, nothing
 from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
@@ -128,8 +127,8 @@ class Engine:
         refusal = _refusal(calls, specs)
         for place, (pk, call, begun_at) in enumerate(calls):
             started = time.monotonic()
-            if refusal:
-                result = not_made(call.name, refusal)
+            if reason := refusal or call.fault:
+                result = not_made(call.name, reason)
             else:
                 pending = Pending(pk, call, begun_at)
                 result = await self._invoke(task, pending, specs.get(call.name), reasoning, approved=approved)
@@ -254,7 +253,7 @@ class Engine:
         for recorded, call in asked:
             if recorded.state == ToolCall.State.WAITING:
                 yield recorded.pk, call
-            elif not recorded.result and await self._has_trait(task, call.name, "repeatable"):
+            elif not recorded.result and (call.fault or await self._has_trait(task, call.name, "repeatable")):
                 yield recorded.pk, call, recorded.begun_at
             else:
                 text = recorded.result or INTERRUPTED
@@ -322,7 +321,5 @@ def _asked(step: RecordedStep) -> list[Asked]:
 
 def recorded_response(step: RecordedStep) -> LLMResponse:
     """The recorded answer, under the call ids that were given out for it."""
-    message = copy.deepcopy(step.response or {})
-    for call, recorded in zip(message.get("tool_calls") or [], step.calls, strict=False):
-        call["id"] = recorded.call_id
-    return parse_completion({"choices": [{"message": message, "finish_reason": step.finish_reason}]})
+    response = parse_recorded(step.response or {}, [recorded.call_id for recorded in step.calls])
+    return replace(response, finish_reason=step.finish_reason)

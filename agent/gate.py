@@ -56,7 +56,7 @@ class TimingGate:
             chosen = next((one for one in calls if one.call.name in names), None)
             for one in calls:
                 if one is not chosen:
-                    await self._settle(journal, one, not_made(one.call.name, NOT_CHOSEN), 0)
+                    await self._settle(journal, one, not_made(one.call.name, one.call.fault or NOT_CHOSEN), 0)
             calls = []
             if chosen is None:
                 tries, hint = tries + 1, HINT

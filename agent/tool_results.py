@@ -5,6 +5,7 @@ from typing import Any
 
 from agent.discoveries import Discovery
 from agent.llm.base import ToolCallRequest
+from agent.llm.completion import echoed_call
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
 from agent.state import StateChange
@@ -77,8 +78,7 @@ def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
 
 def call_message(call: ToolCallRequest) -> ChatMessage:
     """An assistant message that makes this one call."""
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"role": "assistant", "content": None, "tool_calls": [{"id": call.call_id, "type": "function", "function": function}]}
+    return {"role": "assistant", "content": None, "tool_calls": [echoed_call(call)]}
 
 
 def needs_approval(result: ToolExecutionResult) -> bool:

@@ -8,11 +8,16 @@ from agent.prompt import ChatMessage
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
-    """A tool call as the model wrote it; ``arguments`` is its JSON text, well-formed or not."""
+    """A tool call as the model wrote it; ``arguments`` is its JSON text, well-formed or not.
+
+    ``fault`` says why it cannot be made whatever tools there are, in words for the model;
+    ``name`` then only stands for one.
+    """
 
     call_id: str
     name: str
     arguments: str
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,25 @@
 
 import json
 import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent.errors import LLMError
 from agent.llm.base import LLMResponse, ToolCallRequest
 
+UNNAMED = "unnamed_call"
+"""Stands for the name that a call lacks: endpoints refuse a request in which one has none."""
+NO_FUNCTION = "这次调用没有 function 部分，不知道要调用哪个工具。请按 function.name 和 function.arguments 的格式重新调用。"
+NO_NAME = "这次调用没有写明工具名称（function.name 为空）。请写明名称，重新调用。"
+
 
 def parse_completion(body: object) -> LLMResponse:
     """The answer in the JSON ``body``. Raises :class:`LLMError` when there is none.
 
-    ``content`` may be null, text, or a list of parts; call ids may be missing;
-    arguments may be text or already an object.
+    ``content`` may be null, text, or a list of parts; call ids may be missing, or one
+    for several calls; arguments may be text or already an object. What stands among the
+    tool calls and is none is a call with a fault.
     """
     if not isinstance(body, dict):
         raise LLMError("the answer is not a JSON object")
@@ -22,17 +30,26 @@ def parse_completion(body: object) -> LLMResponse:
     message = choices[0].get("message")
     if not isinstance(message, dict):
         raise LLMError("the first choice holds no message")
-    text, calls = _text(message.get("content")), _tool_calls(message.get("tool_calls"))
     usage = body.get("usage")
-    return LLMResponse(
-        text=text,
-        tool_calls=calls,
-        message=_echoed(text, calls),
-        recorded=message,
+    return replace(
+        _response(message, _tool_calls(message.get("tool_calls"))),
         finish_reason=str(choices[0].get("finish_reason") or ""),
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
     )
+
+
+def parse_recorded(message: dict[str, Any], call_ids: Sequence[str]) -> LLMResponse:
+    """The answer that an assistant ``message`` on record was read as, its calls under the ids that they were given then."""
+    calls = _tool_calls(message.get("tool_calls"))
+    if len(calls) > len(call_ids):  # an earlier version did not put on record what is no call
+        calls = tuple(call for call in calls if not call.fault)
+    return _response(message, tuple(replace(call, call_id=call_id) for call, call_id in zip(calls, call_ids, strict=False)))
+
+
+def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LLMResponse:
+    text = _text(message.get("content"))
+    return LLMResponse(text, calls, _echoed(text, calls), recorded=message)
 
 
 def _quoted_error(body: dict[str, Any]) -> str:
@@ -52,18 +69,24 @@ def _text(content: object) -> str:
 
 
 def _tool_calls(calls: object) -> tuple[ToolCallRequest, ...]:
-    if not isinstance(calls, list):
-        return ()
-    functions = [(call, call.get("function")) for call in calls if isinstance(call, dict)]
-    return tuple(
-        ToolCallRequest(_call_id(call), str(function["name"]), _arguments(function.get("arguments")))
-        for call, function in functions
-        if isinstance(function, dict) and function.get("name")
-    )
+    given: set[str] = set()
+    return tuple(_tool_call(call, given) for call in (calls if isinstance(calls, list) else ()))
 
 
-def _call_id(call: dict[str, Any]) -> str:
-    return str(call.get("id") or f"call_{uuid.uuid4().hex[:24]}")
+def _tool_call(call: object, given: set[str]) -> ToolCallRequest:
+    """The call under an id that is not ``given`` to another one yet, and then is."""
+    fields = call if isinstance(call, dict) else {}
+    call_id = str(fields.get("id") or "")
+    if not call_id or call_id in given:
+        call_id = f"call_{uuid.uuid4().hex[:24]}"
+    given.add(call_id)
+    function = fields.get("function")
+    if not isinstance(function, dict):
+        return ToolCallRequest(call_id, UNNAMED, "", NO_FUNCTION)
+    name, arguments = function.get("name"), _arguments(function.get("arguments"))
+    if not isinstance(name, str) or not name.strip():
+        return ToolCallRequest(call_id, UNNAMED, arguments, NO_NAME)
+    return ToolCallRequest(call_id, name, arguments)
 
 
 def _arguments(value: object) -> str:
@@ -73,19 +96,18 @@ def _arguments(value: object) -> str:
 
 
 def _echoed(text: str, calls: tuple[ToolCallRequest, ...]) -> dict[str, Any]:
-    """The assistant message for the next request. Some endpoints refuse a request in
-    which a call's arguments are not JSON, so broken ones go back as an empty object."""
+    """The assistant message for the next request."""
     message: dict[str, Any] = {"role": "assistant", "content": text or None if calls else text}
     if calls:
-        message["tool_calls"] = [
-            {
-                "id": call.call_id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments if _is_object(call.arguments) else "{}"},
-            }
-            for call in calls
-        ]
+        message["tool_calls"] = [echoed_call(call) for call in calls]
     return message
+
+
+def echoed_call(call: ToolCallRequest) -> dict[str, Any]:
+    """``call`` in an assistant message that goes back. Some endpoints refuse a request in
+    which a call's arguments are not JSON, so broken ones go back as an empty object."""
+    arguments = call.arguments if _is_object(call.arguments) else "{}"
+    return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _is_object(text: str) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.errors import LLMError
 from agent.llm.base import LLMResponse
-from agent.llm.completion import parse_completion
+from agent.llm.completion import NO_FUNCTION, NO_NAME, UNNAMED, parse_completion, parse_recorded
 
 
 def body(content: Any = "hi", **message: Any) -> dict[str, Any]:
@@ -75,11 +75,38 @@ def test_arguments_that_are_an_object_already_become_their_text():
     assert asking(call(arguments=None)).tool_calls[0].arguments == ""
 
 
-@pytest.mark.parametrize(
-    "broken", ["x", None, {}, {"function": None}, {"function": {"name": ""}}, {"function": {"arguments": ""}}]
-)
-def test_what_is_no_tool_call_is_passed_over(broken):
-    assert [one.name for one in asking(broken, call("f")).tool_calls] == ["f"]
+@pytest.mark.parametrize("broken", ["x", None, {}, {"function": None}, {"id": "c9", "name": "f", "arguments": {}}])
+def test_what_is_no_call_goes_back_as_one_with_a_fault(broken):
+    response = asking(broken, call("f"))
+    assert [(one.name, one.fault) for one in response.tool_calls] == [(UNNAMED, NO_FUNCTION), ("f", "")]
+    echoed = response.message["tool_calls"][0]
+    assert echoed == {"id": echoed["id"], "type": "function", "function": {"name": UNNAMED, "arguments": "{}"}}
+    assert echoed["id"] not in ("", "c1")
+
+
+@pytest.mark.parametrize("function", [{"name": ""}, {"name": None}, {"name": " "}, {"name": {}}, {"arguments": "{}"}])
+def test_a_call_without_a_name_keeps_its_id_and_says_what_is_missing(function):
+    (one,) = asking({"id": "c9", "function": {"arguments": '{"a": 1}', **function}}).tool_calls
+    assert (one.call_id, one.name, one.fault) == ("c9", UNNAMED, NO_NAME)
+
+
+def test_of_calls_with_one_id_each_has_its_own():
+    response = asking(call("f"), call("g"), call("h", id="c2"))
+    ids = [one.call_id for one in response.tool_calls]
+    assert (ids[0], ids[2], len(set(ids))) == ("c1", "c2", 3)
+    assert [one["id"] for one in response.message["tool_calls"]] == ids
+
+
+def test_an_answer_on_record_is_read_as_it_was_when_it_came():
+    calls = ["x", call("f"), {"function": {"arguments": "{"}}, call("g")]
+    fresh = asking(*calls)
+    recorded = parse_recorded({"content": None, "tool_calls": calls}, [one.call_id for one in fresh.tool_calls])
+    assert (recorded.tool_calls, recorded.message) == (fresh.tool_calls, fresh.message)
+
+
+def test_of_a_record_that_left_out_what_is_no_call_the_others_keep_their_ids():
+    (one,) = parse_recorded({"tool_calls": [None, call("f", id="y")]}, ["x"]).tool_calls
+    assert (one.call_id, one.name) == ("x", "f")
 
 
 @pytest.mark.parametrize("calls", [None, {}, "f", []])

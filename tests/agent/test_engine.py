@@ -363,3 +363,21 @@ async def test_the_steps_before_count_against_the_limit(tools, notes):
     assert (result.text, len(model.requests), result.calls) == (OUT_OF_CALLS, 1, 1)
     assert result.last_step
     assert result.last_step.number == 2
+
+
+@pytest.mark.parametrize("state", [ToolCall.State.WAITING, ToolCall.State.RUNNING])
+async def test_a_run_that_is_taken_up_tells_each_call_its_own_result_also_beside_one_without_a_name(tools, notes, state):
+    answer = {"content": None, "tool_calls": [None, *calling(("f", '{"a": 1}'), ("f", "null"))["tool_calls"]]}
+    calls = [RecordedCall(1, "k1", ToolCall.State.FAILED, "no name"), RecordedCall(2, "k2", ToolCall.State.SUCCEEDED, "done")]
+    model = Script("ok")
+    await run(model, tools, notes, steps=[RecordedStep(START, answer, [*calls, RecordedCall(3, "k3", state, "")])])
+    told = {one["tool_call_id"]: one["content"] for one in model.requests[0].messages if one["role"] == "tool"}
+    assert told == {"k1": "no name", "k2": "done", "k3": "{}" if state == ToolCall.State.WAITING else INTERRUPTED}
+
+
+async def test_a_call_without_a_name_that_was_broken_off_is_not_of_unknown_outcome(tools, notes):
+    left = RecordedStep(START, {"tool_calls": [{}]}, [RecordedCall(1, "k1", ToolCall.State.RUNNING, "")])
+    model = Script("ok")
+    await run(model, tools, notes, steps=[left])
+    assert "function" in model.requests[0].messages[-1]["content"]
+    assert notes.outcomes[0].state == ToolCall.State.FAILED

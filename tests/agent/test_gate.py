@@ -95,6 +95,20 @@ async def test_a_gate_that_cannot_be_asked_fails_the_run(notes: Notes):
         await run(Script(LLMError("down")), notes)
 
 
+async def test_a_call_without_a_name_is_no_decision_and_fails_with_the_reason(notes: Notes):
+    model = Script({"tool_calls": [{"id": "c1", "function": {"name": ""}}]}, calling(("continue", "null")), "An answer.")
+    assert (await run(model, notes)).text == "An answer."
+    assert [message["content"] for message in model.requests[1].messages].count(HINT) == 1
+    assert (notes.outcomes[0].state, "function.name" in notes.outcomes[0].error) == (State.FAILED, True)
+
+
+async def test_what_the_gate_called_goes_back_with_arguments_that_are_an_object(notes: Notes):
+    model = Script(calling(("wait", "null")), calling(("continue", "{")), CONTINUE, "An answer.")
+    await run(model, notes)
+    asked = [call for one in model.requests[2].messages for call in one.get("tool_calls", ())]
+    assert [call["function"]["arguments"] for call in asked] == ["{}", "{}"]
+
+
 # --- Taking up ----------------------------------------------------------------------
 
 

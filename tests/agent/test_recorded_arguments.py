@@ -39,3 +39,15 @@ async def test_null_is_no_arguments(say: Say, registry: ToolRegistry, written: s
     assert model.requests[-1].messages[-1]["content"] == "{}"
     row = await sync_to_async(ToolCall.objects.get)()
     assert (row.arguments, row.state) == ({}, ToolCall.State.SUCCEEDED)
+
+
+@pytest.mark.parametrize("broken", [{}, "x", {"id": "c1", "function": None}, {"id": "c1", "function": {"name": ""}}])
+async def test_a_call_without_a_name_is_told_to_the_model_and_on_record_as_failed(say: Say, broken: object):
+    model = await say(Script({"content": None, "tool_calls": [broken, broken]}, "ok"))
+    _, _, echoed, *results = model.requests[-1].messages
+    assert [one["id"] for one in echoed["tool_calls"]] == [one["tool_call_id"] for one in results]
+    assert all("function" in one["content"] for one in results)
+    rows = [row async for row in ToolCall.objects.order_by("position")]
+    assert [(row.call_id, row.state, row.result) for row in rows] == [
+        (one["tool_call_id"], ToolCall.State.FAILED, one["content"]) for one in results
+    ]
