@@ -1,4 +1,4 @@
-"""Sessions with MCP servers, by the official library; the only module beside its transports that knows it.
+"""Sessions with MCP servers, by the official library; with its transports and the entries of its lists all that knows it.
 
 Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.loading`.
 
@@ -29,6 +29,7 @@ from mcp_types import (
     InputRequiredResult,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
     PaginatedRequestParams,
     PingRequest,
     ToolListChangedNotification,
@@ -40,6 +41,7 @@ from tools.boundary import caught
 from tools.fetch.destinations import Destinations
 from tools.foreign_words import cleaned, line
 from tools.mcp.commands import command_fault, environment_fault
+from tools.mcp.entries import Entries
 from tools.mcp.faults import Broken, Garbage, Hopeless, McpFault, NotSent, Refused
 from tools.mcp.flow import Flow
 from tools.mcp.journal import Journal
@@ -71,8 +73,9 @@ async def connected(
     settings: McpServerSettings, destinations: Destinations, signals: Signals, *, is_old: bool = False
 ) -> AsyncIterator[Connection]:
     """A session with the server of ``settings``; see :data:`tools.mcp.listing.Connect`."""
-    journal, flow = Journal(settings, signals.lost), Flow()
-    client = _client(settings, _transport(settings, destinations, journal, flow), signals, is_old=is_old)
+    journal, flow, entries = Journal(settings, signals.lost), Flow(), Entries()
+    transport = _transport(settings, destinations, journal, flow)
+    client = _client(settings, _guarded(transport, flow, journal, entries), signals, is_old=is_old)
     with _explained(journal):
         async with AsyncExitStack() as stack:
             try:
@@ -80,6 +83,7 @@ async def connected(
                     await stack.enter_async_context(client)
             except TimeoutError as error:
                 raise McpFault(_("No answer within %s s.") % f"{settings.connect_seconds:g}") from error
+            entries.version = client.protocol_version
             watching, subscribed = _watching(client, signals)
             try:
                 await asyncio.wait([watching, subscribed], timeout=SUBSCRIBE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -111,10 +115,10 @@ def _transport(
     settings: McpServerSettings, destinations: Destinations, journal: Journal, flow: Flow
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if not settings.is_stdio:
-        return _guarded(web_transport(settings, destinations, journal, flow), flow, journal)
+        return web_transport(settings, destinations, journal, flow)
     if fault := command_fault(settings.command, settings.arguments) or environment_fault(settings.environment):
         raise Hopeless(fault)
-    return _guarded(stdio_transport(settings, flow, journal), flow, journal)
+    return stdio_transport(settings, flow, journal)
 
 
 class Session:
@@ -298,17 +302,17 @@ async def _watch(client: Client, signals: Signals, subscribed: "asyncio.Future[N
 
 @asynccontextmanager
 async def _guarded(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]], flow: Flow, journal: Journal
+    transport: AbstractAsyncContextManager[tuple[Any, Any]], flow: Flow, journal: Journal, entries: Entries
 ) -> AsyncIterator[tuple[Any, Any]]:
     async with transport as (read, write):
-        yield _Heard(read, flow, journal), write
+        yield _Heard(read, flow, journal, entries), write
 
 
 class _Heard:
-    """What the library reads messages from: says when there are no more, and keeps a flood from it."""
+    """What the library reads messages from: says when there are no more, and keeps a flood and bad tools from it."""
 
-    def __init__(self, inner: Any, flow: Flow, journal: Journal) -> None:
-        self._inner, self._flow, self._journal = inner, flow, journal
+    def __init__(self, inner: Any, flow: Flow, journal: Journal, entries: Entries) -> None:
+        self._inner, self._flow, self._journal, self._entries = inner, flow, journal, entries
 
     async def receive(self) -> Any:
         return await self._inner.receive()
@@ -324,6 +328,8 @@ class _Heard:
             while True:
                 message = await self._inner.__anext__()
                 if await self._flow.passes(is_unasked=_is_unasked(message)):
+                    if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
+                        self._entries.mend(message.message.result)
                     return message
         except BaseException:  # whatever it is, nothing more comes; the waiting calls are told after this
             self._journal.ended()

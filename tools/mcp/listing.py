@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from tools.mcp.rows import McpServerSettings
 
 Json = Mapping[str, Any]
+FAULT = "frostagent/fault"
+"""In the ``_meta`` of a listed tool: why its entry cannot be read. The tool is left out for it."""
 
 
 class Progress(Protocol):

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from tools.contract import JsonSchema, ToolAnnotation, ToolIcon, ToolSpec
 from tools.foreign_schemas import SchemaRefused, usable_schema
 from tools.foreign_words import cleaned, line, quotable, tool_name
+from tools.mcp.listing import FAULT
 from tools.mcp.rows import McpServerSettings
 
 MCP = "mcp"
@@ -18,6 +19,7 @@ MCP = "mcp"
 MAX_TOOLS = 500
 DESCRIPTION_LIMIT = 2_000
 TITLE_LIMIT = 200
+REASON_LIMIT = 300
 ICONS, ICON_LIMIT = 4, 2_000
 MARGIN_SECONDS = 5
 """What the registry's own time limit is longer than the server's: who stops a call first finds the words for it."""
@@ -92,6 +94,9 @@ def _excluded(settings: McpServerSettings, name: str) -> str | None:
 
 
 def _spec(settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]) -> ToolSpec:
+    meta = tool.get("_meta")
+    if isinstance(meta, Mapping) and (fault := line(meta.get(FAULT), REASON_LIMIT)):
+        raise SchemaRefused(fault)
     name = _name(settings, tool.get("name"))
     if name in taken:
         form = _("%s is a tool of this program.") if name in reserved else _("An earlier tool is called %s.")

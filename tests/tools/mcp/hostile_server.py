@@ -79,7 +79,9 @@ def listed(params: dict[str, Any]) -> Any:
         case "same-page":
             return {"tools": [tool()], "nextCursor": "again"}
         case "wrong-list":
-            return {"tools": [{"name": 5}]}
+            return {"tools": {"tool": tool()}}
+        case "sloppy-list":
+            return {"tools": json.loads(Path(REST[0]).read_bytes())}
         case "late-tools":
             return {"tools": [tool()] if Path(REST[0]).exists() else []}
         case _:

@@ -29,6 +29,8 @@ from tools.registry import ToolRegistry
 HERE = Path(__file__).parent
 GOOD = HERE / "good_server.py"
 HOSTILE = HERE / "hostile_server.py"
+SLOPPY = HERE / "sloppy_tools.json"
+"""A list of tools with entries among them that are none by the protocol."""
 PATIENCE = 20
 LOCAL = AllowList.parse(["127.0.0.1"])
 
@@ -81,6 +83,19 @@ async def said(link: Link, tool: str = "fine", **arguments: Any) -> str:
     """The text of a result."""
     answer = await link.call(tool, arguments, None, may_repeat=False)
     return str(answer["content"][0]["text"])
+
+
+def only_the_sloppy_are_left_out(link: Link) -> dict[str, str]:
+    """Of what :data:`SLOPPY` lists, the sound tools are offered; returns why others are not, by their names."""
+    schemas = {spec.name: spec.parameters_schema for spec in link.catalogue.specs}
+    assert list(schemas) == ["tool", "bare", "null", "empty", "php", "untyped", "fine"]
+    assert [schemas[name] for name in ("bare", "null", "empty", "php")] == [{"type": "object", "properties": {}}] * 4
+    assert "a" in schemas["untyped"]["properties"]
+    standing = link.standing("p")
+    left_out = [(one["original"], one["left_out"]) for one in standing.tools if "left_out" in one]
+    assert [name for name, _ in left_out] == ["numbered", "worded", "listing", "hinted", "?", "?", "?", "?"]
+    assert (standing.about["left_out"], standing.error) == (8, "")
+    return dict(left_out)
 
 
 def free_port() -> int:

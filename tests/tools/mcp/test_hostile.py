@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.mcp.serving import hostile, linked, said, until
+from tests.tools.mcp.serving import SLOPPY, hostile, linked, only_the_sloppy_are_left_out, said, until
 from tools.mcp import breaker, connection
 from tools.mcp import link as link_module
 from tools.mcp.faults import Broken, Garbage, Late, Refused, Unavailable
@@ -111,6 +111,13 @@ async def test_a_list_of_wrong_types_leaves_the_server_without_tools():
     async with linked(hostile("wrong-list")) as link:
         assert link.catalogue.specs == ()
         assert "not what the protocol says" in link.standing("p").error
+
+
+async def test_a_sloppy_entry_of_the_list_costs_no_other_tool():
+    async with linked(hostile("sloppy-list", SLOPPY)) as link:
+        left_out = only_the_sloppy_are_left_out(link)
+        assert "description: Input should be a valid string" in left_out["numbered"]
+        assert await said(link) == "fine"
 
 
 async def test_what_a_server_says_of_itself_is_one_line():

@@ -5,7 +5,7 @@ import sys
 import pytest
 from asgiref.sync import async_to_sync
 
-from tests.tools.mcp.serving import good, hostile
+from tests.tools.mcp.serving import SLOPPY, good, hostile
 from tools.mcp.probe import Probe, probe
 from tools.mcp.rows import McpServerSettings
 
@@ -20,6 +20,12 @@ def test_a_good_server_shows_itself_and_its_tools():
     assert [tool.name for tool in found.tools] == ["weather", "say"]
     assert len(found.left_out) > 5
     assert found.seconds > 0
+
+
+def test_a_tool_that_is_none_is_shown_with_the_reason():
+    found = tried(hostile("sloppy-list", SLOPPY))
+    assert (found.error, len(found.tools), len(found.left_out)) == ("", 7, 8)
+    assert "is not what the protocol says" in found.left_out[0].reason
 
 
 @pytest.mark.parametrize(

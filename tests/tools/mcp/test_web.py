@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.mcp.serving import linked, said, until
+from tests.tools.mcp.serving import SLOPPY, linked, only_the_sloppy_are_left_out, said, until
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import Destinations
 from tools.mcp.faults import Refused
@@ -103,6 +103,13 @@ async def test_headers_of_the_row_are_sent_and_proxies_of_the_environment_are_no
     async with linked(web.settings(headers={"Authorization": "Bearer s3cret"})) as link:
         assert await said(link) == "fine"
     assert {headers.get("Authorization") for _, headers in web.heard} == {"Bearer s3cret"}
+
+
+async def test_a_sloppy_entry_of_the_list_costs_no_other_tool(web: WebServer):
+    web.answers["tools/list"] = lambda message: answered(message, {"tools": json.loads(SLOPPY.read_bytes())})
+    async with linked(web.settings()) as link:
+        only_the_sloppy_are_left_out(link)
+        assert await said(link) == "fine"
 
 
 async def test_an_address_inside_is_not_dialled_unless_it_is_allowed(web: WebServer):
