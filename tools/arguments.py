@@ -86,7 +86,7 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
     except UNUSABLE_SCHEMA as error:
         raise ToolFailed("工具的参数定义有误，无法调用") from error
     if faults:
-        raise InvalidArguments(faults)
+        raise InvalidArguments(faults, result)
     return dict(result)
 
 

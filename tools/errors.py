@@ -14,7 +14,7 @@ leaves a tool is a fault of the tool: it is logged with its traceback and report
 failure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tools.refusals import Refuse
@@ -29,11 +29,15 @@ class InvalidDeclaration(ToolError):  # noqa: N818 - it says what is wrong
 
 
 class InvalidArguments(ToolError):  # noqa: N818 - as above
-    """Arguments that must not reach a tool; ``faults`` are one line each, in the model's words."""
+    """Arguments that must not reach a tool; ``faults`` are one line each, in the model's words.
 
-    def __init__(self, faults: Sequence[str]) -> None:
+    ``arguments`` are as far as they could be read.
+    """
+
+    def __init__(self, faults: Sequence[str], arguments: Mapping[str, Any] | None = None) -> None:
         super().__init__("\n".join(faults))
         self.faults = list(faults)
+        self.arguments = dict(arguments or {})
 
 
 class CallRefused(ToolError):  # noqa: N818 - as above

@@ -31,6 +31,7 @@ from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolErro
 from tools.execution import Call, concluded, executed
 from tools.hooks import After, Before, Hooks, hooks_of
 from tools.offers import Offer, Offers
+from tools.own_faults import joined
 from tools.policy import decide, exposure
 from tools.rate import CallRates
 from tools.refusals import Refuse
@@ -198,7 +199,11 @@ class ToolRegistry:
         verdict = decide(offer.declared, offer.settings, context, rates, now)
         if isinstance(verdict, Refuse):
             raise CallRefused(verdict)
-        arguments = check_arguments(offer.declared.parameters_schema, parse_arguments(invocation.arguments))
+        given = parse_arguments(invocation.arguments)
+        try:
+            arguments = check_arguments(offer.declared.parameters_schema, given)
+        except InvalidArguments as error:
+            raise joined(error, offer.declared, context) from error
         rates.take(verdict.quotas, now)
         if not approved and must_ask(offer.declared, offer.settings, arguments):
             raise ApprovalNeeded(arguments)

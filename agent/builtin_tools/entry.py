@@ -1,8 +1,8 @@
 """What a tool of the reasoning engine declares of itself."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tools.catalogue import DefaultConfig
 from tools.choices import Scope, Visibility
@@ -14,6 +14,7 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
+from tools.own_faults import OWN_FAULTS
 
 PROVIDER_NAME = "maisaka_builtin"
 PROVIDER_TYPE = "builtin"
@@ -50,6 +51,8 @@ class BuiltinTool:
     """How often one person may have it called, until the operator says otherwise; 0 for any number."""
     on_timeout: str = ""
     """What the model is told when the time is up and the effect may be in the world; "" for a plain failure."""
+    own_faults: Callable[[dict[str, Any], ToolExecutionContext], Sequence[str]] | None = None
+    """The faults that the handler would find, for arguments that do not fit ``parameters`` either (:mod:`tools.own_faults`)."""
 
     def spec(self) -> ToolSpec:
         return ToolSpec(
@@ -68,6 +71,7 @@ class BuiltinTool:
                 "on_timeout": self.on_timeout,
                 "builtin_stage": self.stage,
                 "traits": self.traits,
+                OWN_FAULTS: self.own_faults,
             },
         )
 

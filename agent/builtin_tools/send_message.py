@@ -1,6 +1,6 @@
 """``send_message``: the model speaks before its run is over, with pictures, mentions, quotes and files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -59,8 +59,7 @@ async def send_message(invocation: ToolInvocation, context: ToolExecutionContext
     """Send to the run's own chat, and tell the model what the client said to it."""
     speaker = cast("Speaker", context.metadata["speaker"])
     arguments = invocation.arguments
-    faults = [*_session_faults(arguments.get("session", ""), speaker), *_item_faults(arguments["messages"])]
-    if faults:
+    if faults := own_faults(arguments, context):
         raise InvalidArguments(faults)
     parts = [part_of(item) for item in arguments["messages"]]
     said = []
@@ -92,14 +91,22 @@ def _result(said: list[tuple[str, Delivery]]) -> ToolExecutionResult:
     return ToolExecutionResult(NAME, success=False, error_message="\n".join(lines))
 
 
-def _session_faults(session: str, speaker: Speaker) -> list[str]:
-    if session.strip() in ("", speaker.chat.address, speaker.chat.key):
+def own_faults(arguments: Mapping[str, Any], context: ToolExecutionContext) -> list[str]:
+    """What is wrong with ``arguments``, but for what their schema says."""
+    items = arguments.get("messages")
+    known = _session_faults(arguments.get("session"), cast("Speaker", context.metadata["speaker"]))
+    return [*known, *(_item_faults(items) if isinstance(items, list) else ())]
+
+
+def _session_faults(session: object, speaker: Speaker) -> list[str]:
+    if not isinstance(session, str) or session.strip() in ("", speaker.chat.address, speaker.chat.key):
         return []
     return [f"session 只能是当前会话 {speaker.chat.address}，不允许发送到其他会话"]
 
 
-def _item_faults(items: Sequence[dict[str, Any]]) -> list[str]:
-    found = ((place, item_fault(item)) for place, item in enumerate(items))
+def _item_faults(items: Sequence[Any]) -> list[str]:
+    of_known_type = ((place, item) for place, item in enumerate(items) if isinstance(item, dict) and item.get("type") in TYPES)
+    found = ((place, item_fault(item)) for place, item in of_known_type)
     return [f"messages[{place}]{fault}" for place, fault in found if fault]
 
 
@@ -168,4 +175,5 @@ TOOL = BuiltinTool(
     needs_chat=True,
     timeout_seconds=240,
     on_timeout=UNCONFIRMED,
+    own_faults=own_faults,
 )

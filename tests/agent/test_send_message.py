@@ -218,6 +218,26 @@ async def test_every_fault_is_named_and_nothing_is_sent_of_a_message_with_one(vo
     assert "messages[2]" in told
 
 
+async def test_faults_that_the_schema_finds_hide_no_others(voice):
+    items = [HELLO, {"type": "poke"}, {"type": "plain"}, {"text": "x"}, {"type": "image", "url": {}}, "x", {"type": "quote"}]
+    told = await faults(voice, *items, session="onebot:group:1")
+    assert [line.partition(" ")[0] for line in sorted(told.splitlines())] == [
+        "messages[1].type",
+        "messages[2].text",
+        "messages[3].type",
+        "messages[4].url",
+        "messages[5]",
+        "messages[6].message_id",
+        "session",
+    ]
+
+
+async def test_a_list_that_is_none_is_one_fault(voice):
+    call = ToolInvocation("send_message", '{"messages": 5}', metadata={"tool_call_pk": 5})  # type: ignore[arg-type]
+    result = await registry().invoke(call, ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": voice}))
+    assert result.error_message.splitlines() == ["messages 应为数组"]
+
+
 async def test_a_message_without_items_is_refused(voice):
     assert "messages" in await faults(voice)
 
