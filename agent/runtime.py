@@ -61,6 +61,7 @@ class Runtime:
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
+        self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
         self._retention: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -81,6 +82,13 @@ class Runtime:
             provider.start()
         self._watch = loop.create_task(self._watch_settings(), name="settings")
         serving.begin(Serving(self.registry, loop, lambda: self.record.outage))
+
+    async def put_down_tools(self) -> None:
+        """Make a row for every tool that has none and has been seen, which all are at first; no I/O where nothing is new."""
+        if not self._has_listed:
+            await self.registry.list_tools()
+            self._has_listed = True
+        await self.registry.newcomers.put_down(self.record, self._live)
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
@@ -158,6 +166,8 @@ class Runtime:
         while True:
             with survive(logger, "What the operator has changed could not be looked up"):
                 await self.record.refresh()
+            with survive(logger, "Rows for new tools could not be made"):
+                await self.put_down_tools()
             await asyncio.sleep(WATCH_SECONDS)
 
     def _is_alone(self) -> bool:

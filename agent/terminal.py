@@ -113,6 +113,7 @@ class Talk:
     async def say(self, text: str) -> int:
         """Put ``text`` on record and answer it; the key of its row. When cancelled, it ends as cut off."""
         await self._record.appear(alone=False)
+        await self._runtime.put_down_tools()
         await self.give_up_leftovers()
         presence = asyncio.create_task(self._stay_present(), name="presence")
         try:

@@ -61,7 +61,7 @@ from tools.samples.game_version import get_game_version
 from tools.samples.weather import get_weather
 
 CODER_PROMPT = "你是编程助手。"
-SAMPLES = "samples"
+SAMPLES, BUILTIN = "samples", "builtin"
 SAMPLE_TOOLS = (get_weather, get_game_version)
 
 
@@ -172,7 +172,7 @@ def tool_registry(cache: SettingsCache, record: Record | None = None, chat: Chat
     chat.attach(registry)
     registry.register_provider(MaisakaBuiltinToolProvider(builtin_tool_entries(runner, record, chat)))
     registry.register_provider(AgentToolProvider(AGENTS, runner))
-    registry.register_provider(FunctionProvider(SAMPLES, "builtin", SAMPLE_TOOLS))
+    registry.register_provider(FunctionProvider(SAMPLES, BUILTIN, SAMPLE_TOOLS))
     return registry
 
 
@@ -196,4 +196,4 @@ def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
     own = [entry.spec() for entry in builtin_tool_entries(AgentRunner(ToolRegistry()), None, chat_tools(None))]
     own += [AgentTool(agent).spec for agent in AGENTS]
-    return own + [replace(function.spec, provider_name=SAMPLES) for function in SAMPLE_TOOLS]
+    return own + [replace(function.spec, provider_name=SAMPLES, provider_type=BUILTIN) for function in SAMPLE_TOOLS]

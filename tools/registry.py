@@ -30,6 +30,7 @@ from tools.discovery import Offering, Shelves, shelved
 from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
 from tools.execution import Call, concluded, executed
 from tools.hooks import After, Before, Hooks, hooks_of
+from tools.newcomers import Newcomers
 from tools.offers import Offer, Offers
 from tools.own_faults import joined
 from tools.policy import decide, exposure
@@ -80,6 +81,8 @@ class ToolRegistry:
         self._hooks = Hooks()
         self._reported: set[tuple[str, str, str]] = set()
         self._keep: Keep | None = None
+        self.newcomers = Newcomers()
+        """What was listed and has no row yet; whoever serves puts it down."""
 
     def register_provider(self, provider: ToolProvider) -> None:
         """Add ``provider`` at the end; one of the same name is dropped, and closing it is its owner's."""
@@ -218,6 +221,7 @@ class ToolRegistry:
         kind = "everywhere" if context is None else context.is_group_chat
         view = self._views.get(kind)
         if view is None or view.settings is not settings or view.pairs != pairs:
+            self.newcomers.see(pairs)
             offers = self._offers_of(pairs, settings, context)
             view = self._views[kind] = View(pairs, settings, offers, shelved(offers, self._defer_above))
         return view
