@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q
@@ -118,8 +119,19 @@ class ApprovalAdmin(RecordAdmin):
             case Ruling.REFUSED:
                 messages.success(request, gettext("Refused. The call is not made, and the chat is told."))
             case _:
-                messages.warning(request, gettext("Somebody else decided this before, or it has expired."))
+                messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
         return redirect("admin:agent_approval_change", obj.pk)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        """Whoever decides what is decided by now is told so on its page, and not that it is forbidden."""
+        if request.method == "POST" and object_id and request.user.has_perm("agent.change_approval"):
+            approval = self.get_object(request, unquote(object_id))
+            if approval is not None and not _is_open(approval):
+                messages.warning(request, _too_late(approval))
+                return redirect("admin:agent_approval_change", approval.pk)
+        return super().changeform_view(request, object_id, *arguments, **options)
 
     @admin.display(description=_("state"))
     def outcome(self, approval: Approval) -> str:
@@ -170,6 +182,19 @@ class ApprovalAdmin(RecordAdmin):
 
 def _until(approval: Approval) -> str:
     return format_html(gettext("until {}"), moment(approval.expires_at))
+
+
+def _too_late(approval: Approval) -> str:
+    """Why a decision comes too late: who was faster, and when."""
+    at = f"{timezone.localtime(approval.decided_at or approval.expires_at):%Y-%m-%d %H:%M:%S}"
+    match approval.state:
+        case Approval.State.APPROVED:
+            form = gettext("This call was already approved by %(who)s, at %(when)s. Your decision changes nothing.")
+        case Approval.State.REFUSED:
+            form = gettext("This call was already refused by %(who)s, at %(when)s. Your decision changes nothing.")
+        case _:
+            form = gettext("This call expired at %(when)s, before anybody decided. It is not made.")
+    return form % {"who": approval.decided_by, "when": at}
 
 
 def _is_open(approval: Approval) -> bool:

@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.models import Approval, Message, ToolCall
+from agent.store.approvals import Ruling, settle
 from tests.admin.record import call_of, chat, logged_in, page, run_for, said, step_of
 from tools.models import ToolConfig
 
@@ -69,10 +70,38 @@ def test_a_decision_is_not_made_without_a_word(browser: Client, approval: Approv
 
 def test_what_is_decided_or_has_expired_is_only_shown(browser: Client, approval: Approval):
     decide(browser, approval, decision="approve")
-    assert browser.post(f"{LIST}{approval.pk}/change/", {"decision": "refuse"}).status_code == 403
     assert 'name="decision"' not in page(browser, f"{LIST}{approval.pk}/change/")
     Approval.objects.update(state="waiting", expires_at=timezone.now())
-    assert browser.post(f"{LIST}{approval.pk}/change/", {"decision": "approve"}).status_code == 403
+    assert 'name="decision"' not in page(browser, f"{LIST}{approval.pk}/change/")
+
+
+@pytest.mark.parametrize(("first", "word"), [("approve", "approved"), ("refuse", "refused")])
+def test_whoever_decides_a_moment_too_late_is_told_who_was_faster_and_when(
+    browser: Client, approval: Approval, first: str, word: str
+):
+    decide(logged_in("operator"), approval, decision=first)
+    told = decide(browser, approval, decision="approve")
+    assert f"This call was already {word} by user-operator" in told
+    approval.refresh_from_db()
+    assert f"{timezone.localtime(approval.decided_at):%Y-%m-%d %H:%M:%S}" in told
+    assert approval.decided_by == "user-operator"
+
+
+@pytest.mark.parametrize("state", ["waiting", "expired"])
+def test_whoever_decides_after_the_time_is_told_that_it_is_over(browser: Client, approval: Approval, state: str):
+    Approval.objects.update(state=state, expires_at=timezone.now())
+    assert "This call expired at" in decide(browser, approval, decision="approve")
+    assert ToolCall.objects.get().state == "pending"
+
+
+def test_two_who_decide_at_the_same_moment_decide_once(browser: Client, approval: Approval, monkeypatch: pytest.MonkeyPatch):
+    def beaten(pk: int, **_: Any) -> Ruling:
+        monkeypatch.undo()
+        settle(pk, is_approval=False, by="777")
+        return settle(pk, is_approval=True, by="user-")
+
+    monkeypatch.setattr("agent.admin.approvals.settle", beaten)
+    assert "already refused by 777" in decide(browser, approval, decision="approve")
 
 
 def test_a_viewer_sees_and_an_operator_decides(approval: Approval):
