@@ -6,7 +6,8 @@
     拒绝 482913
     approve 482913 {"amount": 5}
 
-The last form approves the call with other arguments, all of them.
+The last form approves the call with other arguments, all of them. What only looks like
+these is such a word too, with a fault, so that a slip is told to whoever made it.
 """
 
 import re
@@ -21,10 +22,10 @@ CODE_DIGITS = 6
 _YES = ("批准", "同意", "approve")
 _NO = ("拒绝", "驳回", "refuse", "reject")
 _PATTERN = re.compile(
-    r"\s*(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # whom the message quotes or mentions
+    r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # whom the message quotes or mentions
     rf"(?:(?P<yes>{'|'.join(_YES)})|(?P<no>{'|'.join(_NO)}))"
-    rf"\s*(?P<code>\d{{{CODE_DIGITS}}})\s*(?P<arguments>\{{.*\}})?\s*",
-    re.IGNORECASE | re.DOTALL,
+    rf"\s*(?P<code>\d{{{CODE_DIGITS}}})(?!\d)",
+    re.IGNORECASE,
 )
 
 
@@ -41,11 +42,14 @@ class Word:
 
 def parse_word(text: str) -> Word | None:
     """What ``text`` decides; None for everything that is not such a word and nothing else."""
-    match = _PATTERN.fullmatch(text) if len(text) <= 10_000 else None
+    text = text.strip()
+    match = _PATTERN.match(text)
     if match is None:
         return None
-    word = Word(is_approval=match["yes"] is not None, code=match["code"])
-    return _with_arguments(word, match["arguments"]) if match["arguments"] else word
+    word, rest = Word(is_approval=match["yes"] is not None, code=match["code"]), text[match.end() :].strip()
+    if not rest:
+        return word
+    return _with_arguments(word, rest) if rest.startswith(("{", "｛")) or rest.endswith(("}", "｝")) else None
 
 
 def _with_arguments(word: Word, text: str) -> Word:

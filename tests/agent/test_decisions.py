@@ -33,7 +33,7 @@ def test_a_word_is_read(text, word):
         "482913",
         "批准 482913 [1]",
         "不批准 482913",
-        "批准 482913" + " " * 10_000,
+        "批准 482913 是什么 {意思}？",
         "",
     ],
 )
@@ -41,9 +41,26 @@ def test_everything_else_is_talk(text):
     assert parse_word(text) is None
 
 
-@pytest.mark.parametrize("text", ["批准 482913 {amount}", '批准 482913 {"amount": NaN}', '拒绝 482913 {"a": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "批准 482913 {amount}",
+        '批准 482913 {"amount": NaN}',
+        '拒绝 482913 {"a": 1}',
+        '批准 482913 {"word": "x"',
+        '批准 482913 {"word": "x"} 谢谢',
+        '批准482913 "word": "x"}',
+        "批准 482913 ｛“word”：“x”｝",
+        '批准 482913 {"word": "' + "x" * 10_000,
+    ],
+)
 def test_arguments_that_cannot_be_read_decide_nothing(text):
     word = parse_word(text)
     assert word is not None
     assert word.fault
     assert word.arguments is None
+
+
+@pytest.mark.parametrize("text", ["批准 482913" + " " * 200_000 + "x", "[@" * 100_000, " " * 200_000 + "批", "[@1] " * 40_000])
+def test_long_talk_is_told_from_a_word_at_once(text):
+    assert parse_word(text) is None

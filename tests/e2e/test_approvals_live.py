@@ -92,6 +92,8 @@ async def test_an_owner_may_change_the_arguments(live, model, bot):
     code = await asked(bot, model, user, amount=500, to=to)
     await bot.say_private(OWNER, f'批准 {code} {{"amount": "lots", "to": "{to}"}}')
     assert spoken(await bot.next_action()).startswith(f"{code} 的参数有误，仍在等待：\namount")
+    await bot.say_private(OWNER, f'批准 {code} {{"amount": 1, "to": "{to}"')
+    assert spoken(await bot.next_action()).startswith(f"{code} 的参数有误，仍在等待：\n参数不是合法的 JSON")
     model.script(["Less."])
     await bot.say_private(OWNER, f'批准 {code} {{"amount": 1, "to": "{to}"}}')
     await bot.next_action()
