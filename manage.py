@@ -10,6 +10,10 @@ def main() -> None:
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
+    if sys.argv[1:2] == ["runserver"]:
+        from frostproject import listening
+
+        listening.refuse_taken(listening.wanted_by_runserver(sys.argv[2:]))  # before the settings make anything
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a wrong setting: its name and what to mend, without a traceback

@@ -15,6 +15,11 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
+from frostproject import listening
+
+if listening.is_served_by_daphne():
+    listening.refuse_taken(listening.wanted_by_daphne(sys.argv[1:]))  # before the settings make anything
+
 pages = get_asgi_application()
 
 from frostproject import bootstrap, http  # noqa: E402
@@ -45,7 +50,7 @@ application = ProtocolTypeRouter(
     }
 )
 
-if bootstrap.is_served_by_daphne():
+if listening.is_served_by_daphne():
     try:
         bootstrap.prepare()
     except ImproperlyConfigured as error:

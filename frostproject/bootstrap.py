@@ -19,12 +19,6 @@ from agent import database, wiring
 from tools.catalogue import ensure_rows
 
 
-def is_served_by_daphne() -> bool:
-    """Whether this process is the ``daphne`` command (and not a test or a management command)."""
-    program = Path(sys.argv[0])
-    return program.name == "daphne" or (program.name == "__main__.py" and program.parent.name == "daphne")
-
-
 def prepare() -> None:
     """Bring the database up to date where that is ours to do, and see to it that somebody can log in.
 

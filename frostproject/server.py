@@ -10,11 +10,13 @@ import asyncio
 import gc
 import ipaddress
 import logging
+import sys
 from typing import Any, ClassVar, cast
 
 from daphne.server import Server  # first of all Twisted imports: it installs the reactor
 from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
+from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
 from frostproject.logs import redact
@@ -63,11 +65,20 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
                 options[name] = ours
         super().__init__(*arguments, **options)
         self._ports: list[Any] = []
+        self._refusal = ""
 
     def run(self) -> None:
+        """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot be listened at."""
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
+        if self._refusal:
+            sys.exit(_("The server cannot start: %s") % self._refusal)
+
+    def listen_error(self, failure: Any) -> None:
+        """What is wrong with an endpoint that :mod:`frostproject.listening` did not judge."""
+        self._refusal = failure.getErrorMessage()
+        self.stop()
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
