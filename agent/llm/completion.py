@@ -49,7 +49,7 @@ def parse_recorded(message: dict[str, Any], call_ids: Sequence[str]) -> LLMRespo
 
 def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LLMResponse:
     text = _text(message.get("content"))
-    return LLMResponse(text, calls, _echoed(text, calls), recorded=message)
+    return LLMResponse(text, calls, _echoed(message, text, calls), recorded=message)
 
 
 def _quoted_error(body: dict[str, Any]) -> str:
@@ -95,12 +95,14 @@ def _arguments(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _echoed(text: str, calls: tuple[ToolCallRequest, ...]) -> dict[str, Any]:
-    """The assistant message for the next request."""
-    message: dict[str, Any] = {"role": "assistant", "content": text or None if calls else text}
-    if calls:
-        message["tool_calls"] = [echoed_call(call) for call in calls]
-    return message
+def _echoed(message: dict[str, Any], text: str, calls: tuple[ToolCallRequest, ...]) -> dict[str, Any]:
+    """The assistant message for the next request. Endpoints whose models think before they call may
+    refuse one that lacks the thoughts behind its calls, so what came goes back."""
+    if not calls:
+        return {"role": "assistant", "content": text}
+    thought = message.get("reasoning_content")
+    reasoning = {"reasoning_content": thought} if isinstance(thought, str) else {}
+    return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": [echoed_call(call) for call in calls]}
 
 
 def echoed_call(call: ToolCallRequest) -> dict[str, Any]:

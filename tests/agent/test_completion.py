@@ -129,6 +129,20 @@ def test_an_answer_with_calls_and_no_words_goes_back_with_null_content():
     assert asking(call(), content="wait").message["content"] == "wait"
 
 
+@pytest.mark.parametrize("thought", ["I need the weather.", ""])
+def test_the_reasoning_behind_calls_goes_back_with_them_as_some_endpoints_demand(thought):
+    # https://api-docs.deepseek.com/guides/thinking_mode: without it a request with the calls is refused (400)
+    message = {"content": None, "reasoning_content": thought, "tool_calls": [call()]}
+    response = parse_completion({"choices": [{"message": message}]})
+    assert response.message["reasoning_content"] == thought
+    assert parse_recorded(message, ["c1"]).message == response.message
+
+
+@pytest.mark.parametrize("message", [{"reasoning_content": None, "tool_calls": [call()]}, {"reasoning_content": "hm"}])
+def test_reasoning_that_nobody_asks_for_is_not_sent(message):
+    assert "reasoning_content" not in parse_completion({"choices": [{"message": message}]}).message
+
+
 def test_the_answer_is_kept_for_the_record_as_it_came():
     message = {"content": None, "refusal": "no", "tool_calls": [call(arguments="{broken")]}
     assert parse_completion({"choices": [{"message": message}]}).recorded is message
