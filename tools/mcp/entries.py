@@ -57,7 +57,8 @@ def _faults(kind: Any, entries: list[Any]) -> dict[int, str]:
 
 @cache
 def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
-    return TypeAdapter(kind.model_fields["tools"].annotation)
+    entries: Any = kind.model_fields["tools"].annotation
+    return TypeAdapter(entries)
 
 
 def _marked(entry: Any, fault: str) -> dict[str, Any]:
