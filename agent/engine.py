@@ -23,7 +23,7 @@ from agent.flow import Flow, end_of
 from agent.gate import TimingGate
 from agent.later import LaterCalls
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
-from agent.llm.completion import parse_recorded
+from agent.llm.completion import calling_message, parse_recorded
 from agent.llm.emptiness import is_empty, nothing
 from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
@@ -33,7 +33,6 @@ from agent.store.runs import RecordedCall, RecordedStep
 from agent.store.steps import NewStep
 from agent.task import Journal, Pending, Progress, Result, Task
 from agent.tool_results import (
-    call_message,
     call_outcome,
     following_messages,
     needs_approval,
@@ -193,8 +192,9 @@ class Engine:
 
     async def _conclude(self, call: LaterCall, task: Task, journal: Journal, progress: Progress) -> str:
         """Show the model an earlier run's call with its outcome; one that was approved is made now."""
-        request = ToolCallRequest(call.call_id, call.tool_name, json.dumps(call.arguments, ensure_ascii=False))
-        progress.add(call_message(request))
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        request = ToolCallRequest(call.call_id, call.tool_name, arguments, reasoning=call.reasoning)
+        progress.add(calling_message([request]))
         if call.is_to_be_made:
             await journal.start_call(call.pk)
             return await self.call_tools(task, journal, progress, "", [Pending(call.pk, request)], approved=True)

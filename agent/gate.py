@@ -13,10 +13,11 @@ from agent.asking import ask, elapsed_ms
 from agent.builtin_tools.course import CONTINUE
 from agent.flow import End, end_of
 from agent.llm.base import LLMClient, ToolCallRequest
+from agent.llm.completion import calling_message
 from agent.models import Step
 from agent.prompt import ChatMessage, system_message
 from agent.task import Journal, Pending, Progress, Task
-from agent.tool_results import call_message, call_outcome, not_made, result_text
+from agent.tool_results import call_outcome, not_made, result_text
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry import ToolRegistry
 
@@ -67,7 +68,7 @@ class TimingGate:
             if result.metadata.get("timing_action") == "continue":
                 return ""
             tries += not result.success
-            messages += [call_message(chosen.call), _answer(chosen.call, result)]
+            messages += [calling_message([chosen.call]), _answer(chosen.call, result)]
         return End.NO_ACTION.value
 
     async def _asked(

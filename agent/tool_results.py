@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent.discoveries import Discovery
-from agent.llm.base import ToolCallRequest
-from agent.llm.completion import echoed_call
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
 from agent.state import StateChange
@@ -74,11 +72,6 @@ def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
         {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
     ]
     return {"role": "user", "content": parts}
-
-
-def call_message(call: ToolCallRequest) -> ChatMessage:
-    """An assistant message that makes this one call."""
-    return {"role": "assistant", "content": None, "tool_calls": [echoed_call(call)]}
 
 
 def needs_approval(result: ToolExecutionResult) -> bool:

@@ -11,13 +11,15 @@ class ToolCallRequest:
     """A tool call as the model wrote it; ``arguments`` is its JSON text, well-formed or not.
 
     ``fault`` says why it cannot be made whatever tools there are, in words for the model;
-    ``name`` then only stands for one.
+    ``name`` then only stands for one. ``reasoning`` is what the model thought before it
+    called, where the endpoint tells.
     """
 
     call_id: str
     name: str
     arguments: str
     fault: str = ""
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

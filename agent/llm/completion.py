@@ -48,8 +48,16 @@ def parse_recorded(message: dict[str, Any], call_ids: Sequence[str]) -> LLMRespo
 
 
 def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LLMResponse:
-    text = _text(message.get("content"))
-    return LLMResponse(text, calls, _echoed(message, text, calls), recorded=message)
+    text, reasoning = _text(message.get("content")), reasoning_of(message)
+    calls = tuple(replace(call, reasoning=reasoning) for call in calls)
+    echoed = calling_message(calls, text) if calls else {"role": "assistant", "content": text}
+    return LLMResponse(text, calls, echoed, recorded=message)
+
+
+def reasoning_of(message: dict[str, Any]) -> str | None:
+    """The thoughts behind the calls of an assistant ``message``; None where the endpoint does not tell them."""
+    thoughts = message.get("reasoning_content")
+    return thoughts if isinstance(thoughts, str) else None
 
 
 def _quoted_error(body: dict[str, Any]) -> str:
@@ -95,19 +103,18 @@ def _arguments(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _echoed(message: dict[str, Any], text: str, calls: tuple[ToolCallRequest, ...]) -> dict[str, Any]:
-    """The assistant message for the next request. Endpoints whose models think before they call may
-    refuse one that lacks the thoughts behind its calls, so what came goes back."""
-    if not calls:
-        return {"role": "assistant", "content": text}
-    thought = message.get("reasoning_content")
-    reasoning = {"reasoning_content": thought} if isinstance(thought, str) else {}
-    return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": [echoed_call(call) for call in calls]}
+def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[str, Any]:
+    """An assistant message that makes ``calls``, which are of one answer, for the next request.
+
+    Endpoints whose models think before they call may refuse one that lacks the thoughts, so what came goes back.
+    """
+    thoughts = calls[0].reasoning
+    reasoning = {} if thoughts is None else {"reasoning_content": thoughts}
+    return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": [_echoed(call) for call in calls]}
 
 
-def echoed_call(call: ToolCallRequest) -> dict[str, Any]:
-    """``call`` in an assistant message that goes back. Some endpoints refuse a request in
-    which a call's arguments are not JSON, so broken ones go back as an empty object."""
+def _echoed(call: ToolCallRequest) -> dict[str, Any]:
+    """Some endpoints refuse a request in which a call's arguments are not JSON, so broken ones go back as an empty object."""
     arguments = call.arguments if _is_object(call.arguments) else "{}"
     return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.models import Approval, Message, ToolCall
+from agent.llm.completion import reasoning_of
+from agent.models import Approval, Message, Step, ToolCall
 from agent.prompt import ChatMessage
 from agent.store.steps import CallOutcome, settle
 
@@ -28,6 +29,7 @@ class LaterCall:
     ``is_to_be_made``: an owner has approved it, and it has not begun; otherwise
     ``text`` is what the model is told, and ``following`` what comes after that.
     ``is_stale``: it was to tell of progress, and the outcome has come meanwhile.
+    ``reasoning`` is what the model thought before it called.
     """
 
     pk: int
@@ -38,6 +40,7 @@ class LaterCall:
     text: str = ""
     following: list[ChatMessage] = field(default_factory=list)
     is_stale: bool = False
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +160,5 @@ def find(message_pk: int, *, resumed: bool) -> LaterCall | None:
         text=f"仍在执行: {call.progress}" if call.state in OPEN else call.result,
         following=(message.raw or {}).get("following", []),
         is_stale=(message.event_key or "").startswith(PROGRESS) and call.state not in OPEN,
+        reasoning=reasoning_of(Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}),
     )

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from agent.decisions import Word
-from agent.models import Approval, ChatSession, Message, Run, ToolCall
+from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
 from agent.store import approvals, later, recovery
 from agent.store.approvals import Decision, Question, Ruling
 from agent.store.steps import CallOutcome
@@ -116,6 +116,19 @@ def test_a_chat_has_so_many_questions_and_no_more(session):
         waiting(session, amount=amount)
     assert ask(called(session), amount=-1) is None
     assert ask(called(chat("701")), amount=-1)
+
+
+def test_a_call_that_is_told_of_later_keeps_the_reasoning_behind_it(session):
+    approval = waiting(session)
+    Step.objects.update(response={"reasoning_content": "I owe it."})
+    rule(approval)
+    call = later.find(told(session)[0].pk, resumed=False)
+    assert call
+    assert call.reasoning == "I owe it."
+    Step.objects.update(response={"reasoning_content": None})
+    call = later.find(told(session)[0].pk, resumed=False)
+    assert call
+    assert call.reasoning is None
 
 
 def test_an_approved_call_is_to_be_made_until_it_began(session):

@@ -109,6 +109,12 @@ async def test_what_the_gate_called_goes_back_with_arguments_that_are_an_object(
     assert [call["function"]["arguments"] for call in asked] == ["{}", "{}"]
 
 
+async def test_the_reasoning_behind_a_call_of_the_gate_goes_back_with_it(notes: Notes):
+    model = Script(calling(("wait", '{"seconds": 0}')) | {"reasoning_content": "later"}, CONTINUE, "An answer.")
+    await run(model, notes)
+    assert model.requests[1].messages[-2]["reasoning_content"] == "later"
+
+
 # --- Taking up ----------------------------------------------------------------------
 
 
