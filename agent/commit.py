@@ -20,7 +20,6 @@ from agent.claims import Claim
 from agent.errors import ClaimLost
 from agent.outage import Outage, is_refusal, plain_reason
 from agent.store.claims import lost_claims
-
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from agent.database import damaged, is_damage
-from onebot.log_limit import LogLimit
+from tools.log_limit import LogLimit
 
 _log = LogLimit(logging.getLogger(__name__))
 

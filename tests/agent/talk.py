@@ -12,7 +12,7 @@ from agent.llm.completion import parse_completion
 from agent.models import Message, Run
 from agent.store.arrivals import Accepted, Arrival, Arrivals
 from agent.store.replies import Outgoing, Replies
-from agent.store.runs import Beginning, Beginnings, Plan
+from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.triggers import Rules
 from agent.types import Attention, ChatAddress, Delivery, IncomingMessage, Part
 from tools.configs import SettingsCache
@@ -40,6 +40,13 @@ def arrivals(process_id: str = PROCESS) -> Arrivals:
 
 def beginnings(process_id: str = PROCESS) -> Beginnings:
     return Beginnings(process_id, SettingsCache(), lambda: None)
+
+
+def begin(wishes: Sequence[Beginning], process_id: str = PROCESS) -> list[Begun]:
+    """The runs of messages that nobody else has taken over."""
+    runs = [run for run in beginnings(process_id).begin(wishes) if isinstance(run, Begun)]
+    assert len(runs) == len(wishes)
+    return runs
 
 
 def arrival(said: IncomingMessage, **fields: Any) -> Arrival:

@@ -11,6 +11,7 @@ from django.db import IntegrityError, OperationalError
 from agent import commit as module
 from agent.commit import GroupCommit
 from agent.models import ServerProcess
+from agent.outage import UNREACHABLE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -148,7 +149,7 @@ async def test_while_the_database_refuses_everything_waits_and_says_so_and_then_
     written = [commit.submit(away, name) for name in ("a", "b")]
     while commit.outage is None:  # noqa: ASYNC110 - the outage is what is waited for
         await asyncio.sleep(0)
-    assert (commit.outage.reason, commit.outage.waiting) == ("server closed the connection", 2)
+    assert (commit.outage.reason, commit.outage.waiting) == (UNREACHABLE, 2)
     is_away.clear()
     assert await asyncio.gather(*written) == [1, 1]
     await commit.submit(double, 1)

@@ -14,7 +14,7 @@ from agent.record import Record
 from agent.store.runs import Beginning
 from agent.store.targets import Recall, recall
 from agent.types import ChatAddress
-from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, beginnings, message, reply
+from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
 
@@ -114,11 +114,11 @@ def answered_up_to_now() -> None:
     for text, state in (("first", "delivered"), ("second", "failed")):
         (accepted,) = accept(message(text, PRIVATE))
         wish = Beginning(PLAN, accepted.pk, accepted.session_pk)
-        (begun,) = beginnings().begin([wish])
+        (begun,) = begin([wish])
         reply(wish, begun.run_pk, f"answer to {text}", state)
         Message.objects.filter(pk=accepted.pk).update(state="answered")
     (current,) = accept(message("current", PRIVATE))
-    beginnings().begin([Beginning(PLAN, current.pk, current.session_pk)])
+    begin([Beginning(PLAN, current.pk, current.session_pk)])
     accept(message("newer", PRIVATE))
 
 

@@ -23,7 +23,7 @@ from agent.store.recovery import (
 from agent.store.runs import Beginning
 from agent.store.steps import NewCall, NewStep, record_steps
 from agent.types import ChatAddress
-from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, beginnings, message, reply
+from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 
 pytestmark = pytest.mark.django_db
 State = Message.State
@@ -42,7 +42,7 @@ def waiting(text: str = "hi", process_id: str = "dead", **fields: Any) -> int:
 def running(process_id: str = "dead", *calls: str) -> tuple[int, int, list[int]]:
     """A message, its run and the run's tool calls, in the hands of a process."""
     (accepted,) = accept(message(), process_id=process_id)
-    (begun,) = beginnings(process_id).begin([Beginning(PLAN, accepted.pk, accepted.session_pk)])
+    (begun,) = begin([Beginning(PLAN, accepted.pk, accepted.session_pk)], process_id)
     asked = tuple(NewCall(name, name, {}, "1") for name in calls)
     ((*pks,),) = record_steps([NewStep(begun.run_pk, 1, [], [], {}, calls=asked)])
     return accepted.pk, begun.run_pk, pks

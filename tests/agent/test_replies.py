@@ -9,7 +9,7 @@ from agent.store.replies import Ending, LateAnswer, Outcome, correct, finish, ma
 from agent.store.runs import Beginning
 from agent.store.steps import NewStep
 from agent.types import Delivery
-from tests.agent.talk import PLAN, PROCESS, accept, beginnings, message, reply
+from tests.agent.talk import PLAN, PROCESS, accept, begin, message, reply
 
 pytestmark = pytest.mark.django_db
 State = Message.State
@@ -23,7 +23,7 @@ def wish() -> Beginning:
 
 @pytest.fixture
 def run_pk(wish: Beginning) -> int:
-    return beginnings().begin([wish])[0].run_pk
+    return begin([wish])[0].run_pk
 
 
 def row(pk: int | None) -> Message:
@@ -160,6 +160,6 @@ def test_a_failure_is_told_with_its_reason(wish, run_pk):
 
 
 def test_a_run_without_a_message_ends_alone():
-    (begun,) = beginnings().begin([Beginning(PLAN)])
+    (begun,) = begin([Beginning(PLAN)])
     finish([Ending(begun.run_pk, Run.State.FINISHED, final_text="x")])
     assert Run.objects.get(pk=begun.run_pk).final_text == "x"

@@ -11,7 +11,7 @@ from agent.store.replies import Ending, Outcome, finish
 from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.store.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
 from agent.types import Delivery
-from tests.agent.talk import GROUP, PLAN, PROCESS, accept, beginnings, message, reply
+from tests.agent.talk import GROUP, PLAN, PROCESS, accept, begin, message, reply
 from tools.configs import SettingsCache
 from tools.models import ToolConfig
 
@@ -22,12 +22,12 @@ def begun(text: str = "hi", *, process_id: str = PROCESS, plan: Plan = PLAN, **f
     """A run for a new message, and the wish that began it."""
     (accepted,) = accept(message(text, **fields))
     wish = Beginning(plan, accepted.pk, accepted.session_pk)
-    return beginnings(process_id).begin([wish])[0], wish
+    return begin([wish], process_id)[0], wish
 
 
 def again(wish: Beginning, process_id: str = "p2") -> Begun:
     """The run of ``wish``, taken up by another process."""
-    return beginnings(process_id).begin([Beginning(wish.plan, wish.message_pk, wish.session_pk, resumed=True)])[0]
+    return begin([Beginning(wish.plan, wish.message_pk, wish.session_pk, resumed=True)], process_id)[0]
 
 
 def step(run: Begun, number: int = 1, *names: str, **fields: Any) -> NewStep:
@@ -65,7 +65,7 @@ def test_a_message_whose_run_begins_is_running_in_the_hands_of_its_process():
 
 
 def test_a_run_without_a_chat_has_neither_message_nor_history():
-    (run,) = beginnings().begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
+    (run,) = begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
     row = Run.objects.get(pk=run.run_pk)
     assert (row.message, row.session, row.origin, run.history) == (None, None, "http", [])
 
@@ -73,7 +73,7 @@ def test_a_run_without_a_chat_has_neither_message_nor_history():
 def test_runs_that_begin_together_belong_to_their_own_messages():
     accepted = accept(message("a"), message("b", GROUP, mentions_bot=True))
     wishes = [Beginning(PLAN, one.pk, one.session_pk) for one in accepted]
-    runs = beginnings().begin(wishes)
+    runs = begin(wishes)
     assert [Run.objects.get(pk=run.run_pk).message_id for run in runs] == [one.pk for one in accepted]
 
 
