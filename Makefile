@@ -11,7 +11,7 @@ PINS := requirements.txt constraints.txt
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench messages clean
+.PHONY: help install run chat doctor test lint format bench chaos messages clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint      check format, code and types"
 	@echo "make format    put the code into its format"
 	@echo "make bench     run the load benchmark"
+	@echo "make chaos     have every fault happen to a server under load, and judge what comes of it"
 	@echo "make messages  collect the texts to translate, and compile the translations"
 	@echo "make clean     remove .venv and caches; data stays"
 
@@ -51,6 +52,10 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	$(PY) -m benchmarks $(ARGS)
+
+# Its PostgreSQL and Redis are those of the tests.
+chaos: $(VENV)/.installed-dev
+	$(PY) -m chaos $(ARGS)
 
 messages: $(VENV)/.installed-dev
 	$(PY) -m babel.messages.frontend -q extract -F locale/babel.cfg --no-location --sort-output \

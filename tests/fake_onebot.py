@@ -88,7 +88,7 @@ class FakeOneBot:
         self.self_id = self_id
         self.actions: list[Frame] = []
         self.faults: list[str] = []
-        self._answering: Answering = self._usual_answer
+        self._answering: Answering = self.usual_answer
         self._sends: asyncio.Queue[Frame] = asyncio.Queue()
         self._greet = greet
         bearer = f"Bearer {token}" if token is not None else None
@@ -177,13 +177,14 @@ class FakeOneBot:
 
     def answer_again(self) -> None:
         """Back to answering everything at once."""
-        self._answering = self._usual_answer
+        self._answering = self.usual_answer
 
     async def answer(self, action: Frame, answer: Frame | None = None) -> None:
         """Answer one action by hand, late or on another socket than the one it came on."""
         await self.send_raw(json.dumps({**(answer or ok()), "echo": action.get("echo")}, ensure_ascii=False))
 
-    def _usual_answer(self, action: Frame) -> Frame:
+    def usual_answer(self, action: Frame) -> Frame:
+        """What a client in good health answers to ``action``, without its echo."""
         name = str(action.get("action"))
         if name == "get_login_info":
             return ok({"user_id": self.self_id, "nickname": "bot"})

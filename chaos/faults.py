@@ -1,0 +1,211 @@
+"""The faults: each happens to a running world and is over when its function returns."""
+
+import asyncio
+import random
+import resource
+import signal
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import get_args
+
+from agent.faults import Boundary
+from chaos.process import ChaosServer
+from chaos.world import World
+
+#: What the log may grow by while files may not, in bytes; SQLite's log of pages is longer than the server's.
+LOG_ROOM = 128 * 1024
+#: How long a server that is told to die at a named point is waited for, in seconds.
+DEATH_SECONDS = 15.0
+
+Strike = Callable[[World, random.Random], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``excuses``: somebody may have been cut off in the midst of a send, whose outcome nobody can know then."""
+
+    strike: Strike
+    excuses: bool = False
+
+    @property
+    def about(self) -> str:
+        return (self.strike.__doc__ or "").splitlines()[0]
+
+
+# --- Ends of processes ------------------------------------------------------------------
+
+
+async def kill(world: World, chance: random.Random) -> None:
+    """SIGKILL, and a new start a moment later."""
+    await _end(world, chance, signal.SIGKILL)
+
+
+async def terminate(world: World, chance: random.Random) -> None:
+    """SIGTERM, and a new start a moment later."""
+    await _end(world, chance, signal.SIGTERM)
+
+
+async def kill_and_stay_away(world: World, chance: random.Random) -> None:
+    """SIGKILL of one process, which comes back only after the others have taken over."""
+    server = chance.choice(world.servers)
+    away = chance.uniform(8, 12)
+    await server.end(signal.SIGKILL)
+    world.ends += 1
+    await asyncio.sleep(away)
+    await server.begin()
+
+
+def dying_at(point: Boundary) -> Strike:
+    """A fault: a life that ends at ``point``."""
+
+    async def die(world: World, chance: random.Random) -> None:
+        server = chance.choice(world.servers)
+        await server.end(signal.SIGKILL)
+        await server.begin(FROST_FAULT=point)
+        world.ends += 1
+        if not await server.died(DEATH_SECONDS):
+            world.notes.append(f"nothing came to {point} within {DEATH_SECONDS:g} s")
+            await server.end(signal.SIGKILL)
+        world.ends += 1
+        await server.begin()
+
+    die.__doc__ = f"A life that ends at the named point {point}."
+    return die
+
+
+async def _end(world: World, chance: random.Random, number: signal.Signals) -> None:
+    server, away = chance.choice(world.servers), chance.uniform(0, 1)
+    await server.end(number)
+    world.ends += 1
+    await asyncio.sleep(away)
+    await server.begin()
+
+
+async def sleep_past_the_lease(world: World, chance: random.Random) -> None:
+    """SIGSTOP of one process until it is taken for dead; its clients go elsewhere; then SIGCONT."""
+    number = chance.randrange(len(world.servers))
+    server, asleep = world.servers[number], chance.uniform(9, 12)
+    server.signal(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(0.5)
+        for account in world.accounts:
+            if account.home == number:
+                account.flee((number + 1) % len(world.servers))
+        await asyncio.sleep(asleep)
+    finally:
+        server.signal(signal.SIGCONT)
+    await asyncio.sleep(3)
+
+
+# --- The embedded database ----------------------------------------------------------------
+
+
+async def fill_the_disk(world: World, chance: random.Random) -> None:
+    """No file of the server may grow for some seconds, so that commits fail; then there is room again."""
+    (server,) = world.servers
+    seconds = chance.uniform(4, 8)
+    soft, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (len(server.log.encode()) + LOG_ROOM, hard))
+    try:
+        await _watch_ready(world, server, seconds, "with a full disk")
+    finally:
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (soft, hard))
+    await asyncio.sleep(3)
+
+
+async def lock_the_database(world: World, chance: random.Random) -> None:
+    """Somebody else holds the write lock for some seconds."""
+    (server,) = world.servers
+    seconds = chance.uniform(3, 8)
+    file = server.data_dir / "frostagent.sqlite3"
+    with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        await _watch_ready(world, server, seconds, "with a locked database")
+        connection.execute("ROLLBACK")
+
+
+async def _watch_ready(world: World, server: ChaosServer, seconds: float, state: str) -> None:
+    await asyncio.sleep(seconds)
+    if await world.ready(server) == 200:
+        world.notes.append(f"/ready was 200 {state}")
+
+
+# --- Services -------------------------------------------------------------------------------
+
+
+async def restart_postgres_fast(world: World, _chance: random.Random) -> None:
+    """PostgreSQL ends every connection in order and starts again."""
+    await asyncio.to_thread(world.postgres.restart, "fast")
+
+
+async def restart_postgres_at_once(world: World, _chance: random.Random) -> None:
+    """PostgreSQL ends as in a crash and starts again."""
+    await asyncio.to_thread(world.postgres.restart, "immediate")
+
+
+async def stop_postgres(world: World, chance: random.Random) -> None:
+    """PostgreSQL is down for some seconds."""
+    await asyncio.to_thread(world.postgres.stop, "fast")
+    try:
+        await asyncio.sleep(chance.uniform(5, 25))
+    finally:
+        await asyncio.to_thread(world.postgres.start)
+
+
+async def cut_at_commit(world: World, chance: random.Random) -> None:
+    """The connection is cut right before or right behind a COMMIT, mostly behind."""
+    await asyncio.sleep(chance.uniform(0, 0.5))
+    async with asyncio.timeout(60):
+        await world.cutter.cut("before" if chance.random() < 0.25 else "behind")
+
+
+async def stop_redis(world: World, chance: random.Random) -> None:
+    """Redis is down for some seconds while clients change processes, so that answers have to be passed on."""
+    await hop(world, chance)
+    await asyncio.sleep(chance.uniform(0, 0.3))
+    await asyncio.to_thread(world.redis.stop)
+    try:
+        await asyncio.sleep(1)
+        await hop(world, chance)
+        await asyncio.sleep(chance.uniform(1, 3))
+    finally:
+        await asyncio.to_thread(world.redis.start)
+    await hop(world, chance)
+
+
+# --- Clients ----------------------------------------------------------------------------------
+
+
+async def hop(world: World, chance: random.Random) -> None:
+    """Every client closes its connection in order and dials in to another process."""
+    steps = [chance.randint(1, max(1, len(world.servers) - 1)) for _ in world.accounts]
+    for account, step in zip(world.accounts, steps, strict=True):
+        await account.hop((account.home + step) % len(world.servers))
+
+
+async def drop_connections(world: World, chance: random.Random) -> None:
+    """Every client's connection is cut and made anew."""
+    for account in world.accounts:
+        account.flee(chance.randrange(len(world.servers)))
+
+
+async def leave_a_dead_socket(world: World, chance: random.Random) -> None:
+    """A client goes deaf and mute without closing, and dials in once more beside that."""
+    chance.choice(world.accounts).hang()
+
+
+async def go_on(_world: World, chance: random.Random) -> None:
+    """Nothing but the load itself, for some seconds."""
+    await asyncio.sleep(chance.uniform(2, 4))
+
+
+KILL, TERMINATE = Fault(kill, excuses=True), Fault(terminate, excuses=True)
+NAMED_POINTS = tuple(Fault(dying_at(point), excuses=True) for point in get_args(Boundary))
+KILL_FOR_LONG, SLEEP = Fault(kill_and_stay_away, excuses=True), Fault(sleep_past_the_lease, excuses=True)
+DISK_FULL, LOCKED = Fault(fill_the_disk), Fault(lock_the_database)
+POSTGRES_FAST, POSTGRES_AT_ONCE = Fault(restart_postgres_fast), Fault(restart_postgres_at_once)
+POSTGRES_DOWN, COMMIT_CUT, REDIS_DOWN = Fault(stop_postgres), Fault(cut_at_commit), Fault(stop_redis)
+HOP, DROP, DEAD_SOCKET = Fault(hop), Fault(drop_connections, excuses=True), Fault(leave_a_dead_socket, excuses=True)
+LOAD_ALONE = Fault(go_on)

@@ -1,0 +1,73 @@
+"""The load: people who write in old chats and in new ones all the time, each message with its mark."""
+
+import asyncio
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chaos.client import Account
+from chaos.marks import STORIES, Mark
+
+#: Chats of one account that people still write in.
+OPEN_CHATS = 6
+#: Share of messages that open a chat.
+NEW_CHAT_SHARE = 0.25
+_FIRST_PEER = 50_000_000
+_PEERS_EACH = 1_000_000
+_FIRST_PERSON = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``rate``: messages a second over all accounts. ``stories``: how often each is told, relative to the others."""
+
+    rate: float = 6.0
+    stories: Mapping[str, float] | None = None
+
+
+class Saying(NamedTuple):
+    pause: float
+    mark: Mark
+    person: int
+
+
+def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Saying]:
+    """What the account with this ``number`` tells, without an end; no two accounts share a chat."""
+    chance = random.Random(f"{seed}/load/{number}")
+    stories = load.stories or dict.fromkeys(STORIES, 1.0)
+    lengths: dict[tuple[str, int], int] = {}
+    peers = iter(range(_FIRST_PEER + number * _PEERS_EACH, _FIRST_PEER + (number + 1) * _PEERS_EACH))
+    while True:
+        pause = chance.expovariate(load.rate / accounts)
+        if not lengths or chance.random() < NEW_CHAT_SHARE:
+            place = (chance.choice(("group", "private")), next(peers))
+        else:
+            place = chance.choice(list(lengths)[-OPEN_CHATS:])
+        lengths[place] = lengths.get(place, 0) + 1
+        (story,) = chance.choices(list(stories), list(stories.values()))
+        yield Saying(pause, Mark(*place, lengths[place], story), _FIRST_PERSON + chance.randrange(1000))
+
+
+class Crowd:
+    """Tells the load through ``accounts`` until it is stopped."""
+
+    def __init__(self, seed: str, load: Load, accounts: list[Account]) -> None:
+        self._tasks = [
+            asyncio.create_task(self._tell(account, sayings(seed, number, len(accounts), load)))
+            for number, account in enumerate(accounts)
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    @staticmethod
+    async def _tell(account: Account, told: Iterator[Saying]) -> None:
+        for saying in told:
+            await asyncio.sleep(saying.pause)
+            await account.say(saying.mark, saying.person)

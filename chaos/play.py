@@ -1,0 +1,137 @@
+"""Playing one scenario: the world is built, the load runs, faults happen, everything comes to rest, and is judged."""
+
+import asyncio
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.client import Account, Telling
+from chaos.judge import Evidence, Told, Verdict, judge
+from chaos.load import Crowd
+from chaos.scenarios import Scenario
+from chaos.world import World, build
+
+#: Load before the first fault and after the last, in seconds.
+WARM_SECONDS = 2.0
+#: Beyond what the faults themselves take, in seconds: starting, settling, and a machine that is busy.
+SPARE_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``count`` of faults, or ``minutes`` of them; without either each scenario's own count."""
+
+    seed: int = 1
+    count: int | None = None
+    minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    line: dict[str, Any]
+    is_clean: bool
+
+
+async def play(name: str, scenario: Scenario, options: Options) -> Outcome:
+    """What came of it. What was found faulty is kept in a folder that the line names."""
+    began = time.monotonic()
+    seed = f"{options.seed}/{name}"
+    async with build(scenario.shape, seed) as world:
+        crowd = Crowd(seed, scenario.load, world.accounts)
+        await asyncio.sleep(WARM_SECONDS)
+        count = await disturb(world, scenario, options, seed)
+        await asyncio.sleep(WARM_SECONDS)
+        await crowd.stop()
+        await world.mend()
+        rested = await world.rested(scenario.settle)
+        evidence = await gather(world, excuses=scenario.excuses)
+        verdict = judge(evidence)
+        line = {"scenario": name, "seed": options.seed, "ok": verdict.is_clean, "faults": count, **report(world, verdict)}
+        line |= {"rested": rested, "ready": [await world.ready(server) for server in world.servers]}
+        line["seconds"] = round(time.monotonic() - began, 1)
+        if not verdict.is_clean:
+            line["kept"] = str(await asyncio.to_thread(keep, world, name, evidence, line))
+    return Outcome(line, verdict.is_clean)
+
+
+async def disturb(world: World, scenario: Scenario, options: Options, seed: str) -> int:
+    """Have the faults happen by turns; how many did. What the n-th does hangs on the seed alone."""
+    count = options.count or scenario.count
+    end = time.monotonic() + options.minutes * 60 if options.minutes else None
+    number = 0
+    while number < count if end is None else time.monotonic() < end:
+        fault = scenario.faults[number % len(scenario.faults)]
+        chance = random.Random(f"{seed}/fault/{number}")
+        await asyncio.sleep(chance.uniform(*scenario.pauses))
+        sys.stderr.write(f"  {number + 1}: {fault.about}\n")
+        await fault.strike(world, chance)
+        number += 1
+    return number
+
+
+# --- What is judged, and what is told of it ------------------------------------------------
+
+
+async def gather(world: World, *, excuses: bool) -> Evidence:
+    tellings: dict[tuple[str, str], list[Telling]] = defaultdict(list)
+    for account in world.accounts:
+        for one in account.tellings:
+            tellings[one.account, str(one.mark)].append(one)
+    told = [Told(ones[0].mark, account, all(map(may_be_missing, ones))) for (account, _), ones in tellings.items()]
+    return Evidence(
+        told=told,
+        heard=[heard for account in world.accounts for heard in account.heard],
+        record=await world.read(),
+        hits=world.model.hits,
+        crossings=world.model.crossings,
+        wire_faults=[fault for account in world.accounts for fault in _wire_faults(account)],
+        most_read=world.model.troubles.most_read,
+        excuses=excuses,
+    )
+
+
+def may_be_missing(telling: Telling) -> bool:
+    """Whether what was written to a socket may never have been read: it was cut, or the server's life ended."""
+    socket = telling.socket
+    return socket.end == "cut" or (socket.end == "broke" and socket.life != socket.server.life)
+
+
+def _wire_faults(account: Account) -> list[str]:
+    return account.faults + (account.socket.faults if account.socket and account.socket.end == "open" else [])
+
+
+def report(world: World, verdict: Verdict) -> dict[str, Any]:
+    logs = [server.log for server in world.servers]
+    figures: dict[str, Any] = dict(verdict.figures)
+    figures |= {"model_calls": world.model.calls, "ends": world.ends, "unknown": dict(verdict.unknown)}
+    figures["tracebacks"] = sum(log.count("Traceback (most recent call last)") for log in logs)
+    figures["critical"] = sum(log.count(" CRITICAL ") for log in logs)
+    return dict(verdict.counts) | {"figures": figures, "notes": sorted(set(world.notes)), "samples": dict(verdict.samples)}
+
+
+def keep(world: World, name: str, evidence: Evidence, line: dict[str, Any]) -> Path:
+    """A folder with the logs, the data folders, the record and all that was told and heard."""
+    folder = Path(tempfile.mkdtemp(prefix=f"frost-chaos-{name}-"))
+    for number, server in enumerate(world.servers):
+        shutil.copytree(server.folder, folder / f"server-{number}", ignore=shutil.ignore_patterns("static"))
+    _write(folder / "verdict.json", line)
+    _write(folder / "record.json", evidence.record.dump())
+    _write(folder / "heard.json", [asdict(heard) for heard in evidence.heard])
+    _write(folder / "told.json", [_telling(one) for account in world.accounts for one in account.tellings])
+    return folder
+
+
+def _telling(one: Telling) -> dict[str, Any]:
+    socket = {"port": one.socket.server.port, "life": one.socket.life, "end": one.socket.end}
+    return {"mark": str(one.mark), "account": one.account, "at": one.at, "socket": socket}
+
+
+def _write(file: Path, content: object) -> None:
+    file.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")

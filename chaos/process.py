@@ -1,0 +1,82 @@
+"""One server process of the system under test, over all its lives."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from chaos.model import TOOL_NAME
+from tests.environment import PROJECT
+from tests.live_server import LiveServer
+
+START_SECONDS = 90
+END_SECONDS = 60
+
+
+class ChaosServer(LiveServer):
+    """The real server; with ``pace`` some of its times are shorter (see :mod:`chaos.launch`).
+
+    ``database`` is where the record is read from, which is not the server's own way there
+    when a proxy stands between; "" for the embedded one.
+    """
+
+    def __init__(self, env: Mapping[str, str], pace: Mapping[str, float], database: str = "") -> None:
+        super().__init__(env)
+        self.life = 0
+        self._pace, self._database = dict(pace), database
+
+    def prepare(self, tool_url: str) -> None:
+        """Make the database and the counted tool."""
+        command = [sys.executable, "-m", "chaos.prepare", TOOL_NAME, tool_url]
+        subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
+
+    def _command(self) -> list[str]:
+        where = ["runserver", f"127.0.0.1:{self.port}", "--noreload"]
+        if not self._pace:
+            return [sys.executable, "manage.py", *where]
+        return [sys.executable, "-m", "chaos.launch", json.dumps(self._pace), *where]
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        if not self._database:
+            return super().rows(query, *values)
+        with psycopg.connect(self._database, row_factory=dict_row) as connection:
+            return connection.execute(query.replace("?", "%s"), values).fetchall()
+
+    # --- Life, without blocking the loop ----------------------------------------------
+
+    async def begin(self, **env: str) -> None:
+        """Start, with ``env`` for this life alone."""
+        usual, self.env = self.env, self.env | env
+        try:
+            await asyncio.to_thread(self.start, START_SECONDS)
+        finally:
+            self.env = usual
+
+    async def end(self, number: signal.Signals) -> float:
+        """End this life with a signal; the seconds that took."""
+        began = time.monotonic()
+        await asyncio.to_thread(self._end, number, END_SECONDS)
+        self.life += 1
+        return time.monotonic() - began
+
+    async def died(self, seconds: float) -> bool:
+        """Whether the process ended by itself within ``seconds``."""
+        if await asyncio.to_thread(self.exit_code, seconds) is None:
+            return False
+        self.life += 1
+        return True
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process
+        self._process.send_signal(number)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self.exit_code(0) is None
