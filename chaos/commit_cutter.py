@@ -47,7 +47,9 @@ class CommitCutter:
         return wanted
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):  # either side may go away at any time: so does the other
+        with contextlib.suppress(
+            OSError, asyncio.CancelledError
+        ):  # asyncio reports a cancelled handler as an error; either side may go away at any time: so does the other
             answers, requests = await asyncio.open_unix_connection(self._target)
             try:
                 await _Connection(self, reader, requests, answers, writer).carry()

@@ -103,16 +103,27 @@ async def sleep_past_the_lease(world: World, chance: random.Random) -> None:
 
 
 async def fill_the_disk(world: World, chance: random.Random) -> None:
-    """No file of the server may grow for some seconds, so that commits fail; then there is room again."""
+    """No file of the server may grow, so that commits fail; now and then there is room for a moment, and then for good."""
     (server,) = world.servers
-    seconds = chance.uniform(4, 8)
+    for _ in range(4):
+        full, room = chance.uniform(0.5, 2.5), chance.uniform(0.1, 0.6)
+        await _fill(world, server, full)
+        await asyncio.sleep(room)
+
+
+async def fill_the_disk_for_long(world: World, chance: random.Random) -> None:
+    """No file of the server may grow for longer than any commit is tried again."""
+    (server,) = world.servers
+    await _fill(world, server, chance.uniform(18, 24))
+
+
+async def _fill(world: World, server: ChaosServer, seconds: float) -> None:
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (len(server.log.encode()) + LOG_ROOM, hard))
     try:
         await _watch_ready(world, server, seconds, "with a full disk")
     finally:
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (soft, hard))
-    await asyncio.sleep(3)
 
 
 async def lock_the_database(world: World, chance: random.Random) -> None:
@@ -204,8 +215,8 @@ async def go_on(_world: World, chance: random.Random) -> None:
 KILL, TERMINATE = Fault(kill, excuses=True), Fault(terminate, excuses=True)
 NAMED_POINTS = tuple(Fault(dying_at(point), excuses=True) for point in get_args(Boundary))
 KILL_FOR_LONG, SLEEP = Fault(kill_and_stay_away, excuses=True), Fault(sleep_past_the_lease, excuses=True)
-DISK_FULL, LOCKED = Fault(fill_the_disk), Fault(lock_the_database)
+DISK_FULL, DISK_FULL_FOR_LONG, LOCKED = Fault(fill_the_disk), Fault(fill_the_disk_for_long), Fault(lock_the_database)
 POSTGRES_FAST, POSTGRES_AT_ONCE = Fault(restart_postgres_fast), Fault(restart_postgres_at_once)
-POSTGRES_DOWN, COMMIT_CUT, REDIS_DOWN = Fault(stop_postgres), Fault(cut_at_commit), Fault(stop_redis)
+POSTGRES_DOWN, COMMIT_CUT, REDIS_DOWN = Fault(stop_postgres), Fault(cut_at_commit), Fault(stop_redis, excuses=True)
 HOP, DROP, DEAD_SOCKET = Fault(hop), Fault(drop_connections, excuses=True), Fault(leave_a_dead_socket, excuses=True)
 LOAD_ALONE = Fault(go_on)

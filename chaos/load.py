@@ -11,8 +11,6 @@ from chaos.marks import STORIES, Mark
 
 #: Chats of one account that people still write in.
 OPEN_CHATS = 6
-#: Share of messages that open a chat.
-NEW_CHAT_SHARE = 0.25
 _FIRST_PEER = 50_000_000
 _PEERS_EACH = 1_000_000
 _FIRST_PERSON = 20_000_000
@@ -20,10 +18,14 @@ _FIRST_PERSON = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``rate``: messages a second over all accounts. ``stories``: how often each is told, relative to the others."""
+    """``rate``: messages a second over all accounts. ``stories``: how often each is told, relative to the others.
+
+    ``new_chats``: the share of messages that open a chat.
+    """
 
     rate: float = 6.0
     stories: Mapping[str, float] | None = None
+    new_chats: float = 0.25
 
 
 class Saying(NamedTuple):
@@ -40,7 +42,7 @@ def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Sayin
     peers = iter(range(_FIRST_PEER + number * _PEERS_EACH, _FIRST_PEER + (number + 1) * _PEERS_EACH))
     while True:
         pause = chance.expovariate(load.rate / accounts)
-        if not lengths or chance.random() < NEW_CHAT_SHARE:
+        if not lengths or chance.random() < load.new_chats:
             place = (chance.choice(("group", "private")), next(peers))
         else:
             place = chance.choice(list(lengths)[-OPEN_CHATS:])

@@ -54,7 +54,11 @@ SCENARIOS: dict[str, Scenario] = {
         count=len(faults.NAMED_POINTS),
     ),
     "disk-full": Scenario(
-        "one process on SQLite: commits fail for some seconds", [faults.DISK_FULL], count=3, pauses=(2, 4), load=Load(rate=8)
+        "one process on SQLite: commits fail, for moments and for long",
+        [faults.DISK_FULL, faults.DISK_FULL, faults.DISK_FULL_FOR_LONG],
+        count=3,
+        pauses=(2, 4),
+        load=Load(rate=8, new_chats=0.5),
     ),
     "locked": Scenario("one process on SQLite: the database is locked for some seconds", [faults.LOCKED], count=3),
     "model": Scenario(
