@@ -21,7 +21,9 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(ALL), help="these instead of all")
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same load and the same faults")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--ends", type=int, metavar="N", help="how many faults happen in each scenario")
+    length.add_argument(
+        "--ends", type=int, metavar="N", help="how many faults, such as ends of processes, happen in each scenario"
+    )
     length.add_argument("--minutes", type=float, metavar="M", help="for how long faults happen in each scenario")
     return parser.parse_args(words)
 
@@ -43,11 +45,13 @@ def summary(outcomes: list[Outcome], seconds: float) -> str:
     """One line for each scenario with what was found, and one for all."""
     lines = []
     for outcome in outcomes:
-        found = ", ".join(f"{outcome.line[kind]} {kind}" for kind in judge.KINDS if outcome.line[kind])
-        lines.append(f"{outcome.line['scenario']:16} {outcome.line['faults']:4} faults  {found or 'clean'}")
+        line = outcome.line
+        found = ", ".join(f"{line[kind]} {kind}" for kind in judge.KINDS if line.get(kind))
+        lines.append(f"{line['scenario']:16} {line['faults']:4} faults  {found or line.get('error', 'clean')[:200]}")
     failed = sum(not outcome.is_clean for outcome in outcomes)
+    kept = [f"kept: {outcome.line['kept']}" for outcome in outcomes if "kept" in outcome.line]
     end = f"{failed} of {len(outcomes)} scenarios failed" if failed else f"all {len(outcomes)} scenarios are clean"
-    return "\n".join([*lines, f"{end} after {seconds:.0f} s"])
+    return "\n".join([*lines, *kept, f"{end} after {seconds:.0f} s"])
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ class Heard:
 
 @dataclass(slots=True)
 class Telling:
-    """One event written to one socket; ``event`` stays empty where the socket broke under it."""
+    """One event written to one socket; ``event`` stays empty where the socket was no longer there."""
 
     mark: Mark
     account: str

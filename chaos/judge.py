@@ -21,6 +21,7 @@ KINDS = (
     "unrecorded",
     "wire",
     "unbounded",
+    "not_ready",
 )
 SAMPLES = 5
 #: Bytes of one answer of the model that a server may take before it hangs up: twice its limit.

@@ -1,6 +1,7 @@
 """Playing one scenario: the world is built, the load runs, faults happen, everything comes to rest, and is judged."""
 
 import asyncio
+import contextlib
 import json
 import random
 import shutil
@@ -12,6 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
+from chaos import record
 from chaos.client import Account, Telling
 from chaos.judge import Evidence, Told, Verdict, judge
 from chaos.load import Crowd
@@ -20,8 +24,6 @@ from chaos.world import World, build
 
 #: Load before the first fault and after the last, in seconds.
 WARM_SECONDS = 2.0
-#: Beyond what the faults themselves take, in seconds: starting, settling, and a machine that is busy.
-SPARE_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +45,32 @@ async def play(name: str, scenario: Scenario, options: Options) -> Outcome:
     """What came of it. What was found faulty is kept in a folder that the line names."""
     began = time.monotonic()
     seed = f"{options.seed}/{name}"
+    line: dict[str, Any] = {"scenario": name, "seed": options.seed, "ok": False, "faults": 0}
     async with build(scenario.shape, seed) as world:
-        crowd = Crowd(seed, scenario.load, world.accounts)
+        try:
+            line["faults"] = await go_through(world, scenario, options, seed)
+            line["rested"] = await world.rested(scenario.settle)
+            verdict = await conclude(world, await gather(world, excuses=scenario.excuses))
+            line |= {"ok": verdict.is_clean, **report(world, verdict)}
+        except (AssertionError, OSError, TimeoutError, psycopg.Error) as error:  # a server that does not start, or end
+            line["error"] = f"{type(error).__name__}: {error}"
+        line["seconds"] = round(time.monotonic() - began, 1)
+        if not line["ok"]:
+            line["kept"] = str(await asyncio.to_thread(keep, world, name, line))
+    return Outcome(line, line["ok"])
+
+
+async def go_through(world: World, scenario: Scenario, options: Options, seed: str) -> int:
+    """The load and the faults, until everything is up again and nobody says anything more; how many faults there were."""
+    crowd = Crowd(seed, scenario.load, world.accounts)
+    try:
         await asyncio.sleep(WARM_SECONDS)
         count = await disturb(world, scenario, options, seed)
         await asyncio.sleep(WARM_SECONDS)
+    finally:
         await crowd.stop()
-        await world.mend()
-        rested = await world.rested(scenario.settle)
-        evidence = await gather(world, excuses=scenario.excuses)
-        verdict = judge(evidence)
-        line = {"scenario": name, "seed": options.seed, "ok": verdict.is_clean, "faults": count, **report(world, verdict)}
-        line |= {"rested": rested, "ready": [await world.ready(server) for server in world.servers]}
-        line["seconds"] = round(time.monotonic() - began, 1)
-        if not verdict.is_clean:
-            line["kept"] = str(await asyncio.to_thread(keep, world, name, evidence, line))
-    return Outcome(line, verdict.is_clean)
+    await world.mend()
+    return count
 
 
 async def disturb(world: World, scenario: Scenario, options: Options, seed: str) -> int:
@@ -100,11 +112,20 @@ async def gather(world: World, *, excuses: bool) -> Evidence:
 def may_be_missing(telling: Telling) -> bool:
     """Whether what was written to a socket may never have been read: it was cut, or the server's life ended."""
     socket = telling.socket
-    return socket.end == "cut" or (socket.end == "broke" and socket.life != socket.server.life)
+    return not telling.event or socket.end == "cut" or (socket.end == "broke" and socket.life != socket.server.life)
 
 
 def _wire_faults(account: Account) -> list[str]:
     return account.faults + (account.socket.faults if account.socket and account.socket.end == "open" else [])
+
+
+async def conclude(world: World, evidence: Evidence) -> Verdict:
+    """The judge's verdict, and whether every process says that it is ready."""
+    verdict = judge(evidence)
+    for server in world.servers:
+        if (status := await world.ready(server)) != 200:
+            verdict.fault("not_ready", f"/ready is {status} at port {server.port}")
+    return verdict
 
 
 def report(world: World, verdict: Verdict) -> dict[str, Any]:
@@ -116,15 +137,16 @@ def report(world: World, verdict: Verdict) -> dict[str, Any]:
     return dict(verdict.counts) | {"figures": figures, "notes": sorted(set(world.notes)), "samples": dict(verdict.samples)}
 
 
-def keep(world: World, name: str, evidence: Evidence, line: dict[str, Any]) -> Path:
+def keep(world: World, name: str, line: dict[str, Any]) -> Path:
     """A folder with the logs, the data folders, the record and all that was told and heard."""
     folder = Path(tempfile.mkdtemp(prefix=f"frost-chaos-{name}-"))
     for number, server in enumerate(world.servers):
         shutil.copytree(server.folder, folder / f"server-{number}", ignore=shutil.ignore_patterns("static"))
     _write(folder / "verdict.json", line)
-    _write(folder / "record.json", evidence.record.dump())
-    _write(folder / "heard.json", [asdict(heard) for heard in evidence.heard])
+    _write(folder / "heard.json", [asdict(heard) for account in world.accounts for heard in account.heard])
     _write(folder / "told.json", [_telling(one) for account in world.accounts for one in account.tellings])
+    with contextlib.suppress(psycopg.Error):  # a database that is not there is why the folder is kept
+        _write(folder / "record.json", record.read(world.servers[0]).dump())
     return folder
 
 

@@ -55,9 +55,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "disk-full": Scenario(
         "one process on SQLite: commits fail, for moments and for long",
-        [faults.DISK_FULL, faults.DISK_FULL, faults.DISK_FULL_FOR_LONG],
+        [faults.DISK_FULL_FOR_LONG, faults.DISK_FULL, faults.DISK_FULL],
         count=3,
-        pauses=(2, 4),
+        pauses=(4, 6),
         load=Load(rate=8, new_chats=0.5),
     ),
     "locked": Scenario("one process on SQLite: the database is locked for some seconds", [faults.LOCKED], count=3),
@@ -85,6 +85,18 @@ SCENARIOS: dict[str, Scenario] = {
     "postgres-down": Scenario("three processes: PostgreSQL is down for a while", [faults.POSTGRES_DOWN], 1, (1, 4), _CLUSTER),
     "commit-cut": Scenario(
         "three processes: the connection is cut at COMMIT", [faults.COMMIT_CUT], 15, (0.5, 2), _CLUSTER, settle=60
+    ),
+    "cluster": Scenario(
+        "three processes: everything that can happen to them, by turns",
+        [
+            *(faults.KILL, faults.HOP, faults.REDIS_DOWN, faults.COMMIT_CUT, faults.KILL_FOR_LONG, faults.POSTGRES_FAST),
+            *(faults.TERMINATE, faults.DROP, faults.SLEEP, faults.POSTGRES_AT_ONCE, faults.COMMIT_CUT, faults.POSTGRES_DOWN),
+            *faults.NAMED_POINTS,
+        ],
+        count=17,
+        pauses=(0.5, 3),
+        shape=_CLUSTER,
+        settle=90,
     ),
     "sleep": Scenario("three processes: one sleeps past its lease and wakes", [faults.SLEEP], 2, (2, 4), _SLOW, settle=90),
 }
