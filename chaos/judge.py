@@ -60,8 +60,13 @@ class Verdict:
     unknown: Counter[str] = field(default_factory=Counter)
     """Messages whose outcome nobody can know and that were not heard, by the reason on record."""
     figures: Counter[str] = field(default_factory=Counter)
+    _met: set[tuple[str, str]] = field(default_factory=set)
 
-    def fault(self, kind: str, words: str) -> None:
+    def fault(self, kind: str, words: str, about: str = "") -> None:
+        """``about``: what counts once, however often it is met."""
+        if about and (kind, about) in self._met:
+            return
+        self._met.add((kind, about))
         self.counts[kind] += 1
         if len(self.samples[kind]) < SAMPLES:
             self.samples[kind].append(words)
@@ -117,6 +122,10 @@ class _Case:
         row = self.by_echo.get(heard.echo)
         asked = self.by_id.get(self.asked.get(row.run or 0) or 0) if row else None
         return marks.mark_in(asked.text) if asked else None
+
+    def account_of(self, mark: Mark) -> str:
+        told = self.told.get(mark)
+        return told.account if told else ""
 
     def recorded(self) -> Iterator[tuple[Mark, Message]]:
         """Each message on record, once."""
@@ -214,28 +223,24 @@ def _order(case: _Case, verdict: Verdict) -> None:
 def _places(case: _Case, verdict: Verdict) -> None:
     """Nothing of one chat is in another: not in what was heard, not on record, not in what the model was asked."""
     for heard in case.evidence.heard:
-        row = case.by_echo.get(heard.echo)
+        row, mark = case.by_echo.get(heard.echo), case.mark_of(heard)
+        words, about = f"{heard.text[:100]} was heard in {heard.chat} of {heard.account}", str(mark or heard.echo)
         if row is None:
-            verdict.fault("unrecorded", f"{heard.text[:100]} in {heard.chat} has an echo that is not on record")
+            verdict.fault("unrecorded", f"{words} with an echo that is not on record")
         elif (row.account, row.chat) != (heard.account, heard.chat):
-            verdict.fault("misrouted", f"{heard.text[:100]} was recorded for {row.chat} and heard in {heard.chat}")
-        mark = case.mark_of(heard)
-        if mark and (mark.chat != heard.chat or _account(case, mark) != heard.account):
-            verdict.fault("misrouted", f"{heard.text[:100]} was heard in {heard.chat} of {heard.account}")
+            verdict.fault("misrouted", f"{words}, recorded for {row.chat} of {row.account}", about)
+        if mark and (mark.chat, case.account_of(mark)) != (heard.chat, heard.account):
+            verdict.fault("misrouted", words, about)
     for row in case.evidence.record.messages:
+        words = f"{row.direction} {row.text[:100]} is on record in {row.chat} of {row.account}"
         for mark in marks.marks_in(row.text):
-            if mark.chat != row.chat or _account(case, mark) != row.account:
-                verdict.fault("misrouted", f"{row.direction} {row.text[:100]} is on record in {row.chat} of {row.account}")
+            if (mark.chat, case.account_of(mark)) != (row.chat, row.account):
+                verdict.fault("misrouted", words, str(mark))
         asked = case.by_id.get(case.asked.get(row.run or 0) or 0)
         if asked and asked.chat != row.chat:
-            verdict.fault("misrouted", f"{row.direction} {row.text[:100]} in {row.chat} belongs to a run of {asked.chat}")
+            verdict.fault("misrouted", f"{words}, made for {asked.chat}", str(marks.mark_in(row.text) or row.id))
     for words in case.evidence.crossings:
-        verdict.fault("misrouted", words)
-
-
-def _account(case: _Case, mark: Mark) -> str:
-    told = case.told.get(mark)
-    return told.account if told else ""
+        verdict.fault("misrouted", words, words)
 
 
 def _rest(case: _Case, verdict: Verdict) -> None:

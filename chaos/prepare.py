@@ -2,15 +2,12 @@
 
 import sys
 
-import django
+from django.core.management import call_command
+
+from tools.models import HttpTool
 
 
 def main() -> None:
-    django.setup()
-    from django.core.management import call_command
-
-    from tools.models import HttpTool
-
     name, url = sys.argv[1:]
     call_command("migrate", verbosity=0)
     HttpTool(
@@ -22,7 +19,3 @@ def main() -> None:
         body='{"id": "{id}"}',
         parameters_schema={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ).save()
-
-
-if __name__ == "__main__":
-    main()

@@ -18,6 +18,7 @@ from tests.live_server import LiveServer
 
 START_SECONDS = 90
 END_SECONDS = 60
+_PREPARE = "import django; django.setup(); from chaos.prepare import main; main()"
 
 
 class ChaosServer(LiveServer):
@@ -34,7 +35,7 @@ class ChaosServer(LiveServer):
 
     def prepare(self, tool_url: str) -> None:
         """Make the database and the counted tool."""
-        command = [sys.executable, "-m", "chaos.prepare", TOOL_NAME, tool_url]
+        command = [sys.executable, "-c", _PREPARE, TOOL_NAME, tool_url]
         subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
 
     def _command(self) -> list[str]:

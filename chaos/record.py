@@ -73,8 +73,9 @@ class Record:
 
     def unended(self) -> list[str]:
         """Every row that is still work to do, in words; a claim of a process that is gone is named."""
+        rows: list[Message | Run | Call] = [*self.messages, *self.runs, *self.calls]
         found = []
-        for row in (*self.messages, *self.runs, *self.calls):
+        for row in rows:
             if row.is_unended:
                 owner = " of a process that is gone" if row.claimed_by and row.claimed_by not in self.processes else ""
                 found.append(f"{type(row).__name__.lower()} {row.id} is {row.state}{owner}{_words(row)}")

@@ -35,7 +35,7 @@ def clean() -> Evidence:
     for number, mark in enumerate(DONE, 1):
         messages.append(Message(10 * number, "in", "answered", str(mark), ACCOUNT, mark.chat, reason="private"))
         runs.append(Run(number, 10 * number, "finished"))
-        spoken = [(marks.answer(mark), None)]
+        spoken: list[tuple[str, int | None]] = [(marks.answer(mark), None)]
         if mark.sends:
             calls += [Call(number, number, "chaos_count", "succeeded"), Call(100 + number, number, "send_message", "succeeded")]
             spoken.insert(0, (marks.announcement(mark), 100 + number))
