@@ -8,7 +8,7 @@ import sys
 import time
 
 from chaos import judge
-from chaos.play import Options, Outcome, play
+from chaos.play import ERRORS, Options, Outcome, play
 from chaos.scenarios import SCENARIOS, SHORT, Scenario
 
 ALL = SCENARIOS | SHORT
@@ -36,7 +36,10 @@ def chosen(options: argparse.Namespace) -> dict[str, Scenario]:
 
 async def run(name: str, options: Options) -> Outcome:
     sys.stderr.write(f"{name} ...\n")
-    outcome = await play(name, ALL[name], options)
+    try:
+        outcome = await play(name, ALL[name], options)
+    except ERRORS as error:  # the world could not be built
+        outcome = Outcome({"scenario": name, "ok": False, "faults": 0, "error": f"{type(error).__name__}: {error}"}, False)
     print(json.dumps(outcome.line, ensure_ascii=False), flush=True)
     return outcome
 

@@ -5,8 +5,8 @@ import random
 import resource
 import signal
 import sqlite3
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import get_args
 
@@ -49,8 +49,7 @@ async def terminate(world: World, chance: random.Random) -> None:
 
 async def kill_and_stay_away(world: World, chance: random.Random) -> None:
     """SIGKILL of one process, which comes back only after the others have taken over."""
-    server = chance.choice(world.servers)
-    away = chance.uniform(8, 12)
+    server, away = _victim(world, chance), chance.uniform(8, 12)
     await server.end(signal.SIGKILL)
     world.ends += 1
     await asyncio.sleep(away)
@@ -61,10 +60,12 @@ def dying_at(point: Boundary) -> Strike:
     """A fault: a life that ends at ``point``."""
 
     async def die(world: World, chance: random.Random) -> None:
-        server = chance.choice(world.servers)
+        server = _victim(world, chance)
         await server.end(signal.SIGKILL)
-        await server.begin(FROST_FAULT=point)
+        with suppress(AssertionError):  # it may be dead before it was seen alive
+            await server.begin(FROST_FAULT=point)
         world.ends += 1
+        await _gather_at(world, server)
         if not await server.died(DEATH_SECONDS):
             world.notes.append(f"nothing came to {point} within {DEATH_SECONDS:g} s")
             await server.end(signal.SIGKILL)
@@ -75,8 +76,21 @@ def dying_at(point: Boundary) -> Strike:
     return die
 
 
+def _victim(world: World, chance: random.Random) -> ChaosServer:
+    """A server that a client is connected to."""
+    return world.servers[chance.choice(world.accounts).home]
+
+
+async def _gather_at(world: World, server: ChaosServer) -> None:
+    """Have every client come to ``server``, so that it has something to do."""
+    home = world.servers.index(server)
+    for account in world.accounts:
+        if account.home != home:
+            await account.hop(home)
+
+
 async def _end(world: World, chance: random.Random, number: signal.Signals) -> None:
-    server, away = chance.choice(world.servers), chance.uniform(0, 1)
+    server, away = _victim(world, chance), chance.uniform(0, 1)
     await server.end(number)
     world.ends += 1
     await asyncio.sleep(away)
@@ -85,8 +99,8 @@ async def _end(world: World, chance: random.Random, number: signal.Signals) -> N
 
 async def sleep_past_the_lease(world: World, chance: random.Random) -> None:
     """SIGSTOP of one process until it is taken for dead; its clients go elsewhere; then SIGCONT."""
-    number = chance.randrange(len(world.servers))
-    server, asleep = world.servers[number], chance.uniform(9, 12)
+    server, asleep = _victim(world, chance), chance.uniform(9, 12)
+    number = world.servers.index(server)
     server.signal(signal.SIGSTOP)
     try:
         await asyncio.sleep(0.5)
@@ -107,21 +121,26 @@ async def fill_the_disk(world: World, chance: random.Random) -> None:
     (server,) = world.servers
     for _ in range(4):
         full, room = chance.uniform(0.5, 2.5), chance.uniform(0.1, 0.6)
-        await _fill(world, server, full)
+        with _no_room(server):
+            await asyncio.sleep(full)
         await asyncio.sleep(room)
 
 
 async def fill_the_disk_for_long(world: World, chance: random.Random) -> None:
     """No file of the server may grow for longer than any commit is tried again."""
     (server,) = world.servers
-    await _fill(world, server, chance.uniform(18, 24))
+    with _no_room(server):
+        await asyncio.sleep(chance.uniform(18, 24))
+        if await world.ready(server) == 200:
+            world.complaints.append(("false_ready", "/ready was 200 with a full disk"))
 
 
-async def _fill(world: World, server: ChaosServer, seconds: float) -> None:
+@contextmanager
+def _no_room(server: ChaosServer) -> Iterator[None]:
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (len(server.log.encode()) + LOG_ROOM, hard))
     try:
-        await _watch_ready(world, server, seconds, "with a full disk")
+        yield
     finally:
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (soft, hard))
 
@@ -129,18 +148,11 @@ async def _fill(world: World, server: ChaosServer, seconds: float) -> None:
 async def lock_the_database(world: World, chance: random.Random) -> None:
     """Somebody else holds the write lock for some seconds."""
     (server,) = world.servers
-    seconds = chance.uniform(3, 8)
     file = server.data_dir / "frostagent.sqlite3"
     with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        await _watch_ready(world, server, seconds, "with a locked database")
+        await asyncio.sleep(chance.uniform(3, 8))
         connection.execute("ROLLBACK")
-
-
-async def _watch_ready(world: World, server: ChaosServer, seconds: float, state: str) -> None:
-    await asyncio.sleep(seconds)
-    if await world.ready(server) == 200:
-        world.notes.append(f"/ready was 200 {state}")
 
 
 # --- Services -------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ KINDS = (
     "wire",
     "unbounded",
     "not_ready",
+    "false_ready",
+    "crashed",
 )
 SAMPLES = 5
 #: Bytes of one answer of the model that a server may take before it hangs up: twice its limit.

@@ -5,6 +5,7 @@ import contextlib
 import json
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +25,8 @@ from chaos.world import World, build
 
 #: Load before the first fault and after the last, in seconds.
 WARM_SECONDS = 2.0
+#: What ends a scenario before it can be judged: a server that does not start or end, a service that does not come back.
+ERRORS = (AssertionError, OSError, TimeoutError, psycopg.Error, subprocess.SubprocessError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ async def play(name: str, scenario: Scenario, options: Options) -> Outcome:
             line["rested"] = await world.rested(scenario.settle)
             verdict = await conclude(world, await gather(world, excuses=scenario.excuses))
             line |= {"ok": verdict.is_clean, **report(world, verdict)}
-        except (AssertionError, OSError, TimeoutError, psycopg.Error) as error:  # a server that does not start, or end
+        except ERRORS as error:
             line["error"] = f"{type(error).__name__}: {error}"
         line["seconds"] = round(time.monotonic() - began, 1)
         if not line["ok"]:
@@ -120,11 +123,13 @@ def _wire_faults(account: Account) -> list[str]:
 
 
 async def conclude(world: World, evidence: Evidence) -> Verdict:
-    """The judge's verdict, and whether every process says that it is ready."""
+    """The judge's verdict, and what was seen of the processes themselves."""
     verdict = judge(evidence)
     for server in world.servers:
         if (status := await world.ready(server)) != 200:
             verdict.fault("not_ready", f"/ready is {status} at port {server.port}")
+    for kind, words in world.complaints:
+        verdict.fault(kind, words)
     return verdict
 
 

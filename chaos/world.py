@@ -62,6 +62,8 @@ class World:
         """Lives of server processes that came to an end."""
         self.notes: list[str] = []
         """What faults had to say."""
+        self.complaints: list[tuple[str, str]] = []
+        """What is wrong of itself: its kind (see :data:`chaos.judge.KINDS`), and words."""
 
     async def ready(self, server: ChaosServer) -> int:
         """The status of ``/ready``, 0 when nothing answers."""
@@ -87,6 +89,7 @@ class World:
         """Have every process run and every account connected."""
         for server in self.servers:
             if not server.is_running:
+                self.complaints.append(("crashed", f"the server at port {server.port} ended by itself"))
                 await server.begin()
         async with asyncio.timeout(60):
             await asyncio.gather(*(account.connected() for account in self.accounts))

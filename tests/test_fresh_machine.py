@@ -164,7 +164,7 @@ def test_links_lead_somewhere(name):
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_files_that_are_named_exist(name):
-    named = re.findall(r"`((?:agent|onebot|tools|frostproject|tests|benchmarks)/[\w/]*(?:\.py)?)`", text(name))
+    named = re.findall(r"`((?:agent|onebot|tools|frostproject|tests|benchmarks|chaos)/[\w/]*(?:\.py)?)`", text(name))
     assert [path for path in named if not (PROJECT / path).exists()] == []
 
 
