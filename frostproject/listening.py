@@ -89,11 +89,11 @@ def fault(address: Address) -> str:
 def _told(address: Address, error: Exception) -> str:
     host, port = address
     words = {"address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
-    catalogue = _catalogue()
+    _ = _catalogue().gettext
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return catalogue.gettext("The server cannot start: another program already listens at %(address)s.") % words
+        return _("The server cannot start: another program already listens at %(address)s.") % words
     words["reason"] = getattr(error, "strerror", None) or str(error)
-    return catalogue.gettext("The server cannot start: it cannot listen at %(address)s (%(reason)s).") % words
+    return _("The server cannot start: it cannot listen at %(address)s (%(reason)s).") % words
 
 
 def _catalogue() -> gettext.NullTranslations:
