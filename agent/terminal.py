@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agent.claims import FIRST_CLAIM
 from agent.conversation import Conversations, Watch
+from agent.errors import ClaimLost
 from agent.journal import RunJournal
 from agent.models import Message, Run, ToolCall
 from agent.runtime import HEARTBEAT_SECONDS, Runtime
@@ -156,6 +157,8 @@ class Talk:
         try:
             accepted = await asyncio.shield(committed)
             await self._conversations.answer(Left(accepted.pk, accepted.session_pk, message))
+        except ClaimLost:  # this terminal was asleep for longer than its lease
+            await self.give_up_leftovers()
         except asyncio.CancelledError:
             await self._record.release(Held((await committed).pk, FIRST_CLAIM))
             await self.give_up_leftovers()

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from agent.errors import AgentError
+from agent.errors import AgentError, ClaimLost
 from onebot.gateway import Gateway
 from onebot.handshake import Handshake, is_local, origin_refusal
 from tools.text import storable
@@ -54,7 +54,7 @@ class AgentQuery:
             run_pk, text = await self._gateway.runtime.queries.answer(messages)
         except Refusal as refusal:
             await respond(send, refusal.status, {"result": "", "error": str(refusal)})
-        except AgentError:
+        except (AgentError, ClaimLost):
             await respond(send, 502, {"result": "", "error": "the model could not be asked; the run's record says why"})
         else:
             await respond(send, 200, {"result": text, "run": run_pk})

@@ -32,6 +32,10 @@ logger = logging.getLogger(__name__)
 DRAIN_SECONDS = 10.0
 #: What applications may still do after that, in seconds.
 LAST_SECONDS = 2.0
+#: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is read no further.
+FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
+#: How often it is looked whether the socket may be read again, in seconds.
+LOOK_AGAIN_SECONDS = 0.1
 #: Asked every few seconds by whatever watches this server.
 PROBES = ("/health", "/ready")
 #: Close code of a server that goes away.
@@ -42,10 +46,34 @@ DAPHNE_LIFETIME = 86_400
 
 
 class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
-    """Hands large frames on as they came: as text, one emoji makes every character four bytes wide."""
+    """What daphne does not see to when it hands frames on to the consumer.
+
+    Large ones are handed on as they came: as text, one emoji makes every character four
+    bytes wide. While too much waits for the consumer, which waits for the database, the
+    socket is not read; daphne's own queue has no bound.
+    """
+
+    is_held = False
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803 - daphne's names
         super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME)
+        if not self.is_held and self._waits_too_much():
+            self.is_held = True
+            self.transport.pauseProducing()
+            cast("Any", reactor).callLater(LOOK_AGAIN_SECONDS, self._read_on)
+
+    def _read_on(self) -> None:
+        if self._waits_too_much():
+            cast("Any", reactor).callLater(LOOK_AGAIN_SECONDS, self._read_on)
+        else:
+            self.is_held = False
+            self.transport.resumeProducing()
+
+    def _waits_too_much(self) -> bool:
+        queue = getattr(self, "application_queue", None)
+        waiting = list(queue._queue) if queue is not None else []
+        size = sum(len(frame.get("text") or frame.get("bytes") or b"") for frame in waiting)
+        return len(waiting) >= FRAMES_WAITING or size >= BYTES_WAITING
 
 
 class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types

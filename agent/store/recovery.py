@@ -58,17 +58,21 @@ def appear(sightings: Sequence[Sighting]) -> list[bool]:
     """Renew the lease of each process, and settle what dead ones had in their hands.
 
     True for a process that others had taken for dead: what it had in hand is settled like
-    that of any dead one. All leases are counted by the clock of the database.
+    that of any dead one. All leases are counted by the clock of the database. A process whose
+    own lease has run out does not judge others until it has renewed it: where the database was
+    away, nobody could.
     """
     return [_appear(sighting) for sighting in sightings]
 
 
 def _appear(sighting: Sighting) -> bool:
-    processes = ServerProcess.objects.all()
-    known = processes.filter(pk=sighting.process_id).update(last_seen_at=Now())
+    processes, expired = ServerProcess.objects.all(), Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
+    own = processes.filter(pk=sighting.process_id)
+    was_away = own.filter(expired).exists()
+    known = own.update(last_seen_at=Now())
     others = processes.exclude(pk=sighting.process_id)
-    dead = others if sighting.alone else others.filter(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
-    dead.delete()
+    if not was_away:
+        (others if sighting.alone else others.filter(expired)).delete()
     was_dead = not known and not sighting.is_first
     living = set(processes.values_list("pk", flat=True))
     _settle_orphans(living | {sighting.process_id} if sighting.is_first else living)

@@ -208,3 +208,39 @@ def test_a_message_is_next_when_all_before_it_in_its_chat_are_settled():
     assert is_next(places) == [True, False, True]
     Message.objects.filter(pk=first.pk).update(state=State.ANSWERED)
     assert is_next(places) == [True, True, True]
+
+
+def test_a_process_that_was_away_itself_does_not_judge_others_before_it_has_renewed_its_lease():
+    seen("me", LEASE_SECONDS + 1)
+    seen("other", LEASE_SECONDS + 1)
+    assert appear([Sighting("me", alone=False)]) == [False]
+    assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "other"}
+    appear([Sighting("me", alone=False)])
+    assert list(ServerProcess.objects.values_list("pk", flat=True)) == ["me"]
+
+
+def test_a_process_that_was_taken_for_dead_learns_so_and_has_nothing_in_hand():
+    pk, run_pk, calls = running("me", "f")
+    seen("other")
+    assert appear([Sighting("me", alone=False)]) == [True]
+    assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
+    assert [left.pk for left in taken("other")] == [pk]
+
+
+def test_a_claim_that_was_given_back_or_taken_over_cannot_be_given_back_again():
+    pk, _, _ = running("me", "f")
+    assert release([Held(pk, FIRST_CLAIM)]) == [True]
+    (left,) = taken("other")
+    assert left.claim_number > FIRST_CLAIM
+    assert release([Held(pk, FIRST_CLAIM)]) == [False]
+    assert Message.objects.get(pk=pk).claimed_by == "other"
+
+
+def test_a_message_in_the_record_of_another_chat_is_not_answered_there():
+    pk = waiting("secret")
+    (elsewhere,) = accept(message("hi", GROUP, mentions_bot=True), process_id="alive")
+    seen("alive")
+    Message.objects.filter(pk=pk).update(session_id=elsewhere.session_pk)
+    assert taken() == []
+    row = Message.objects.get(pk=pk)
+    assert (row.state, bool(row.detail)) == ("failed", True)

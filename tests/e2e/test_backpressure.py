@@ -1,0 +1,40 @@
+"""A client that tells more than can be put on record is made to wait; nothing that it told is lost."""
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+
+from tests.cast import fresh_id
+from tests.conftest import TOKEN
+from tests.fake_onebot import FakeOneBot
+
+#: What the record lets wait, what one socket lets wait behind it, and more than the kernel holds for both ends.
+WRITES, FRAMES, REST = 5_000, 256, 300
+LARGE = "x" * 100_000
+
+
+def notice(account: int, number: int, words: str = "") -> str:
+    told = {"time": 1, "self_id": account, "post_type": "notice", "notice_type": "test", "number": number, "words": words}
+    return json.dumps(told)
+
+
+async def test_a_socket_is_read_no_further_while_too_much_waits_for_the_database(start_server):
+    server, account = start_server(), fresh_id()
+    told = [notice(account, number) for number in range(WRITES + 10)]
+    told += [notice(account, WRITES + 10 + number, LARGE) for number in range(FRAMES + REST)]
+    async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
+        await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ?", str(account))
+        with contextlib.closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            telling = asyncio.create_task(tell(bot, told))
+            done, _ = await asyncio.wait([telling], timeout=5)
+            assert not done
+            other.rollback()
+        await telling
+        await server.row("SELECT 1 FROM onebot_clientevent GROUP BY self_id HAVING count(*) = ?", len(told), timeout=30)
+
+
+async def tell(bot: FakeOneBot, frames: list[str]) -> None:
+    for frame in frames:
+        await bot.send_raw(frame)
