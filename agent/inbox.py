@@ -207,7 +207,7 @@ class Inbox:
             await self._try_later(left, attempt.error)
 
     async def _try_later(self, left: Left, error: Exception) -> None:
-        """The run came to no recorded end: the message is given back, for this process or another to take up."""
+        """The run came to no recorded end: it is taken up again, before any later message of its chat."""
         self._failures[left.pk] += 1
         if self._failures[left.pk] >= TRIES:
             logger.error("Message %s is given up after %d tries", left.pk, TRIES, exc_info=error)
@@ -215,9 +215,9 @@ class Inbox:
             await self._give_up(left, error)
             return
         logger.error("Message %s found no end; it is taken up again", left.pk, exc_info=error)
-        if await self._give_back(left):
-            await asyncio.sleep(TURN_PAUSE)
-            self.resume(left.message.chat.account)
+        await asyncio.sleep(TURN_PAUSE)
+        if again := await self.record.take_again(Held(left.pk, left.claim_number)):
+            self._enqueue(Job(again, resumed=True))
 
     async def _give_back(self, left: Left) -> bool:
         return await self.record.release(Held(left.pk, left.claim_number))

@@ -92,6 +92,10 @@ class Record:
         """Give a message back, unfinished; False where somebody else has it already."""
         return await self._commit.submit(recovery.release, held)
 
+    async def take_again(self, held: recovery.Held) -> recovery.Left | None:
+        """Have a message whose run came to no end under a new claim; None where somebody else has it already."""
+        return await self._commit.submit(recovery.take_again, (held, self.process_id))
+
     def end_within(self, seconds: float) -> None:
         """The process ends: a database that still refuses then is not waited for."""
         self._commit.end_within(seconds)

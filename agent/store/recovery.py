@@ -129,17 +129,21 @@ def _claim(wish: TakeOver) -> list[Left]:
     living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     orphaned = ~Q(claimed_by__in=living)
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
-    taken = []
-    for row in waiting.select_related("session").order_by("pk")[:TAKE_LIMIT]:
-        number = (row.claim_number or 0) + 1
-        mine = Message.objects.filter(UNSETTLED, orphaned, pk=row.pk, claim_number=row.claim_number)
-        message = _as_incoming(row, row.session)
-        if row.place and row.place != message.chat.place:
-            logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place)
-            mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
-        elif mine.update(claimed_by=wish.process_id, claim_number=number):
-            taken.append(Left(row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number))
-    return taken
+    rows = waiting.select_related("session").order_by("pk")[:TAKE_LIMIT]
+    return [left for row in rows if (left := _taken(row, wish.process_id))]
+
+
+def _taken(row: Message, process_id: str) -> Left | None:
+    """The message of ``row`` in the hands of ``process_id``; None where somebody was faster, or where it must not be answered."""
+    number = (row.claim_number or 0) + 1
+    mine = Message.objects.filter(UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number)
+    message = _as_incoming(row, row.session)
+    if row.place and row.place != message.chat.place:
+        logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place)
+        mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
+    elif mine.update(claimed_by=process_id, claim_number=number):
+        return Left(row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number)
+    return None
 
 
 def held(process_ids: Sequence[str]) -> list[dict[int, int]]:
@@ -186,6 +190,18 @@ def release(given_back: Sequence[Held]) -> list[bool]:
     False for one that is settled, or in other hands: nothing was changed.
     """
     return [_release(one) for one in given_back]
+
+
+def take_again(failed: Sequence[tuple[Held, str]]) -> list[Left | None]:
+    """For each (message, process): the message given back and in the same hands again, under a new claim.
+
+    None for one that is settled, or in other hands.
+    """
+    return [_take_again(one, process_id) for one, process_id in failed]
+
+
+def _take_again(one: Held, process_id: str) -> Left | None:
+    return _taken(Message.objects.select_related("session").get(pk=one.message_pk), process_id) if _release(one) else None
 
 
 def _release(one: Held) -> bool:
