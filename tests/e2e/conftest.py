@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conftest import TOKEN, scripted_env
+from tests.e2e import weather
+from tests.e2e.brisk import BriskServer, running
 from tests.e2e.later_server import LaterServer
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
@@ -81,3 +83,41 @@ def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
     }
     with LiveServer(env, "daphne") as server:
         yield server
+
+
+# --- Several processes ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def environment(
+    model_server: ScriptedModel, postgres_server, redis_url, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """What the servers of a module share: an empty database, a channel layer, a model."""
+    url = postgres_server.new_database()
+    yield {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "DATABASE_URL": url,
+        "REDIS_URL": redis_url,
+        **weather.settings(tmp_path_factory.mktemp("plugins")),
+    }
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def installed(environment) -> Iterator[tuple[BriskServer, BriskServer]]:
+    """Two installations that share everything but the machine."""
+    servers = BriskServer(environment).migrate(), BriskServer(environment)
+    yield servers
+    for server in servers:
+        server.remove()
+
+
+@pytest.fixture
+def first(installed) -> BriskServer:
+    return running(installed[0])
+
+
+@pytest.fixture
+def second(installed) -> BriskServer:
+    return running(installed[1])

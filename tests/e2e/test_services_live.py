@@ -3,112 +3,22 @@
 import asyncio
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from typing import Any
 
-import psycopg
 import pytest
 import requests
-from psycopg.rows import dict_row
 
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
+from tests.e2e.brisk import LEASE, known_to_others
+from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
-from tests.e2e.weather import TOOLS, Group, Sources, settings, sky
-from tests.environment import PROJECT
-from tests.fake_onebot import FakeOneBot, ok, spoken
+from tests.e2e.weather import TOOLS, Group, Sources, sky
+from tests.fake_onebot import ok, spoken
 from tests.live_server import LiveServer
-from tests.scripted_model import ScriptedModel, call, held, says
+from tests.scripted_model import call, held, says
 
 pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
 from tests.services import RedisServer
-
-#: Seconds after which a process that shows no sign of life is taken for dead, instead of thirty.
-LEASE = 2.0
-
-_BRISK = f"""
-import sys, django
-django.setup()
-from agent import inbox, runtime
-from agent.store import recovery
-from frostproject import server
-from onebot import delivery, relay
-recovery.LEASE_SECONDS, runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = {LEASE}, 0.2, 0.05
-delivery.LOOK_AGAIN_SECONDS = relay.REFRESH_SECONDS = 0.1
-server.DRAIN_SECONDS = 0.5
-from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", *sys.argv[1:]])
-"""
-
-
-class BriskServer(LiveServer):
-    """The real server on PostgreSQL, but it notices within moments what other processes do, or do no more."""
-
-    def _command(self) -> list[str]:
-        return [sys.executable, "-c", _BRISK, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
-
-    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
-        with psycopg.connect(self.env["DATABASE_URL"], row_factory=dict_row) as connection:
-            return connection.execute(query.replace("?", "%s"), values).fetchall()
-
-    def migrate(self) -> "BriskServer":
-        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-        subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
-        return self
-
-
-@pytest.fixture(scope="module")
-def environment(
-    model_server: ScriptedModel, postgres_server, redis_url, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, str]]:
-    """What the servers of this module share: an empty database, a channel layer, a model."""
-    url = postgres_server.new_database()
-    yield {
-        "UPSTREAM_ENDPOINT": model_server.url,
-        "ONEBOT_ACCESS_TOKEN": TOKEN,
-        "DATABASE_URL": url,
-        "REDIS_URL": redis_url,
-        **settings(tmp_path_factory.mktemp("plugins")),
-    }
-    postgres_server.drop_database(url)
-
-
-@pytest.fixture(scope="module")
-def installed(environment) -> Iterator[tuple[BriskServer, BriskServer]]:
-    servers = BriskServer(environment).migrate(), BriskServer(environment)
-    yield servers
-    for server in servers:
-        server.remove()
-
-
-@pytest.fixture
-def first(installed) -> BriskServer:
-    return running(installed[0])
-
-
-@pytest.fixture
-def second(installed) -> BriskServer:
-    return running(installed[1])
-
-
-def running(server: BriskServer) -> BriskServer:
-    """The server, started unless it runs."""
-    if server._process is None or server.exit_code(0) is not None:
-        server.start()
-    return server
-
-
-def client(server: LiveServer, account: int, role: str = "Universal", **options: Any) -> FakeOneBot:
-    return FakeOneBot(server.ws_url, account, token=TOKEN, role=role, **options)
-
-
-async def known_to_others(server: BriskServer, account: int) -> None:
-    """Wait until the record says that the account is connected, and the other process may have read so."""
-    await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ? AND online AND channel <> ''", str(account))
-    await asyncio.sleep(0.3)
-
 
 # --- One server ---------------------------------------------------------------------
 
@@ -164,7 +74,7 @@ def readiness(server: LiveServer) -> tuple[int, list[str]]:
 async def test_an_answer_goes_out_through_the_process_that_holds_the_api_socket(first, second, model, order):
     model.script(["through the other one"])
     account, user = fresh_id(), fresh_id()
-    api, event = client(first, account, "Api", greet=False), client(second, account, "Event")
+    api, event = client(first, account, role="Api", greet=False), client(second, account, role="Event")
     async with event if order == "Event first" else api, api if order == "Event first" else event:
         await known_to_others(first, account)
         await event.say_private(user, "hi")
@@ -178,15 +88,15 @@ async def test_an_answer_goes_out_through_the_process_that_holds_the_api_socket(
 async def test_an_api_socket_still_serves_after_the_event_socket_elsewhere_has_ended(first, second, model):
     model.script([held("one"), "two"])
     account, user = fresh_id(), fresh_id()
-    async with client(first, account, "Api", greet=False) as api:
-        async with client(second, account, "Event") as event:
+    async with client(first, account, role="Api", greet=False) as api:
+        async with client(second, account, role="Event") as event:
             await known_to_others(first, account)
             await event.say_private(user, "hi")
             await model.wait_for_requests(1)
         await second.logged(f"Account {account} disconnected")
         model.release()
         assert spoken(await api.next_action()) == "one"
-        async with client(second, account, "Event") as event:
+        async with client(second, account, role="Event") as event:
             await event.say_private(user, "again")
             assert spoken(await api.next_action()) == "two"
 
@@ -195,7 +105,7 @@ async def test_a_message_that_two_processes_receive_is_answered_once(first, seco
     model.answer_with(lambda request: says(f"re {request.last_text.rpartition(chr(10))[2]}"))
     account, user = fresh_id(), fresh_id()
     words = [f"message {number}" for number in range(20)]
-    async with client(first, account) as one, client(second, account, "Event") as two:
+    async with client(first, account) as one, client(second, account, role="Event") as two:
         for said in words:
             event = await one.say_private(user, said)
             await two.send_raw(json.dumps(event))
@@ -209,7 +119,7 @@ async def test_one_chat_is_answered_in_order_whichever_process_its_messages_come
     model.answer_with(lambda request: held(f"re {request.last_text.rpartition(chr(10))[2]}"))
     account, user = fresh_id(), fresh_id()
     words = [f"m{number}" for number in range(6)]
-    async with client(first, account) as one, client(second, account, "Event") as two:
+    async with client(first, account) as one, client(second, account, role="Event") as two:
         for number, said in enumerate(words):
             await (two if number % 2 else one).say_private(user, said)
             await first.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND text = ?", str(user), said)
@@ -286,14 +196,14 @@ async def test_the_work_of_a_stopped_process_is_taken_over_at_once(first, second
 async def test_an_answer_waits_for_its_account_when_the_process_that_held_it_was_killed(first, second, model):
     model.script(["patience"])
     account, user = fresh_id(), fresh_id()
-    async with client(second, account, "Event") as event:
-        async with client(first, account, "Api", greet=False):
+    async with client(second, account, role="Event") as event:
+        async with client(first, account, role="Api", greet=False):
             await known_to_others(first, account)
             await asyncio.to_thread(first.kill)
         await asyncio.sleep(LEASE + 0.5)  # until the other process must know
         await event.say_private(user, "hi")
         await second.row("SELECT 1 FROM agent_message WHERE text = 'patience' AND direction = 'out'")
-        async with client(second, account, "Api", greet=False) as api:
+        async with client(second, account, role="Api", greet=False) as api:
             assert spoken(await api.next_action()) == "patience"
 
 

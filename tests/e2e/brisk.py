@@ -1,0 +1,58 @@
+"""Server processes on PostgreSQL that notice within moments what others of them do, or do no more."""
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from tests.environment import PROJECT
+from tests.live_server import LiveServer
+
+#: Seconds after which a process that shows no sign of life is taken for dead, instead of thirty.
+LEASE = 2.0
+
+_BRISK = f"""
+import sys, django
+django.setup()
+from agent import inbox, runtime
+from agent.store import recovery
+from frostproject import server
+from onebot import delivery, relay
+recovery.LEASE_SECONDS, runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = {LEASE}, 0.2, 0.05
+delivery.LOOK_AGAIN_SECONDS = relay.REFRESH_SECONDS = 0.1
+server.DRAIN_SECONDS = 0.5
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", *sys.argv[1:]])
+"""
+
+
+class BriskServer(LiveServer):
+    """The real server on PostgreSQL, but it notices within moments what other processes do, or do no more."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-c", _BRISK, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        with psycopg.connect(self.env["DATABASE_URL"], row_factory=dict_row) as connection:
+            return connection.execute(query.replace("?", "%s"), values).fetchall()
+
+    def migrate(self) -> "BriskServer":
+        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
+        return self
+
+
+def running(server: BriskServer) -> BriskServer:
+    """The server, started unless it runs."""
+    if server._process is None or server.exit_code(0) is not None:
+        server.start()
+    return server
+
+
+async def known_to_others(server: BriskServer, account: int) -> None:
+    """Wait until the record says that the account is connected, and the other process may have read so."""
+    await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ? AND online AND channel <> ''", str(account))
+    await asyncio.sleep(0.3)
