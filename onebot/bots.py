@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from agent.models import ServerProcess
@@ -115,9 +116,10 @@ def load_attention() -> dict[str, Attention]:
 def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
     """The channel of the process that holds each connected account, once per request.
 
-    Accounts of a process that has died are connected no more.
+    Accounts of a process that has died are connected no more; its lease is counted by the
+    clock of the database.
     """
-    alive = timezone.now() - timedelta(seconds=recovery.LEASE_SECONDS)
+    alive = Now() - timedelta(seconds=recovery.LEASE_SECONDS)
     living = list(ServerProcess.objects.filter(last_seen_at__gt=alive).values_list("pk", flat=True))
     Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**gone())
     found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
