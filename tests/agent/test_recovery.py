@@ -80,6 +80,25 @@ def test_a_process_that_was_not_seen_for_the_length_of_a_lease_is_dead():
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_process_whose_clock_is_wrong_takes_nobody_for_dead_and_is_taken_for_dead_by_nobody(monkeypatch, hours):
+    appear([Sighting("alive", alone=False)])
+    now = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=hours))
+    appear([Sighting("me", alone=False)])
+    monkeypatch.undo()
+    appear([Sighting("alive", alone=False)])
+    assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
+
+
+def test_a_process_that_others_took_for_dead_is_told_so_once():
+    assert appear([Sighting("me", alone=False, is_first=True)]) == [False]
+    ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
+    appear([Sighting("other", alone=False)])
+    assert appear([Sighting("me", alone=False)]) == [True]
+    assert appear([Sighting("me", alone=False)]) == [False]
+
+
 def test_every_other_process_is_dead_where_only_one_can_be():
     seen("just now")
     appear([Sighting("me", alone=True)])
