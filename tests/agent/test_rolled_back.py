@@ -1,0 +1,93 @@
+"""What a transaction made that was not committed is not remembered: neither rows of chats nor settings."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent.models import ChatSession, Message
+from agent.record import Record
+from agent.types import ChatAddress
+from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, arrival, message
+from tools.configs import SettingsCache
+from tools.models import ToolConfig
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OTHER = ChatAddress("10001", "private", "20002")
+
+
+class Slip(Exception):  # noqa: N818 - it stands for any
+    """A fault of one request among others."""
+
+
+def slip(_items: Sequence[Any]) -> NoReturn:
+    raise Slip
+
+
+@sync_to_async
+def filed() -> dict[str, str]:
+    """The number of the peer in whose chat each text is on record."""
+    return dict(Message.objects.values_list("text", "session__peer_id"))
+
+
+@pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
+async def test_a_new_chat_beside_a_request_that_fails_is_recorded_as_itself_and_nobody_is_taken_for_it(record, plan):
+    private, failing = record.accept(arrival(message("secret"), plan=plan)), record.submit(slip, None)
+    outcomes = await asyncio.gather(private, failing, return_exceptions=True)
+    assert isinstance(outcomes[1], Slip)
+    await record.accept(arrival(message("all", GROUP, mentions_bot=True)))
+    await record.accept(arrival(message("more")))
+    assert await filed() == {"secret": PRIVATE.peer_id, "all": GROUP.peer_id, "more": PRIVATE.peer_id}
+
+
+async def test_a_new_chat_whose_own_commit_fails_leaves_nothing_behind_that_the_next_one_gets(record):
+    def accepted_and_slipped(items: Sequence[Any]) -> NoReturn:
+        record._arrivals.accept(items)
+        raise Slip
+
+    with pytest.raises(Slip):
+        await record.submit(accepted_and_slipped, arrival(message("lost")))
+    for text, chat in (("a", OTHER), ("b", PRIVATE), ("c", OTHER)):
+        await record.accept(arrival(message(text, chat)))
+    assert await filed() == {"a": OTHER.peer_id, "b": PRIVATE.peer_id, "c": OTHER.peer_id}
+
+
+@pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
+async def test_a_chat_that_was_deleted_in_the_admin_begins_anew_with_its_next_message(record, plan):
+    await record.accept(arrival(message("before")))
+    await record.accept(arrival(message("elsewhere", OTHER)))
+    await sync_to_async(ChatSession.objects.filter(peer_id=PRIVATE.peer_id).delete)()
+    accepted = await asyncio.gather(
+        record.accept(arrival(message("after"), plan=plan)), record.accept(arrival(message("beside", OTHER)))
+    )
+    assert all(one.decision.is_to_be_answered for one in accepted)
+    assert await filed() == {"after": PRIVATE.peer_id, "elsewhere": OTHER.peer_id, "beside": OTHER.peer_id}
+
+
+async def test_settings_that_were_never_committed_are_not_obeyed_and_those_that_come_under_their_number_are():
+    cache = SettingsCache()
+    reloads: list[str] = []
+    record = Record(PROCESS, cache, lambda: reloads.append(cache.current["f"].description))
+
+    @sync_to_async
+    def describe(text: str) -> None:
+        ToolConfig.objects.update_or_create(name="f", defaults={"description": text})
+
+    def described_and_slipped(_items: Sequence[Any]) -> NoReturn:
+        ToolConfig.objects.update(description="never")
+        record._beginnings.refresh([None])
+        raise Slip
+
+    await describe("first")
+    await record.refresh()
+    with pytest.raises(Slip):
+        await record.submit(described_and_slipped, None)
+    assert cache.current["f"].description == "first"
+    await describe("second")
+    await record.refresh()
+    assert cache.current["f"].description == "second"
+    assert reloads[-1] == "second"
+    await record.close()
