@@ -21,35 +21,45 @@ class CommitCutter:
 
     def __init__(self, target: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="frost-proxy-"))
+        self._folder = target
         self._target = str(Path(target) / _SOCKET_NAME)
         self._wanted: Place | None = None
+        self._within = b""
         self._is_cut = asyncio.Event()
 
     async def __aenter__(self) -> "CommitCutter":
         self._server = await asyncio.start_unix_server(self._serve, str(self.folder / _SOCKET_NAME))
         return self
 
+    def through(self, url: str) -> str:
+        """``url`` of a database in the folder ``target``, with this proxy in the place of its server."""
+        return url.replace(f"host={self._folder}", f"host={self.folder}")
+
     async def __aexit__(self, *_exc: object) -> None:
         self._server.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    async def cut(self, place: Place) -> None:
-        """Cut at the next COMMIT of any connection; returns when that has happened."""
+    def want(self, place: Place, within: str = "") -> None:
+        """Cut at the next COMMIT, of any connection, of a transaction that has said ``within``."""
         self._is_cut.clear()
-        self._wanted = place
-        await self._is_cut.wait()
+        self._wanted, self._within = place, within.encode()
 
-    def take_wish(self) -> Place | None:
-        """The cut that is wanted, for the connection that has met a COMMIT; nobody else gets it."""
+    async def is_cut(self, seconds: float = 10) -> None:
+        """Wait until the cut that was wanted has happened."""
+        async with asyncio.timeout(seconds):
+            await self._is_cut.wait()
+
+    def take_wish(self, transaction: bytes) -> Place | None:
+        """The cut that is wanted, for the connection that has met the COMMIT of ``transaction``; nobody else gets it."""
+        if self._wanted is None or self._within not in transaction:
+            return None
         wanted, self._wanted = self._wanted, None
-        if wanted:
-            self._is_cut.set()
+        self._is_cut.set()
         return wanted
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(
-            OSError, asyncio.CancelledError
-        ):  # asyncio reports a cancelled handler as an error; either side may go away at any time: so does the other
+        # Either side may go away at any time, and so does the other; asyncio reports a cancelled handler as an error.
+        with contextlib.suppress(OSError, asyncio.CancelledError):
             answers, requests = await asyncio.open_unix_connection(self._target)
             try:
                 await _Connection(self, reader, requests, answers, writer).carry()
@@ -84,8 +94,12 @@ class _Connection:
             await asyncio.gather(*ways, return_exceptions=True)
 
     async def _pass_requests(self) -> None:
+        transaction = b""
         while data := await self._reader.read(_PIECE):
-            place = self._cutter.take_wish() if _COMMIT in data else None
+            transaction += data
+            place = None
+            if _COMMIT in transaction:
+                place, transaction = self._cutter.take_wish(transaction), b""
             if place == "before":
                 return
             self._is_muted = place == "behind"

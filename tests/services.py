@@ -97,7 +97,7 @@ class PostgresServer:
         """Make an empty database; its address as ``DATABASE_URL`` wants it."""
         name = f"frost_{next(_database_numbers)}"
         self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        return f"postgres://postgres@/{name}?host={self._socket_folder}"
+        return f"postgres://postgres@/{name}?host={self.socket_folder}"
 
     def drop_database(self, url: str) -> None:
         """Remove a database made by ``new_database``, cutting whoever is still connected."""
@@ -121,7 +121,8 @@ class PostgresServer:
         pgexec("pg_ctl", (*where, *words), bin_path=self._server.bin_path, user=self._server.system_user)
 
     @property
-    def _socket_folder(self) -> str:
+    def socket_folder(self) -> str:
+        """Where the server listens."""
         return str(self._server.get_postmaster_info().socket_dir)
 
     def _execute(self, statement: sql.Composed) -> None:
