@@ -1,7 +1,13 @@
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
 from django.utils.translation import gettext_lazy as _
+
+from agent.asleep import limit_sleep
 
 
 class AgentConfig(AppConfig):
     name = "agent"
     verbose_name = _("Conversations")
+
+    def ready(self) -> None:
+        connection_created.connect(limit_sleep)

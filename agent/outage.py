@@ -10,8 +10,8 @@ from django.utils.translation import gettext_noop
 #: disk error, damaged, full, cannot be opened (https://www.sqlite.org/rescode.html).
 SQLITE_CODES = frozenset({5, 6, 7, 8, 10, 11, 13, 14, 15, 26})
 #: Classes of SQLSTATE: connection, rolled back in favour of another, resources, the operator, the system; and locks
-#: and transactions that may only read (https://www.postgresql.org/docs/current/errcodes-appendix.html).
-SQLSTATES = ("08", "40", "53", "57", "58", "55P03", "25006")
+#: transactions that may only read, and one that was ended because its process slept (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+SQLSTATES = ("08", "40", "53", "57", "58", "55P03", "25006", "25P03")
 
 
 #: What a refusal is called before everybody: what the database itself says may name hosts, users and paths.

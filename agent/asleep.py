@@ -1,0 +1,19 @@
+"""Processes that fall asleep inside a transaction: PostgreSQL keeps their locks for them, but not for ever.
+
+A process that is stopped, or whose machine is moved or gone, holds up all others who
+want the same rows, also those who have taken its work over.
+"""
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: How long a transaction may say nothing before its connection is ended, in seconds.
+ASLEEP_SECONDS = 30.0
+
+
+def limit_sleep(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+    """Have a new connection ended when its process sleeps inside a transaction; what that wrote is rolled back."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {int(ASLEEP_SECONDS * 1000)}")
