@@ -14,15 +14,16 @@ from tests.live_server import LiveServer
 #: Seconds after which a process that shows no sign of life is taken for dead, instead of thirty.
 LEASE = 2.0
 
-_BRISK = f"""
+_BRISK = """
 import sys, django
 django.setup()
-from agent import inbox, runtime
+from agent import asleep, inbox, runtime
 from agent.store import recovery
 from frostproject import server
 from onebot import delivery, relay
-recovery.LEASE_SECONDS, runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = {LEASE}, 0.2, 0.05
-delivery.LOOK_AGAIN_SECONDS = relay.REFRESH_SECONDS = 0.1
+recovery.LEASE_SECONDS = asleep.ASLEEP_SECONDS = {lease}
+runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = 0.2, 0.05
+delivery.LOOK_AGAIN_SECONDS, relay.REFRESH_SECONDS = 0.1, {refresh}
 server.DRAIN_SECONDS = 0.5
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
@@ -32,8 +33,12 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 class BriskServer(LiveServer):
     """The real server on PostgreSQL, but it notices within moments what other processes do, or do no more."""
 
+    refresh_seconds = 0.1
+    """How often it reads where the accounts are."""
+
     def _command(self) -> list[str]:
-        return [sys.executable, "-c", _BRISK, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+        code = _BRISK.format(lease=LEASE, refresh=self.refresh_seconds)
+        return [sys.executable, "-c", code, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
         with psycopg.connect(self.env["DATABASE_URL"], row_factory=dict_row) as connection:

@@ -76,6 +76,10 @@ class Sources:
             name_prefix="mcp_",
             enabled=True,
         )
+        self.set_up_http(weather_url)
+        self.switch("plugin", on=True)
+
+    def set_up_http(self, weather_url: str) -> None:
         self._cockpit.fill(
             ADDITIONS["http"],
             name="http_weather",
@@ -86,7 +90,6 @@ class Sources:
             enabled=True,
             **{f"parameters_schema-row-0-{name}": value for name, value in CITY.items()},
         )
-        self.switch("plugin", on=True)
 
     def switch(self, source: str, *, on: bool) -> None:
         table = {"mcp": "mcpserver", "plugin": "plugin", "http": "httptool"}[source]
