@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from django.db import connection, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
 from agent.acknowledgement import took_effect, transaction_id
@@ -260,8 +260,12 @@ class GroupCommit:
     def _resolve(self) -> None:
         """Find out what became of a COMMIT without an answer. Raises what the database raises when it cannot say."""
         if (last := self._unacknowledged) is not None:
-            if took_effect(last.number):
-                last.decide()
+            try:
+                if took_effect(last.number):
+                    last.decide()
+            except (DatabaseError, InterfaceError):
+                connection.close()  # it may be lost again, and Django never asks whether one still works
+                raise
             self._unacknowledged = None
 
 

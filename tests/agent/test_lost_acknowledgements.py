@@ -1,0 +1,78 @@
+"""A COMMIT without an acknowledgement on a real PostgreSQL: looked up, and never taken for what it was not."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
+
+from agent import commit as module
+from agent.acknowledgement import took_effect
+from agent.commit import GroupCommit
+from frostproject.env import parse_database_url
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Unacknowledged(DatabaseWrapper):
+    """Commits, and once says that the connection was lost over it."""
+
+    is_told = False
+
+    def _commit(self) -> None:
+        super()._commit()
+        if not self.is_told:
+            self.is_told = True
+            raise OperationalError("server closed the connection unexpectedly")
+
+
+def put_down(words: Sequence[str]) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO told VALUES (%s)", [(word,) for word in words])
+    return [len(word) for word in words]
+
+
+def told(_asked: Sequence[None]) -> list[list[str]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT word FROM told")
+        return [[word for (word,) in cursor.fetchall()]]
+
+
+@pytest.fixture
+async def commit(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[GroupCommit]:
+    """Its thread has a PostgreSQL with one table to itself."""
+    monkeypatch.setattr(module, "RETRY_PAUSES", (0.01,))
+    usual = connections["default"].settings_dict
+    commit = GroupCommit()
+
+    def move_in() -> None:
+        settings: dict[str, Any] = {**usual, **parse_database_url("DATABASE_URL", postgres_url)}
+        connections["default"] = Unacknowledged({**settings, "OPTIONS": {}}, "default")
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE told (word text)")
+
+    commit._thread.submit(move_in).result()
+    yield commit
+    await commit.close()
+
+
+async def test_what_was_committed_is_not_repeated_because_nobody_said_so(commit):
+    assert await asyncio.wait_for(commit.submit(put_down, "abc"), 10) == 3
+    assert await commit.submit(told, None) == ["abc"]
+
+
+async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(commit, monkeypatch):
+    cuts = [1]
+
+    def cut_off(number: str) -> bool:
+        if cuts:
+            cuts.pop()
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return took_effect(number)
+
+    monkeypatch.setattr(module, "took_effect", cut_off)
+    assert await asyncio.wait_for(commit.submit(put_down, "abc"), 10) == 3
+    assert await commit.submit(told, None) == ["abc"]
