@@ -42,8 +42,8 @@ class RunJournal:
     def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
         return self.record.add_reply(reply, self.claim)
 
-    async def mark_sent(self, pk: int, echo: str) -> None:
-        await self._put(replies.mark_sent, (pk, echo))
+    def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
+        return self._put(replies.mark_sent, (pk, echo))
 
     def settle(self, outcome: replies.Outcome) -> None:
         """Not awaited: the one who speaks may have been cancelled. Too late, it changes nothing."""

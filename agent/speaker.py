@@ -103,18 +103,23 @@ class Speaker:
                 step=step,
             )
         )
-        try:
-            pk = await asyncio.shield(added)
-        except asyncio.CancelledError:
-            added.add_done_callback(lambda future: self._take_back(future, is_answer=tool_call_pk is None))
-            raise
+        pk = await self._on_record(added, is_answer=tool_call_pk is None)
         return await self._pass_on(pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None)
 
-    def _take_back(self, added: "asyncio.Future[int]", *, is_answer: bool) -> None:
+    async def _on_record(self, written: "asyncio.Future[int]", *, is_answer: bool) -> int:
+        """The message that is on record as sent from now on. When cancelled, the record is set right before the run is given back."""
+        try:
+            return await asyncio.shield(written)
+        except asyncio.CancelledError:
+            written.add_done_callback(lambda future: self._take_back(future, is_answer=is_answer))
+            await asyncio.wait([written])
+            raise
+
+    def _take_back(self, written: "asyncio.Future[int]", *, is_answer: bool) -> None:
         """What is on record as sent, and was cancelled before it was written: an answer is still to be given."""
-        if not added.cancelled() and added.exception() is None:
+        if not written.cancelled() and written.exception() is None:
             delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
-            self.journal.settle(Outcome(added.result(), delivery, is_speech=False))
+            self.journal.settle(Outcome(written.result(), delivery, is_speech=False))
 
     async def _wait(self, pk: int, seconds: float, *, was_there: bool, is_answer: bool) -> bool:
         """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
@@ -141,7 +146,7 @@ class Speaker:
             if not await self._wait(pk, end - loop.time(), was_there=is_written, is_answer=is_answer):
                 return Outcome(pk, NOT_CONNECTED)
             echo, is_written = new_echo() if is_written else echo, True
-            await self.journal.mark_sent(pk, echo)
+            await self._on_record(self.journal.mark_sent(pk, echo), is_answer=is_answer)
             delivery = await self._deliver(pk, segments, echo)
         if delivery.again is not None:
             delivery = await self._try_again(pk, delivery, delivery.again)

@@ -107,10 +107,10 @@ class Replies:
         return insert_messages(rows)
 
 
-def mark_sent(resent: Sequence[tuple[int, str]]) -> list[None]:
-    """Pending messages go out now, under the echo they will be answered with."""
+def mark_sent(resent: Sequence[tuple[int, str]]) -> list[int]:
+    """Pending messages go out now, under the echo they will be answered with; their keys."""
     send_messages([(State.SENT, echo, pk) for pk, echo in resent])
-    return [None] * len(resent)
+    return [pk for pk, _ in resent]
 
 
 def settle(outcomes: Sequence[Outcome]) -> list[None]:

@@ -1,6 +1,7 @@
 """The inbox: each chat one message at a time and in order, chats side by side, and nothing that only memory knows."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -317,3 +318,36 @@ async def test_what_was_given_back_is_answered_by_the_next_inbox(make, mailbox):
     await idle(second)
     assert mailbox.texts == ["hello"]
     assert await sync_to_async(Run.objects.count)() == 1
+
+
+@pytest.mark.parametrize("client", ["was there", "has just come back"])
+async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_by_the_next(make, mailbox, client):
+    answer = held()
+    model = Script(answer)
+    first = make(model)
+    first.accept(message("hi"))
+    await until(lambda: model.requests)
+    if client == "has just come back":
+        mailbox.connected.clear()
+        answer.set_result("hello")
+        async with asyncio.timeout(5):
+            while ("hello", "pending", "") not in await rows():
+                pass
+    go_on = threading.Event()
+    slow = first.record.submit(lambda items: [go_on.wait(5) for _ in items], None)
+    await until(lambda: not first.record._commit._waiting)
+    mailbox.connected.set()
+    if client == "was there":
+        answer.set_result("hello")
+    await until(lambda: first.record._commit._waiting)
+    draining = asyncio.create_task(first.drain(0))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(slow, draining)
+    assert mailbox.sent == []
+    second = make(Script())
+    second.resume(PRIVATE.account)
+    await until(lambda: mailbox.sent)
+    await idle(second)
+    assert (mailbox.texts, await rows()) == (["hello"], [("hi", "answered", "private"), ("hello", "delivered", "")])
