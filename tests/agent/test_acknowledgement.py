@@ -28,7 +28,8 @@ def somebody() -> Iterator[tuple[psycopg.Connection[Any], str]]:
     """Another connection with a transaction that goes on, and that one's number."""
     to = connection.settings_dict
     with contextlib.closing(psycopg.connect(host=to["HOST"], user=to["USER"], dbname=to["NAME"])) as other:
-        yield other, str(other.execute("SELECT pg_current_xact_id()::text").fetchone()[0])
+        ((number,),) = other.execute("SELECT pg_current_xact_id()::text").fetchall()
+        yield other, number
 
 
 def test_a_transaction_that_was_committed_took_effect(database):

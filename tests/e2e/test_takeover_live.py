@@ -1,6 +1,7 @@
 """Two processes, one of which dies or sleeps, and accounts that move between them: each message answered once, in order."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterator
 
@@ -102,14 +103,14 @@ async def test_a_process_that_was_away_does_nothing_twice_says_so_once_and_serve
         await model.wait_for_requests(2)
         await bot.say_private(early, "a")
         await model.wait_for_requests(3)
-        first._process.send_signal(signal.SIGSTOP)
+        os.kill(first.pid, signal.SIGSTOP)
         bot.cut()
     try:
         async with client(second, account) as bot:
             await model.wait_for_requests(5, timeout=15)
             model.release(100)
             assert sorted(await hear(bot, 3)) == ["re a", "re b", "wait a"]
-            first._process.send_signal(signal.SIGCONT)
+            os.kill(first.pid, signal.SIGCONT)
             await first.logged(AWAY, timeout=15)
             await bot.no_action(user=early)
             await bot.no_action(user=late)
@@ -119,7 +120,7 @@ async def test_a_process_that_was_away_does_nothing_twice_says_so_once_and_serve
             assert first.log.count(AWAY) == lives + 1
             await bot.no_action(user=early)
     finally:
-        first._process.send_signal(signal.SIGCONT)
+        os.kill(first.pid, signal.SIGCONT)
     for user, text in ((early, "a"), (late, "b")):
         end = (await ended(second, user, 3 if user == early else 2))[0]
         assert end == {"text": text, "state": "answered", "run": "finished", "calls": 2}
@@ -137,15 +138,15 @@ async def test_a_process_that_falls_asleep_in_the_middle_of_a_write_holds_the_ot
         with psycopg.connect(first.env["DATABASE_URL"]) as lock:
             lock.execute("SELECT 1 FROM agent_serverprocess WHERE pid = %s FOR UPDATE", [first.pid])
             await first.row("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%serverprocess%%'")
-            first._process.send_signal(signal.SIGSTOP)
+            os.kill(first.pid, signal.SIGSTOP)
         bot.cut()
     try:
         async with client(second, account) as bot:
             assert await hear(bot, 1, 30) == ["taken over"]
-            first._process.send_signal(signal.SIGCONT)
+            os.kill(first.pid, signal.SIGCONT)
             await bot.no_action(user=user)
     finally:
-        first._process.send_signal(signal.SIGCONT)
+        os.kill(first.pid, signal.SIGCONT)
 
 
 # --- A channel layer that goes away --------------------------------------------------

@@ -86,7 +86,8 @@ async def pair(start, accounts) -> tuple[Process, Process]:
 
 def lose(monkeypatch: pytest.MonkeyPatch, kind: str, count: int) -> list[dict[str, Any]]:
     """Have the layer drop that many messages of a kind; they are added to what is returned."""
-    layer, lost = get_channel_layer(), []
+    lost: list[dict[str, Any]] = []
+    layer = get_channel_layer()
     send = layer.send
 
     async def send_or_lose(channel: str, message: dict[str, Any]) -> None:
