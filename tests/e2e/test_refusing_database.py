@@ -19,6 +19,8 @@ from tests.fake_onebot import FakeOneBot, Frame, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, says
 
+#: Seconds that no write would wait which is given up after a few tries.
+OUTLASTING = 5.0
 BANNER = "The database cannot be written since"
 FILED = (
     "SELECT m.text, m.state, s.kind, s.peer_id FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
@@ -126,6 +128,7 @@ async def test_new_chats_that_speak_meanwhile_are_answered_afterwards_each_in_it
             assert said["missing"] == ["database"]
             assert said["reasons"]["database"]
             await newcomers.speak(2)
+            await asyncio.sleep(OUTLASTING)
             assert all(text not in json.dumps(bot.actions) for text in newcomers.told)
         await newcomers.hear()
         await ready(server, 200)
