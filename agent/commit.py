@@ -65,6 +65,9 @@ class _Request(Generic[I, R]):
             self.future.set_result(self.result)  # type: ignore[arg-type]  # decided, and so of the operation
 
 
+_Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
+
+
 @dataclass(slots=True)
 class _Transaction:
     """What one transaction makes, if it is committed; ``number`` is its own in the database, "" while it has written nothing."""
@@ -74,15 +77,10 @@ class _Transaction:
     lost: list[_Request[Any, Any]] = field(default_factory=list)
 
     def perform(self, requests: Sequence[_Request[Any, Any]]) -> None:
-        """Each operation once with all its items, but for those whose claim is lost."""
+        """Each operation with all its items, but for those whose claim is lost."""
         lost = lost_claims({request.claim for request in requests if request.claim is not None})
-        groups: dict[Callable[..., Any], list[_Request[Any, Any]]] = {}
-        for request in requests:
-            if request.claim is not None and request.claim in lost:
-                self.lost.append(request)
-            else:
-                groups.setdefault(request.operation, []).append(request)
-        for operation, group in groups.items():
+        self.lost += [request for request in requests if request.claim in lost]
+        for operation, group in _grouped([request for request in requests if request.claim not in lost]):
             self.made += zip(group, operation([request.item for request in group]), strict=True)
         self.number = transaction_id()
 
@@ -93,12 +91,28 @@ class _Transaction:
             request.decide(error=ClaimLost(request.claim))
 
 
+def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
+    """Each operation once with all that is asked of it; more often where what one run puts down would change its order."""
+    groups: list[_Group] = []
+    newest: dict[Callable[..., Any], int] = {}
+    reached: dict[Claim | None, int] = {}
+    for request in requests:
+        number = newest.get(request.operation, -1)
+        if number < reached.get(request.claim, 0):
+            number = newest[request.operation] = len(groups)
+            groups.append((request.operation, []))
+        groups[number][1].append(request)
+        if request.claim is not None:
+            reached[request.claim] = number
+    return groups
+
+
 class GroupCommit:
     """Runs operations in one database thread, many to a transaction.
 
     An operation is a function from a list of items to a list of results of the same
-    length. Items of one operation keep their order. When a transaction fails, its
-    requests are tried again one by one, so that a bad one fails alone; while the
+    length. Items of one operation keep their order, and so does what is asked under one
+    claim. When a transaction fails, its requests are tried again one by one, so that a bad one fails alone; while the
     database refuses whatever it is asked, all of them wait. A transaction whose COMMIT was
     not acknowledged is not repeated before it is known that it had no effect.
 
@@ -238,7 +252,7 @@ class GroupCommit:
         return None
 
     def _transact(self, batch: Sequence[_Request[Any, Any]]) -> None:
-        """Perform what is undecided of ``batch`` in one transaction, each operation once with all its items."""
+        """Perform what is undecided of ``batch`` in one transaction."""
         self._resolve()
         this = _Transaction()
         try:
