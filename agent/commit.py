@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
-from agent.acknowledgement import took_effect, transaction_id
+from agent.acknowledgement import Number, took_effect, transaction_id
 from agent.claims import Claim
 from agent.errors import ClaimLost
 from agent.outage import Outage, is_refusal, plain_reason
@@ -70,9 +70,9 @@ _Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
 
 @dataclass(slots=True)
 class _Transaction:
-    """What one transaction makes, if it is committed; ``number`` is its own in the database, "" while it has written nothing."""
+    """What one transaction makes, if it is committed; ``number`` is its own in the database, None while it has written nothing."""
 
-    number: str = ""
+    number: Number | None = None
     made: list[tuple[_Request[Any, Any], Any]] = field(default_factory=list)
     lost: list[_Request[Any, Any]] = field(default_factory=list)
 
@@ -262,7 +262,7 @@ class GroupCommit:
             self._forget()
             if is_refusal(error):
                 connection.close()
-            if not this.number:
+            if this.number is None:
                 raise
             self._unacknowledged = this
             self._resolve()
