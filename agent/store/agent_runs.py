@@ -54,10 +54,10 @@ def begin_agent_runs(wishes: Sequence[AgentRun]) -> list[int]:
 def break_off(broken: Sequence[BrokenOff]) -> list[None]:
     """Settle runs that nobody takes up again: of a call that had begun, nobody knows what came of it."""
     for one in broken:
-        calls = ToolCall.objects.filter(run=one.run_pk)
-        calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
-        calls.filter(state=ToolCall.State.WAITING).update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
         Run.objects.filter(pk=one.run_pk, state=Run.State.RUNNING).update(
             state=Run.State.INTERRUPTED, error=one.reason, finished_at=timezone.now(), claim_number=NEXT_CLAIM
         )
+        calls = ToolCall.objects.filter(run=one.run_pk)  # after what was just being written under the claim
+        calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
+        calls.filter(state=ToolCall.State.WAITING).update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
     return [None] * len(broken)

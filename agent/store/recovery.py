@@ -86,10 +86,10 @@ def _appear(sighting: Sighting) -> bool:
 def _settle_orphans(living: set[str]) -> None:
     """What was on the wire when its process died was heard or not: nobody can know, so it is not sent again."""
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
-    _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     break_off([BrokenOff(pk, SERVER_STOPPED) for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]])
     _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
+    _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
     abandoned = ToolCall.objects.filter(orphaned, state=ToolCall.State.PENDING)
     later.give_up(list(abandoned.select_related("run__message")[:TAKE_LIMIT]))
@@ -106,10 +106,14 @@ def _settle_outgoing(messages: "QuerySet[Message]") -> None:
 
 
 def _interrupt(run_pks: list[int]) -> None:
-    """End every claim on runs that can be taken up again: whoever still works on them can write no more."""
+    """End every claim on runs that can be taken up again: whoever still works on them can write no more.
+
+    The runs come first: that waits for what is just being written under a claim, so that what follows sees it.
+    """
     if run_pks:
+        going_on = Run.objects.filter(pk__in=run_pks, state=Run.State.RUNNING)
+        going_on.update(state=Run.State.INTERRUPTED, claim_number=NEXT_CLAIM)
         ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
-        Run.objects.filter(pk__in=run_pks).update(state=Run.State.INTERRUPTED, claim_number=NEXT_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +215,8 @@ def _release(one: Held) -> bool:
     runs = list(Run.objects.filter(message=one.message_pk, state=Run.State.RUNNING).values_list("pk", "parent_id"))
     break_off([BrokenOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
     own = [pk for pk, parent in runs if not parent]
-    _settle_outgoing(Message.objects.filter(run__in=own, direction=Message.Direction.OUT))
     _interrupt(own)
+    _settle_outgoing(Message.objects.filter(run__in=own, direction=Message.Direction.OUT))
     return True
 
 
