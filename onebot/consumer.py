@@ -81,7 +81,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
                 (self.self_id, frame.reason), "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt
             )
         elif isinstance(frame, ActionResponse):
-            self.gateway.on_response(self.self_id, frame)
+            await self.gateway.on_response(self.self_id, frame)
         elif await self._is_own(frame.self_id):
             await self.gateway.on_event(self.self_id, frame)
 

@@ -100,6 +100,7 @@ class Gateway:
                 await self.runtime.room()
                 self.runtime.accept(to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id)))
             case HeartbeatEvent():
+                await self.runtime.room()
                 self._change(bots.heartbeat(self_id, account_online=event.online))
             case OtherEvent() if event.sub_type not in NOISE and event.detail_type not in NOISE:
                 await self.runtime.room()
@@ -107,10 +108,11 @@ class Gateway:
                 self._follow_account(self_id, event)
                 self._follow_recall(self_id, event)
 
-    def on_response(self, self_id: str, response: ActionResponse) -> None:
-        """Wake the one who waits for it; a late one corrects the record."""
+    async def on_response(self, self_id: str, response: ActionResponse) -> None:
+        """Wake the one who waits for it; a late one corrects the record, and waits while that is far behind."""
         if self._calls.resolve(self_id, response) or response.echo is None:
             return
+        await self.runtime.room()
         late = LateAnswer(self_id, response.echo, outcome(response))
         self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
 

@@ -5,6 +5,8 @@ import contextlib
 import json
 import sqlite3
 
+import pytest
+
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.fake_onebot import FakeOneBot
@@ -38,3 +40,29 @@ async def test_a_socket_is_read_no_further_while_too_much_waits_for_the_database
 async def tell(bot: FakeOneBot, frames: list[str]) -> None:
     for frame in frames:
         await bot.send_raw(frame)
+
+
+def heartbeat(account: int, number: int, words: str = "") -> str:
+    status = {"online": True, "good": True}
+    told = {"time": number, "self_id": account, "post_type": "meta_event", "meta_event_type": "heartbeat", "interval": 5_000}
+    return json.dumps(told | {"status": status, "words": words})
+
+
+def late_answer(_account: int, number: int, words: str = "") -> str:
+    return json.dumps({"status": "ok", "retcode": 0, "data": {"message_id": 1}, "echo": f"late-{number}", "words": words})
+
+
+@pytest.mark.parametrize("frame", [heartbeat, late_answer])
+async def test_nor_is_it_while_what_waits_are_no_messages(start_server, frame):
+    server, account = start_server(), fresh_id()
+    told = [frame(account, number) for number in range(WRITES + 10)]
+    told += [frame(account, number, LARGE) for number in range(FRAMES + REST)]
+    async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
+        await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ?", str(account))
+        with contextlib.closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            telling = asyncio.create_task(tell(bot, told))
+            done, _ = await asyncio.wait([telling], timeout=8)
+            assert not done
+            other.rollback()
+        await telling
