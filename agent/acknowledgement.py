@@ -1,95 +1,67 @@
 """Whether a transaction took effect whose COMMIT was never acknowledged.
 
-PostgreSQL can be asked for that by the transaction's own number. SQLite runs in this
-process: a COMMIT that fails there was rolled back.
+On PostgreSQL each transaction that writes leaves its own mark, by which it is looked up.
+Its number there (``pg_xact_status``) would not do: after a crash the numbers that had not
+reached the disk are given out again. SQLite runs in this process: a COMMIT that fails
+there was rolled back.
 """
 
-import time
-from dataclasses import dataclass
-from typing import Any
-from weakref import WeakKeyDictionary
+import uuid
+from datetime import timedelta
 
-from django.db import DatabaseError, DataError, OperationalError, connection
+from django.db import connection, transaction
+from django.db.models.functions import Now
 
-#: How long a transaction may be said to go on, before whoever still holds it is ended; in seconds.
-DECIDED_WITHIN = 5.0
-PAUSE_SECONDS = 0.1
+from agent.models import CommitMark
 
-
-#: Of each connection, what :func:`_recovered_at` said over it: a crash ends every connection.
-_recoveries: "WeakKeyDictionary[Any, str]" = WeakKeyDictionary()
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A transaction's own number, and when the database that gave it out had recovered last."""
-
-    xid: int
-    recovered_at: str
+#: How long a transaction that still goes on is waited for, before the question is asked again; in milliseconds.
+#: PostgreSQL ends it by itself when its client is gone, see :mod:`agent.asleep`.
+WAIT_MS = 5_000
+#: Marks of writers that have not written for so long are those of processes that are gone.
+KEPT = timedelta(days=1)
 
 
-def transaction_id() -> Number | None:
-    """What the present transaction can be asked for by at its end; None where it wrote nothing or nobody needs to ask."""
-    if connection.vendor != "postgresql":
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_current_xact_id_if_assigned()::text")
-        xid = cursor.fetchone()[0]
-    if xid and connection.connection not in _recoveries:
-        _recoveries[connection.connection] = _recovered_at()
-    return Number(int(xid), _recoveries[connection.connection]) if xid else None
+class Marks:
+    """The marks of one thread that writes. Every method is called in that thread."""
 
+    def __init__(self) -> None:
+        self._writer = uuid.uuid4().hex
+        self._number = 0
+        self._has_row = False
 
-def took_effect(number: Number) -> bool:
-    """Whether transaction ``number`` was committed. Raises a database error when that cannot be asked now.
+    def prepare(self) -> None:
+        """Before the first transaction: the row is there for good, so that whoever asks waits for who changes it."""
+        if connection.vendor == "postgresql" and not self._has_row:
+            CommitMark.objects.filter(at__lt=Now() - KEPT).delete()
+            CommitMark.objects.bulk_create([CommitMark(writer=self._writer, at=Now())], ignore_conflicts=True)
+            self._has_row = True
 
-    One that still goes on, because the database has not noticed that its client is gone,
-    is ended after ``DECIDED_WITHIN``.
-    """
-    if _is_given_out_again(number):
-        return False
-    end = time.monotonic() + DECIDED_WITHIN
-    while (status := _status(number)) == "in progress":
-        if time.monotonic() > end:
-            _terminate(number)
-        time.sleep(PAUSE_SECONDS)
-    return status == "committed"
-
-
-def _is_given_out_again(number: Number) -> bool:
-    """Whether the number is, or will be, another transaction's: a crash takes back all that had not reached the disk.
-
-    The checkpoint at the end of the recovery names the first number that is given out after it.
-    """
-    if _recovered_at() == number.recovered_at:
-        return False
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT next_xid FROM pg_control_checkpoint()")
-        epoch, _, xid = cursor.fetchone()[0].partition(":")
-    return (int(epoch) << 32 | int(xid)) <= number.xid
-
-
-def _recovered_at() -> str:
-    """What changes with each recovery from a crash, which begins the statistics anew; an orderly restart leaves it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT stats_reset::text FROM pg_stat_bgwriter")
-        return str(cursor.fetchone()[0])
-
-
-def _status(number: Number) -> str:
-    """NULL is a number too old to be known, an error one that a crash has taken back."""
-    try:
+    def leave(self) -> int:
+        """Mark the present transaction, at its end; 0 where it wrote nothing, or nobody needs to ask."""
+        if connection.vendor != "postgresql":
+            return 0
+        self._number += 1
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_xact_status(%s::xid8)", [str(number.xid)])
-            return str(cursor.fetchone()[0] or "")
-    except (DataError, DatabaseError) as error:
-        if isinstance(error, OperationalError) or getattr(error.__cause__, "sqlstate", "") != "22023":
-            raise
-        return ""
+            cursor.execute(
+                "UPDATE agent_commitmark SET number = %s, at = now()"
+                " WHERE writer = %s AND pg_current_xact_id_if_assigned() IS NOT NULL",
+                [self._number, self._writer],
+            )
+            return self._number if cursor.rowcount else 0
 
+    def took_effect(self, number: int) -> bool:
+        """Whether the last transaction, which left ``number``, was committed.
 
-def _terminate(number: Number) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = %s::xid8::xid", [str(number.xid)]
-        )
+        Waits for one that still goes on, because the database has not noticed that its client
+        is gone. Raises a database error when that cannot be told now.
+        """
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = {WAIT_MS}")
+            cursor.execute("SELECT number FROM agent_commitmark WHERE writer = %s FOR UPDATE", [self._writer])
+            row = cursor.fetchone()
+        return row is not None and bool(row[0] == number)
+
+    def remove(self) -> None:
+        """Leave nothing behind: no more is written."""
+        if self._has_row:
+            CommitMark.objects.filter(writer=self._writer).delete()

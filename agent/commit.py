@@ -6,16 +6,17 @@ a busy one commits dozens for the price of one.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections, transaction
 from django.utils import timezone
 
-from agent.acknowledgement import Number, took_effect, transaction_id
+from agent.acknowledgement import Marks
 from agent.claims import Claim
 from agent.errors import ClaimLost
 from agent.outage import Outage, is_refusal, plain_reason
@@ -70,9 +71,9 @@ _Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
 
 @dataclass(slots=True)
 class _Transaction:
-    """What one transaction makes, if it is committed; ``number`` is its own in the database, None while it has written nothing."""
+    """What one transaction makes, if it is committed; ``mark`` is what it left to be looked up by, 0 for nothing."""
 
-    number: Number | None = None
+    mark: int = 0
     made: list[tuple[_Request[Any, Any], Any]] = field(default_factory=list)
     lost: list[_Request[Any, Any]] = field(default_factory=list)
 
@@ -82,7 +83,6 @@ class _Transaction:
         self.lost += [request for request in requests if request.claim in lost]
         for operation, group in _grouped([request for request in requests if request.claim not in lost]):
             self.made += zip(group, operation([request.item for request in group]), strict=True)
-        self.number = transaction_id()
 
     def decide(self) -> None:
         for request, result in self.made:
@@ -122,8 +122,9 @@ class GroupCommit:
     """
 
     def __init__(self, forget: Forget = lambda: None) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record", initializer=_dial_directly)
         self._forget = forget
+        self._marks = Marks()
         self._waiting: list[_Request[Any, Any]] = []
         self._writer: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
@@ -173,7 +174,7 @@ class GroupCommit:
             await asyncio.wait([self._writer])
         self._is_closed = True
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, _disconnect)
+        await loop.run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False)
 
     # --- On the loop ----------------------------------------------------------------
@@ -253,16 +254,18 @@ class GroupCommit:
 
     def _transact(self, batch: Sequence[_Request[Any, Any]]) -> None:
         """Perform what is undecided of ``batch`` in one transaction."""
-        self._resolve()
         this = _Transaction()
+        self._resolve()
         try:
+            self._marks.prepare()
             with transaction.atomic():
                 this.perform([request for request in batch if not request.is_decided])
+                this.mark = self._marks.leave()
         except Exception as error:
             self._forget()
             if is_refusal(error):
                 connection.close()
-            if this.number is None:
+            if not this.mark:
                 raise
             self._unacknowledged = this
             self._resolve()
@@ -275,13 +278,23 @@ class GroupCommit:
         """Find out what became of a COMMIT without an answer. Raises what the database raises when it cannot say."""
         if (last := self._unacknowledged) is not None:
             try:
-                if took_effect(last.number):
+                if self._marks.took_effect(last.mark):
                     last.decide()
             except (DatabaseError, InterfaceError):
                 connection.close()  # it may be lost again, and Django never asks whether one still works
                 raise
             self._unacknowledged = None
 
+    def _disconnect(self) -> None:
+        with contextlib.suppress(DatabaseError, InterfaceError):
+            self._marks.remove()
+        connection.close()  # looked up here: each thread has its own
 
-def _disconnect() -> None:
-    connection.close()  # looked up here: each thread has its own
+
+def _dial_directly() -> None:
+    """Have this thread keep a connection of its own: a pool waits longer and longer before it dials a lost server again."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    options = usual.settings_dict.get("OPTIONS", {})
+    if "pool" in options:
+        own = {**usual.settings_dict, "OPTIONS": {name: value for name, value in options.items() if name != "pool"}}
+        connections[DEFAULT_DB_ALIAS] = type(usual)(own, DEFAULT_DB_ALIAS)

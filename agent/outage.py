@@ -14,6 +14,8 @@ SQLITE_CODES = frozenset({5, 6, 7, 8, 10, 11, 13, 14, 15, 26})
 SQLSTATES = ("08", "40", "53", "57", "58", "55P03", "25006", "25P03")
 
 
+#: One statement was cancelled, for it took too long: the next one may be well.
+CANCELLED = "57014"
 #: What a refusal is called before everybody: what the database itself says may name hosts, users and paths.
 PLAIN = {
     5: gettext_noop("it is locked by another program"),
@@ -64,4 +66,6 @@ def is_refusal(error: BaseException) -> bool:
     if (code := getattr(cause, "sqlite_errorcode", None)) is not None:
         return (code & 0xFF) in SQLITE_CODES
     state = getattr(cause, "sqlstate", None)
-    return str(state).startswith(SQLSTATES) if state else isinstance(error, OperationalError)
+    if state is None:
+        return isinstance(error, OperationalError)
+    return str(state).startswith(SQLSTATES) and state != CANCELLED

@@ -6,6 +6,7 @@ as ``failed`` and its run as ``interrupted``.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -145,7 +146,8 @@ class Talk:
         """Answer the outcomes that have come of earlier calls, those of this answer included."""
         await self.give_up_leftovers()
         while self._later:
-            await self._conversations.answer(self._later[0], resumed=True)
+            with contextlib.suppress(ClaimLost):  # it is claimed again, and told, with what is said next
+                await self._conversations.answer(self._later[0], resumed=True)
             del self._later[0]
 
     async def close(self) -> None:

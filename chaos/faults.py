@@ -169,12 +169,16 @@ async def restart_postgres_at_once(world: World, _chance: random.Random) -> None
 
 
 async def stop_postgres(world: World, chance: random.Random) -> None:
-    """PostgreSQL is down for some seconds."""
+    """PostgreSQL is down for some seconds.
+
+    What waits for it is in the memory of the processes: nobody is killed before they have written it.
+    """
     await asyncio.to_thread(world.postgres.stop, "fast")
     try:
         await asyncio.sleep(chance.uniform(5, 25))
     finally:
         await asyncio.to_thread(world.postgres.start)
+    await world.recovered()
 
 
 async def cut_at_commit(world: World, chance: random.Random) -> None:

@@ -27,7 +27,7 @@ _ENV = {
     "MODEL_NAME": "chaos",
     "ONEBOT_ACCESS_TOKEN": TOKEN,
     "FETCH_ALLOW": "127.0.0.1",
-    "LLM_TIMEOUT": "10",
+    "LLM_TIMEOUT": "20",
     "LANGUAGE_CODE": "en",
 }
 
@@ -71,6 +71,16 @@ class World:
             return (await asyncio.to_thread(requests.get, f"{server.url}/ready", timeout=5)).status_code
         except requests.RequestException:
             return 0
+
+    async def recovered(self, seconds: float = 60) -> None:
+        """Wait until every server that runs can put messages on record again, and say so where one cannot."""
+        end = time.monotonic() + seconds
+        for server in [server for server in self.servers if server.is_running]:
+            while server.is_running and await self.ready(server) != 200:
+                if time.monotonic() > end:
+                    self.notes.append("a server could not write a minute after its database was back")
+                    return
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def rested(self, seconds: float) -> bool:
         """Whether, within ``seconds``, nothing on record is left to do, and stays so."""

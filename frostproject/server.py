@@ -63,6 +63,8 @@ class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
             cast("Any", reactor).callLater(LOOK_AGAIN_SECONDS, self._read_on)
 
     def _read_on(self) -> None:
+        if self not in self.server.connections:
+            return  # it has ended meanwhile
         if self._waits_too_much():
             cast("Any", reactor).callLater(LOOK_AGAIN_SECONDS, self._read_on)
         else:

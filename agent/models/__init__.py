@@ -6,6 +6,7 @@ is work that a restarted server takes up again.
 """
 
 from agent.models.approval import Approval
+from agent.models.commit_mark import CommitMark
 from agent.models.digest import Digest
 from agent.models.media import Description, KeptFile, MessageMedia
 from agent.models.media_file import MediaFile
@@ -23,6 +24,7 @@ __all__ = [
     "UNSETTLED",
     "Approval",
     "ChatSession",
+    "CommitMark",
     "Description",
     "Digest",
     "KeptFile",

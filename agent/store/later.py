@@ -137,8 +137,9 @@ def announce(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) ->
 def give_up(calls: Sequence[ToolCall]) -> None:
     """Settle calls whose process has died over them: nobody can know what came of them."""
     for call in calls:
-        ToolCall.objects.filter(pk=call.pk).update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED)
-        announce(call, f"later:{call.pk}")
+        still_open = ToolCall.objects.filter(pk=call.pk, state__in=OPEN)
+        if still_open.update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED):
+            announce(call, f"later:{call.pk}")
 
 
 def find(message_pk: int, *, resumed: bool) -> LaterCall | None:

@@ -1,73 +1,133 @@
-"""What became of a transaction whose COMMIT was never acknowledged: PostgreSQL itself is asked."""
+"""What became of a transaction whose COMMIT was never acknowledged: PostgreSQL is asked for the mark that it left."""
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
-import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, connections, transaction
+from django.db.backends.postgresql.base import DatabaseWrapper
 
 from agent import acknowledgement
-from agent.acknowledgement import took_effect, transaction_id
-from agent.models import ServerProcess
+from agent.acknowledgement import Marks
+from agent.models import CommitMark, ServerProcess
 from agent.store.recovery import Sighting, appear
+from frostproject.env import parse_database_url
 from tests.agent.databases import in_place, postgres
 
 __all__ = ["postgres"]
 
 
 @pytest.fixture
-def database(postgres) -> Iterator[None]:
+def marks(postgres) -> Iterator[Marks]:
     with in_place(postgres):
-        yield
+        marks = Marks()
+        marks.prepare()
+        yield marks
+        ServerProcess.objects.all().delete()
+        marks.remove()
+        assert not CommitMark.objects.exists()
 
 
 @contextlib.contextmanager
-def somebody() -> Iterator[tuple[psycopg.Connection[Any], str]]:
-    """Another connection with a transaction that goes on, and that one's number."""
-    to = connection.settings_dict
-    with contextlib.closing(psycopg.connect(host=to["HOST"], user=to["USER"], dbname=to["NAME"])) as other:
-        ((number,),) = other.execute("SELECT pg_current_xact_id()::text").fetchall()
-        yield other, number
+def elsewhere() -> Iterator[None]:
+    """The same database over another connection, which a transaction can be left open on."""
+    other = DatabaseWrapper(connection.settings_dict, "default")
+    with in_place(other):
+        try:
+            yield
+        finally:
+            other.close()
 
 
-def test_a_transaction_that_was_committed_took_effect(database):
-    with somebody() as (other, number):
-        other.commit()
-        assert took_effect(number)
+def write() -> None:
+    appear([Sighting("me", alone=False)])
 
 
-@pytest.mark.parametrize("end", ["rollback", "close"])
-def test_one_that_was_rolled_back_or_cut_off_did_not(database, end):
-    with somebody() as (other, number):
-        getattr(other, end)()
-        assert not took_effect(number)
-
-
-def test_one_that_goes_on_is_waited_for_and_ended_when_it_takes_too_long(database, monkeypatch):
-    monkeypatch.setattr(acknowledgement, "DECIDED_WITHIN", 0.1)
-    with somebody() as (other, number):
-        assert not took_effect(number)
-        with pytest.raises(psycopg.OperationalError):
-            other.execute("SELECT 1")
-
-
-def test_one_that_the_database_does_not_know_did_not(database):
-    with somebody() as (_, number):
-        assert not took_effect(str(int(number) + 1_000_000))
-
-
-def test_a_transaction_has_a_number_once_it_has_written(database):
+def test_a_transaction_that_was_committed_took_effect(marks):
     with transaction.atomic():
-        assert transaction_id() == ""
-        appear([Sighting("me", alone=False)])
-        number = transaction_id()
-    assert took_effect(number)
-    ServerProcess.objects.all().delete()
+        write()
+        number = marks.leave()
+    assert number
+    assert marks.took_effect(number)
+
+
+def test_one_that_was_rolled_back_did_not(marks):
+    with transaction.atomic():
+        write()
+        number = marks.leave()
+        transaction.set_rollback(True)
+    assert not marks.took_effect(number)
+
+
+def test_one_before_the_last_is_not_taken_for_it(marks):
+    numbers = []
+    for _ in range(2):
+        with transaction.atomic():
+            write()
+            numbers.append(marks.leave())
+    assert [marks.took_effect(number) for number in numbers] == [False, True]
+
+
+def test_one_that_wrote_nothing_leaves_no_mark(marks):
+    with transaction.atomic():
+        assert marks.leave() == 0
+
+
+def test_one_that_goes_on_is_waited_for(marks, monkeypatch):
+    monkeypatch.setattr(acknowledgement, "WAIT_MS", 100)
+    with elsewhere(), transaction.atomic():
+        write()
+        number = marks.leave()
+        usual = connections["default"]
+        with elsewhere(), pytest.raises(DatabaseError):
+            marks.took_effect(number)
+        assert connections["default"] is usual
+    assert marks.took_effect(number)
+
+
+def test_one_whose_connection_was_cut_off_did_not(marks):
+    with elsewhere(), contextlib.suppress(DatabaseError), transaction.atomic():
+        write()
+        number = marks.leave()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert not marks.took_effect(number)
+
+
+def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(postgres_server, django_db_blocker):
+    with django_db_blocker.unblock(), type(postgres_server)() as server:  # which nobody else is connected to
+        settings = {**connections["default"].settings_dict, **parse_database_url("DATABASE_URL", server.new_database())}
+        with in_place(DatabaseWrapper({**settings, "OPTIONS": {}}, "default")):
+            with connection.schema_editor() as editor:
+                editor.create_model(CommitMark)
+                editor.create_model(ServerProcess)
+            marks, numbers = Marks(), []
+            marks.prepare()
+            for is_lost in (False, True):
+                with contextlib.suppress(DatabaseError), transaction.atomic():
+                    ServerProcess.objects.create(pk=f"{is_lost}", host="h", pid=1, last_seen_at="2026-01-01T00:00Z")
+                    numbers.append(marks.leave())
+                    if is_lost:
+                        server.restart("immediate")
+                if not is_lost:
+                    assert marks.took_effect(numbers[0])
+            connection.close()
+            assert not marks.took_effect(numbers[1])
+            assert marks.took_effect(numbers[0])
+            connection.close()
 
 
 @pytest.mark.django_db
 def test_a_database_in_this_process_needs_none():
+    marks = Marks()
+    marks.prepare()
     appear([Sighting("me", alone=True)])
-    assert transaction_id() == ""
+    assert marks.leave() == 0
+
+
+def test_a_writer_that_is_new_clears_the_marks_of_those_long_gone(marks):
+    CommitMark.objects.create(writer="gone", at="2026-01-01T00:00Z")
+    other = Marks()
+    other.prepare()
+    assert not CommitMark.objects.filter(writer="gone").exists()
+    other.remove()
