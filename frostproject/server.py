@@ -13,12 +13,13 @@ import logging
 import sys
 from typing import Any, ClassVar, cast
 
-from daphne.server import Server  # first of all Twisted imports: it installs the reactor
+from daphne import server as daphne_server  # first of all Twisted imports: it installs the reactor
 from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
+from frostproject.http_channel import BODY, Factory, in_pieces
 from frostproject.logs import redact
 from frostproject.mcp import McpAddress
 from onebot.consumer import LARGE_FRAME
@@ -78,7 +79,7 @@ class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
         return len(waiting) >= FRAMES_WAITING or size >= BYTES_WAITING
 
 
-class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
+class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has no types
     """The server behind both ``runserver`` and the ``daphne`` command."""
 
     gateway: ClassVar[Gateway]
@@ -94,12 +95,14 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
             if options.get(name, stock) == stock:
                 options[name] = ours
         super().__init__(*arguments, **options)
+        self.application = in_pieces(self.application)
         self._ports: list[Any] = []
         self._refusal = ""
 
     def run(self) -> None:
         """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot be listened at."""
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
+        daphne_server.HTTPFactory = Factory  # it has no other way to be told
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
         if self._refusal:
@@ -121,6 +124,11 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne has no types
                 "are refused until you set a token, here and in the client",
                 host,
             )
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        if body := getattr(protocol, "body", None):
+            scope[BODY] = body
+        return super().create_application(protocol, scope)
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
         """The access log, whose addresses may carry a token; probes that find everything well are left out of it."""
