@@ -1,13 +1,15 @@
-"""HTTP connections as daphne and Twisted make them, but for bodies without bounds.
+"""HTTP connections as daphne and Twisted make them, but for heads and bodies without bounds.
 
 Twisted takes a body of any size into a temporary file before anybody is asked, and reads forms in it a second time;
 daphne then copies all of it into memory while nothing else runs. Here a body is refused as soon as it is known to be
-too large, and is handed to the application in pieces as that asks for them.
+too large, and is handed to the application in pieces as that asks for them. How long a request may take to come in,
+and how many there may be, is for :mod:`frostproject.callers` to judge, which each connection tells what it is doing.
 """
 
 import asyncio
 import json
 import logging
+import time
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from daphne.http_protocol import HTTPFactory, WebRequest
 from twisted.web import http
 
+from frostproject.callers import Callers, Phase, address_of
 from frostproject.http import Receive, Send
 from frostproject.http_limits import body_limit
 from tools.log_limit import LogLimit
@@ -26,11 +29,11 @@ limit = LogLimit(logger)
 IN_MEMORY = 64 * 2**10
 #: Bytes that an application is handed at a time.
 PIECE = 64 * 2**10
-#: What a refused client may still send, in seconds and bytes, so that it reads why instead of a reset.
-LINGER_SECONDS, LINGER_BYTES = 2.0, 8 * 2**20
+#: Bytes that a refused client may still send, so that it reads why instead of a reset.
+LINGER_BYTES = 8 * 2**20
 #: Where the body of a request is found in its scope, on the way to :func:`in_pieces`.
 BODY = "frost.body"
-STATUS = {413: b"Content Too Large"}
+STATUS = {408: b"Request Timeout", 413: b"Content Too Large", 503: b"Service Unavailable"}
 
 
 class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
@@ -40,47 +43,56 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments, parsePOSTFormSubmission=False)  # forms are Django's to read
-        self._size = self._limit = 0
+        self.size = self._limit = self._held = 0
+        self._is_upgrade = False
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
         """The head is there; ``length`` is None for a body in chunks, which tells its size at the end."""
         self.content = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed with the request
-        upgrade = self.requestHeaders.getRawHeaders(b"upgrade", [b""])[0]
+        self._is_upgrade = self.requestHeaders.getRawHeaders(b"upgrade", [b""])[0].lower() == b"websocket"
         self._limit = body_limit(
             self.channel._command,
             self.channel._path,
             self.server.root_path,
-            is_upgrade=upgrade.lower() == b"websocket",
+            is_upgrade=self._is_upgrade,
             cookies=self.received_cookies,
         )
         if length is not None and length > self._limit:
-            self._refuse()
+            self._refuse_body()
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        self._size += len(data)
-        if self._size > self._limit:
-            self._refuse()
+        if self.channel.phase is Phase.LEAVING:
+            return
+        self.size += len(data)
+        if self.size > self._limit:
+            self._refuse_body()
+        elif not self.channel.callers.hold(self.channel.address, len(data)):
+            self.channel.refuse(503, "too much is being uploaded at the moment")
         else:
+            self._held += len(data)
             self.content.write(data)
 
     def process(self) -> Any:
-        if self._size:  # daphne finds nothing to copy
+        self.channel.enter(Phase.HANDSHAKE if self._is_upgrade else Phase.ANSWER)
+        if self.size:  # daphne finds nothing to copy
             self.body, self.content = self.content, BytesIO()
         return super().process()
 
     def finish(self) -> None:
-        self._drop_body()
+        self._drop_body(self.channel)
         super().finish()
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
-        self._drop_body()
+        self._drop_body(self.channel)
         super().connectionLost(reason)
 
-    def _drop_body(self) -> None:
+    def _drop_body(self, channel: "Channel") -> None:
         if self.body is not None:
             self.body.close()
+        channel.callers.release(channel.address, self._held)
+        self._held = 0
 
-    def _refuse(self) -> None:
+    def _refuse_body(self) -> None:
         self.content.close()
         what = f"the body is larger than {self._limit} bytes" if self._limit else "this request may not have a body"
         self.channel.refuse(413, what)
@@ -90,48 +102,96 @@ class Channel(http.HTTPChannel):  # type: ignore[misc]  # Twisted has no types
     """One connection, until it is closed or becomes a WebSocket."""
 
     requestFactory = Request  # noqa: N815 - Twisted's name
-    is_leaving = False
+    phase, since, address = Phase.HEAD, 0.0, ""
     _discarded = 0
+
+    @property
+    def callers(self) -> Callers:
+        callers: Callers = self.factory.server.callers
+        return callers
+
+    def enter(self, phase: Phase) -> None:
+        self.phase, self.since = phase, time.monotonic()
+
+    def received(self) -> int:
+        """Bytes of the body that is coming in."""
+        return self.requests[-1].size if self.requests else 0
 
     def refuse(self, status: int, reason: str) -> None:
         """Answer and close, whatever else the client sends; once it has begun that, nothing more."""
-        if self.is_leaving:
+        if self.phase is Phase.LEAVING:
             return
-        self.is_leaving = True
-        peer = getattr(self.transport.getPeer(), "host", "")
-        limit.warn((peer, status), "Refused a request of %s with %s: %s", peer or "a local socket", status, reason)
+        self.enter(Phase.LEAVING)
+        limit.warn(
+            (self.address, status), "Refused a request of %s with %s: %s", self.address or "a local socket", status, reason
+        )
         body = json.dumps({"result": "", "error": reason}).encode()
         head = b"HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         self.transport.write(head % (status, STATUS[status], len(body)) + body)
-        self.callLater(LINGER_SECONDS, self.transport.abortConnection)
 
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        if not self.is_leaving:
-            super().dataReceived(data)
-            return
-        self._discarded += len(data)
-        if self._discarded > LINGER_BYTES:
+    def give_up(self) -> None:
+        """What it is doing takes too long."""
+        if self.phase in (Phase.HEAD, Phase.BODY):
+            self.refuse(408, "the request did not arrive in time")
+        elif self.phase is Phase.IDLE:
+            self.enter(Phase.LEAVING)
+            self.loseConnection()
+        else:
             self.transport.abortConnection()
 
-    def rawDataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        if not self.is_leaving:
+    # --- What Twisted calls -----------------------------------------------------
+
+    def connectionMade(self) -> None:  # noqa: N802
+        super().connectionMade()
+        self.address = address_of(self.transport.getPeer())
+        self.enter(Phase.HEAD)
+        self.callers.add(self)
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        self.callers.remove(self.transport)
+        super().connectionLost(reason)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        if self.phase is Phase.LEAVING:
+            self._discarded += len(data)
+            if self._discarded > LINGER_BYTES:
+                self.transport.abortConnection()
+            return
+        if self.phase is Phase.IDLE:
+            self.enter(Phase.HEAD)
+        super().dataReceived(data)
+
+    def allHeadersReceived(self) -> None:  # noqa: N802
+        self.enter(Phase.BODY)
+        super().allHeadersReceived()
+
+    def rawDataReceived(self, data: bytes) -> None:  # noqa: N802
+        if self.phase is not Phase.LEAVING:
             super().rawDataReceived(data)
 
-    def allContentReceived(self) -> None:  # noqa: N802 - Twisted's name
-        if not self.is_leaving:
+    def allContentReceived(self) -> None:  # noqa: N802
+        if self.phase is not Phase.LEAVING:
             super().allContentReceived()
 
-    def _send100Continue(self) -> None:  # noqa: N802 - Twisted's name
-        if not self.is_leaving:
+    def requestDone(self, request: Any) -> None:  # noqa: N802
+        has_more = any(self._dataBuffer)
+        self.enter(Phase.CLOSING if not self.persistent else Phase.HEAD if has_more else Phase.IDLE)
+        super().requestDone(request)
+
+    def _send100Continue(self) -> None:  # noqa: N802
+        if self.phase is not Phase.LEAVING:
             super()._send100Continue()
 
 
 class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
     """Makes the connections of one server: HTTP/1.1 alone, since what HTTP/2 multiplexes is bounded by nothing here."""
 
-    def buildProtocol(self, addr: Any) -> Channel:  # noqa: N802 - Twisted's name
+    def buildProtocol(self, addr: Any) -> Channel | None:  # noqa: N802 - Twisted's name
+        if not self.server.callers.has_room():
+            return None
         channel = Channel()
-        channel.factory, channel.callLater, channel.timeOut = self, self.reactor.callLater, self.timeOut
+        channel.factory, channel.callLater = self, self.reactor.callLater
+        channel.timeOut = None  # time is kept by the callers
         return channel
 
     def acceptableProtocols(self) -> list[bytes]:  # noqa: N802 - Twisted's name

@@ -19,6 +19,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
+from frostproject import descriptors
+from frostproject.callers import Callers
 from frostproject.http_channel import BODY, Factory, in_pieces
 from frostproject.logs import redact
 from frostproject.mcp import McpAddress
@@ -37,6 +39,8 @@ LAST_SECONDS = 2.0
 FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
 #: How often it is looked whether the socket may be read again, in seconds.
 LOOK_AGAIN_SECONDS = 0.1
+#: How often it is looked for HTTP connections that take too long, in seconds.
+LOOK_AFTER_SECONDS = 1.0
 #: Asked every few seconds by whatever watches this server.
 PROBES = ("/health", "/ready")
 #: Close code of a server that goes away.
@@ -55,6 +59,14 @@ class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
     """
 
     is_held = False
+
+    def onOpen(self) -> None:  # noqa: N802 - autobahn's name
+        self.factory.server_class.callers.remove(self.transport)  # from now on it may stay as long as it likes
+        super().onOpen()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802 - autobahn's name
+        self.factory.server_class.callers.remove(self.transport)
+        super().connectionLost(reason)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803 - daphne's names
         super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME)
@@ -96,12 +108,15 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
                 options[name] = ours
         super().__init__(*arguments, **options)
         self.application = in_pieces(self.application)
+        descriptors.raise_limit()
+        self.callers = Callers(descriptors.connections_to_hold())
         self._ports: list[Any] = []
         self._refusal = ""
 
     def run(self) -> None:
         """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot be listened at."""
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
+        cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
         daphne_server.HTTPFactory = Factory  # it has no other way to be told
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
@@ -129,6 +144,10 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         if body := getattr(protocol, "body", None):
             scope[BODY] = body
         return super().create_application(protocol, scope)
+
+    def _look_after_callers(self) -> None:
+        cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
+        self.callers.look_after()
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
         """The access log, whose addresses may carry a token; probes that find everything well are left out of it."""
