@@ -73,6 +73,7 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
             self.content.write(data)
 
     def process(self) -> Any:
+        self.requestHeaders.removeHeader(b"daphne-root-path")  # the command line says where this server is, not its clients
         self.channel.enter(Phase.HANDSHAKE if self._is_upgrade else Phase.ANSWER)
         if self.size:  # daphne finds nothing to copy
             self.body, self.content = self.content, BytesIO()
