@@ -33,6 +33,8 @@ PIECE = 64 * 2**10
 LINGER_BYTES = 8 * 2**20
 #: Where the body of a request is found in its scope, on the way to :func:`in_pieces`.
 BODY = "frost.body"
+#: autobahn reads the head of a handshake with ``splitlines``, for which these bytes of a value would begin a new header.
+UNSPLIT = bytes.maketrans(b"\x0b\x0c\x1c\x1d\x1e\x85", b"??????")
 STATUS = {408: b"Request Timeout", 413: b"Content Too Large", 503: b"Service Unavailable"}
 
 
@@ -75,6 +77,9 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
     def process(self) -> Any:
         self.requestHeaders.removeHeader(b"daphne-root-path")  # the command line says where this server is, not its clients
         self.channel.enter(Phase.HANDSHAKE if self._is_upgrade else Phase.ANSWER)
+        if self._is_upgrade:
+            for name, values in list(self.requestHeaders.getAllRawHeaders()):
+                self.requestHeaders.setRawHeaders(name, [value.translate(UNSPLIT) for value in values])
         if self.size:  # daphne finds nothing to copy
             self.body, self.content = self.content, BytesIO()
         return super().process()

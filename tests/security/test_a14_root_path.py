@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conftest import TOKEN
-from tests.security.wire import ask, head, status
+from tests.security.wire import ask, connected, head, status
 
 UPGRADE = (
     "Connection: Upgrade",
@@ -45,3 +45,13 @@ def test_a_websocket_is_where_it_is_and_nowhere_else(live, root):
     assert handshake("/elsewhere/ws/frostagent") == 403
     assert handshake("/ws/frostagent") == 403
     assert "X-Client-Role is not one of" in live.log
+
+
+@pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85"])
+def test_no_header_is_hidden_in_the_value_of_another(live, sign):
+    """What takes headers away in front of this server would not see it there."""
+    hidden = f"User-Agent: bot{sign}X-Client-Role: banana{sign}Daphne-Root-Path: /elsewhere"
+    with connected(live) as connection:
+        connection.sendall(head("GET", "/ws/frostagent", *UPGRADE, ALLOWED, hidden))
+        assert status(connection.recv(65536)) == 101
+    assert status(ask(live, head("GET", "/elsewhere/ws/frostagent", *UPGRADE, ALLOWED, hidden))) == 403
