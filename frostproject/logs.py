@@ -1,7 +1,8 @@
-"""Log lines without secrets, whoever wrote them."""
+"""Log lines without secrets, and of the server's own making alone, whoever's words are in them."""
 
 import logging
 import re
+from typing import Any
 
 from django.conf import settings
 
@@ -18,15 +19,46 @@ SECRETS = (
 )
 #: Tokens in addresses: those that were wrong are nobody's business either.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")
+#: What is not seen but does something: control characters, marks of direction and width, separators of lines, halves of pairs.
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+#: What a line that goes on from another begins with, so that none of them passes for a record.
+MARGIN = "    "
 #: A secret this short would blot out ordinary words.
 SHORTEST = 4
 
 
 class RedactingFormatter(logging.Formatter):
-    """The usual line, traceback included, with every secret of this installation blotted out."""
+    """The usual line, with every secret of this installation blotted out and nothing in it that could forge another.
+
+    Line breaks of values are written as ``\\n``. Tracebacks, and texts without values, which libraries log
+    tracebacks as, keep their lines, each with a margin.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        shown = visible(record.message)
+        record.message = shown.replace("\n", "\\n") if record.args else _with_margin(shown)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        return MARGIN + _with_margin(visible(super().formatException(ei)))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's name
+        return MARGIN + _with_margin(visible(super().formatStack(stack_info)))
+
+
+def visible(text: str) -> str:
+    """``text`` with what is not seen written as its escape; line breaks and tabs are left as they are."""
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _with_margin(text: str) -> str:
+    return text.replace("\n", f"\n{MARGIN}")
 
 
 def redact(text: str) -> str:

@@ -197,6 +197,7 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
+        "django": {"handlers": [], "level": "INFO"},  # its own handler, there with DEBUG, would print lines as they come
         "django.channels.server": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "openai": {"level": "WARNING"},

@@ -108,6 +108,6 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
 async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """A WebSocket on a path that is none: refused like any other."""
     await receive()
-    path = str(scope.get("path", ""))[:100]
-    limit.warn(("path", path), "Refused a client: there is no WebSocket at %s; use /ws/frostagent", path)
+    path, peer = str(scope.get("path", ""))[:100], Handshake.from_scope(scope).peer
+    limit.warn(("path", peer), "Refused a client at %s: there is no WebSocket at %s; use /ws/frostagent", peer, path)
     await send({"type": "websocket.close"})
