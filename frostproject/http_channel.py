@@ -22,6 +22,7 @@ from frostproject.http import Receive, Send
 from frostproject.http_limits import body_limit
 from tools.log_limit import LogLimit
 
+HTTPChannel: Any = http.HTTPChannel  # half of it has types
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
 
@@ -42,6 +43,7 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
     """One request, whose body is bounded while it comes in. ``body`` is the whole of it once it is there."""
 
     body: Any = None
+    content: Any
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments, parsePOSTFormSubmission=False)  # forms are Django's to read
@@ -104,7 +106,7 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
         self.channel.refuse(413, what)
 
 
-class Channel(http.HTTPChannel):  # type: ignore[misc]  # Twisted has no types
+class Channel(HTTPChannel):  # type: ignore[misc]  # as above
     """One connection, until it is closed or becomes a WebSocket."""
 
     requestFactory = Request  # noqa: N815 - Twisted's name

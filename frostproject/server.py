@@ -107,7 +107,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
             if options.get(name, stock) == stock:
                 options[name] = ours
         super().__init__(*arguments, **options)
-        self.application = in_pieces(self.application)
+        self.application: Any = in_pieces(self.application)
         descriptors.raise_limit()
         self.callers = Callers(descriptors.connections_to_hold())
         self._ports: list[Any] = []
