@@ -90,6 +90,12 @@ def is_owner(context: ToolExecutionContext) -> bool:
     return bool(context.user_id) and context.user_id in {str(owner) for owner in context.metadata.get("owners") or ()}
 
 
+def is_manager(context: ToolExecutionContext) -> bool:
+    """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the group."""
+    in_charge = context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
+    return in_charge or is_owner(context)
+
+
 def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:
     """Whether ``wanted`` is on the row's list under its own name or another spelling of it."""
     return bool(wanted) and not settings.allowed_ids.isdisjoint((wanted, *spellings))

@@ -1,9 +1,10 @@
 """``forget``: a note is removed at the wish of somebody who may."""
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.memory import failure, is_manager, notebook, told, viewer
+from agent.builtin_tools.memory import failure, notebook, told, viewer
 from agent.store.notes import Fate, Forgetting
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.policy import is_manager
 
 NAME = "forget"
 NOT_ALLOWED = "编号 {pk} 的记忆不能由当前发言者删除：只能删除关于自己或自己说过的，本群的由群管理员删除，其余请在后台删除。"

@@ -5,7 +5,6 @@ from typing import Any, cast
 from agent.memory.audience import Viewer
 from agent.memory.notebook import Notebook
 from tools.contract import ToolExecutionContext, ToolExecutionResult
-from tools.policy import GROUP_ADMIN_ROLES, is_owner
 
 
 def notebook(context: ToolExecutionContext) -> Notebook:
@@ -16,12 +15,6 @@ def viewer(context: ToolExecutionContext) -> Viewer:
     """The chat of the run and the real sender, whatever the call's arguments say."""
     chat = context.session_id.removeprefix(f"{context.platform}:")
     return Viewer(context.platform, str(context.metadata["account"]), chat, context.user_id)
-
-
-def is_manager(context: ToolExecutionContext) -> bool:
-    """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the group."""
-    in_charge = context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
-    return in_charge or is_owner(context)
 
 
 def told(name: str, content: str, structured: Any = None) -> ToolExecutionResult:

@@ -8,6 +8,7 @@ from agent.agents.agent import Agent
 from agent.agents.runner import AgentRunner
 from agent.builtin_tools.attachments import Attachments, StickerPart, read
 from agent.builtin_tools.entry import BuiltinTool
+from agent.builtin_tools.mentions import mention_fault
 from agent.models import Message
 from agent.record import Record
 from agent.speaker import Speaker
@@ -30,7 +31,7 @@ PARAMETERS: JsonSchema = {
         "reply_reference": {"type": "string", "description": "回复的要点，text 留空时必填"},
         "reply_style": {"type": "string", "enum": list(STYLES), "default": STYLES[1], "description": "代为撰写时的篇幅"},
         "set_quote": {"type": "boolean", "default": True, "description": "是否引用这条消息"},
-        "attach_at": {"type": "array", "items": {"type": "string"}, "maxItems": 20, "description": "要 @ 的用户 ID"},
+        "attach_at": {"type": "array", "items": {"type": "string"}, "maxItems": 20, "description": "要 @ 的用户 ID（数字）"},
         "attach_pic": {
             "type": "array",
             "maxItems": 9,
@@ -68,11 +69,12 @@ class Replying:
         speaker: Speaker = context.metadata["speaker"]
         arguments = invocation.arguments
         wanted = read("attach_pic", arguments.get("attach_pic") or [])
+        people = _people(arguments, context)
         target = await self._target(speaker, _given(arguments, "msg_id"))
         sticker = await self._attachments.sticker(_given(arguments, "attach_emoji"))
         pictures = await self._attachments.pictures(speaker.chat, wanted)
         text = _given(arguments, "text") or await self._written(target, invocation, context)
-        messages = _messages(arguments, text, pictures, sticker)
+        messages = _messages(arguments, people, text, pictures, sticker)
         sent = await _said(speaker, messages, invocation.metadata["tool_call_pk"])
         if sticker and len(sent) == len(messages) and sent[-1].state != Message.State.FAILED:
             await self._attachments.count(sticker)
@@ -109,6 +111,15 @@ def _given(arguments: dict[str, Any], name: str) -> str:
     return str(storable(arguments.get(name) or "")).strip()
 
 
+def _people(arguments: dict[str, Any], context: ToolExecutionContext) -> list[str]:
+    """Whom the reply is to mention. Raises :class:`InvalidArguments` for whom the sender may not."""
+    named = [user_id.strip() for user_id in arguments.get("attach_at") or []]
+    found = [(place, mention_fault(user_id, context)) for place, user_id in enumerate(named) if user_id]
+    if faults := [f"attach_at[{place}]{fault}" for place, fault in found if fault]:
+        raise InvalidArguments(faults)
+    return [user_id for user_id in named if user_id]
+
+
 def split(text: str) -> list[str]:
     """``text`` as one says it in a chat: a message for each paragraph, at most five, the last with all the rest. Pure."""
     paragraphs = [paragraph.strip() for paragraph in re.split(r"\n\s*\n", text) if paragraph.strip()]
@@ -118,7 +129,7 @@ def split(text: str) -> list[str]:
 
 
 def _messages(
-    arguments: dict[str, Any], text: str, pictures: list[Part], sticker: StickerPart | None
+    arguments: dict[str, Any], people: list[str], text: str, pictures: list[Part], sticker: StickerPart | None
 ) -> list[tuple[list[Part], str]]:
     """The messages to send, each with its words for the record.
 
@@ -126,7 +137,6 @@ def _messages(
     """
     words = split(text)
     messages: list[list[Part]] = [[Part("plain", text=one)] for one in words]
-    people = [user_id for user_id in arguments.get("attach_at") or [] if user_id.strip()]
     mentions = [Part("mention_user", mention_user_id=user_id) for user_id in people]
     if mentions:
         messages[0] = [*mentions, replace(messages[0][0], text=f" {words[0]}")]

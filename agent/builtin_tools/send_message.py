@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from agent import media_folder
 from agent.builtin_tools.entry import BuiltinTool
+from agent.builtin_tools.mentions import mention_fault
 from agent.models import Message
 from agent.speaker import Speaker
 from agent.types import Delivery, Part, PartType
@@ -40,7 +41,7 @@ PARAMETERS: JsonSchema = {
                     "text": {"type": "string", "description": "文本内容，type 为 plain 时必填"},
                     "path": {"type": "string", "description": "媒体文件夹内的文件路径（相对路径），用于图片、语音、视频、文件"},
                     "url": {"type": "string", "description": "媒体的 http(s) 地址，优先于 path"},
-                    "mention_user_id": {"type": "string", "description": "要 @ 的用户 ID，type 为 mention_user 时必填"},
+                    "mention_user_id": {"type": "string", "description": "要 @ 的用户 ID（数字），type 为 mention_user 时必填"},
                     "message_id": {"type": "string", "description": "要引用的消息 ID，type 为 quote 时必填"},
                 },
                 "required": ["type"],
@@ -95,7 +96,7 @@ def own_faults(arguments: Mapping[str, Any], context: ToolExecutionContext) -> l
     """What is wrong with ``arguments``, but for what their schema says."""
     items = arguments.get("messages")
     known = _session_faults(arguments.get("session"), cast("Speaker", context.metadata["speaker"]))
-    return [*known, *(_item_faults(items) if isinstance(items, list) else ())]
+    return [*known, *(_item_faults(items, context) if isinstance(items, list) else ())]
 
 
 def _session_faults(session: object, speaker: Speaker) -> list[str]:
@@ -104,10 +105,15 @@ def _session_faults(session: object, speaker: Speaker) -> list[str]:
     return [f"session 只能是当前会话 {speaker.chat.address}，不允许发送到其他会话"]
 
 
-def _item_faults(items: Sequence[Any]) -> list[str]:
+def _item_faults(items: Sequence[Any], context: ToolExecutionContext) -> list[str]:
     of_known_type = ((place, item) for place, item in enumerate(items) if isinstance(item, dict) and item.get("type") in TYPES)
-    found = ((place, item_fault(item)) for place, item in of_known_type)
+    found = ((place, item_fault(item) or _mention_fault(item, context)) for place, item in of_known_type)
     return [f"messages[{place}]{fault}" for place, fault in found if fault]
+
+
+def _mention_fault(item: dict[str, Any], context: ToolExecutionContext) -> str:
+    fault = mention_fault(_given(item, "mention_user_id"), context) if item["type"] == "mention_user" else ""
+    return f".mention_user_id{fault}" if fault else ""
 
 
 def item_fault(item: dict[str, Any]) -> str:
