@@ -292,6 +292,8 @@ def ruling_text(ruling: Ruling, code: str, fault: str) -> str:
             return f"已拒绝 {code}。"
         case Ruling.NOT_AN_OWNER:
             return f"只有机器人主人可以处理 {code}。"
+        case Ruling.NOT_SHOWN:
+            return f"{code} 的参数没有全部显示在会话中，不能在这里批准。请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。"
         case Ruling.FAULTY:
             return f"{code} 的参数有误，仍在等待：\n{fault}"
         case Ruling.UNKNOWN:

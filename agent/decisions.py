@@ -21,6 +21,7 @@ CODE_DIGITS = 6
 
 _YES = ("批准", "同意", "approve")
 _NO = ("拒绝", "驳回", "refuse", "reject")
+VERBS = (*_YES, *_NO)
 _PATTERN = re.compile(
     r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # whom the message quotes or mentions
     rf"(?:(?P<yes>{'|'.join(_YES)})|(?P<no>{'|'.join(_NO)}))"

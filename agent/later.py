@@ -8,17 +8,17 @@ from typing import Any
 
 from agent.jobs import Jobs
 from agent.journal import RunJournal
+from agent.question import question
 from agent.speaker import Speaker
 from agent.store.approvals import Question, waiting_words
 from agent.tool_results import pending
 from agent.types import Part
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.readable import arguments_text
 
 #: How long a long-running tool may take to be answered like any other, in seconds.
 GRACE_SECONDS = 2.0
-#: Owners that are mentioned when a group's question is asked, and characters of the arguments that are shown.
-MENTION_LIMIT, SHOWN_LIMIT = 3, 600
+#: Owners that are mentioned when a group's question is asked.
+MENTION_LIMIT = 3
 
 
 class LaterCalls:
@@ -43,7 +43,7 @@ class LaterCalls:
             return _failed(name, "本会话等待批准的调用太多，请先处理它们。")
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
-        text = _question(name, arguments, asked.code)
+        text = question(name, arguments, asked.code)
         await self._speaker.say(self._parts(text), text, tool_call_pk=pk, is_counted=False)
         result = pending(name, waiting_words(name, asked.code))
         return replace(result, metadata={**refusal.metadata, **result.metadata})
@@ -80,12 +80,6 @@ class LaterCalls:
             return [Part("plain", text=text)]
         mentions = [Part("mention_user", mention_user_id=owner) for owner in sorted(self._owners)[:MENTION_LIMIT]]
         return [*mentions, Part("plain", text=f" {text}")]
-
-
-def _question(name: str, arguments: dict[str, Any], code: str) -> str:
-    shown = arguments_text(arguments)
-    shown = f"{shown[:SHOWN_LIMIT]}…" if len(shown) > SHOWN_LIMIT else shown
-    return f"需要机器人主人批准：调用工具 {name}\n参数：{shown}\n主人可回复「批准 {code}」或「拒绝 {code}」，也可在管理后台处理。"
 
 
 def _failed(name: str, text: str) -> ToolExecutionResult:

@@ -1,5 +1,6 @@
 """Approvals: calls that wait for an owner's word, which may be given here as well as in the chat."""
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -21,9 +22,11 @@ from agent.store.approvals import Ruling, argument_faults, settle
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
 from tools.admin_filters import Rows
-from tools.readable import arguments_text, json_block
+from tools.visible import visible, visible_json
 
 APPROVE, REFUSE = "approve", "refuse"
+#: Characters of the arguments that a list looks at.
+EXCERPT = 500
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Approval]
@@ -169,15 +172,20 @@ class ApprovalAdmin(RecordAdmin):
 
     @admin.display(description=_("arguments"))
     def given(self, approval: Approval) -> str:
-        return clamped(arguments_text(approval.arguments))
+        return clamped(visible(json.dumps(approval.arguments, ensure_ascii=False)[:EXCERPT]))
 
     @admin.display(description=_("arguments"))
     def arguments_json(self, approval: Approval) -> str:
-        return json_block(approval.arguments)
+        return _exact(approval.arguments)
 
     @admin.display(description=_("changed arguments"))
     def changed_json(self, approval: Approval) -> str:
-        return json_block(approval.changed_arguments)
+        return _exact(approval.changed_arguments)
+
+
+def _exact(arguments: dict[str, Any] | None) -> str:
+    """Arguments as a block in which nothing is cut or unseen: they are what is decided about."""
+    return format_html('<pre class="json">{}</pre>', visible_json(arguments)) if arguments else "-"
 
 
 def _until(approval: Approval) -> str:

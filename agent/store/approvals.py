@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agent.decisions import CODE_DIGITS, Word
 from agent.models import Approval, ToolCall
+from agent.question import shown
 from agent.store.later import OPEN, announce
 from tools.arguments import check_arguments
 from tools.errors import ToolError
@@ -51,6 +52,8 @@ class Ruling(Enum):
     UNKNOWN = auto()
     """There is no such question, or no longer: it was decided before, or has expired."""
     NOT_AN_OWNER = auto()
+    NOT_SHOWN = auto()
+    """An approval of arguments that the chat was not shown in full; the question still waits."""
     FAULTY = auto()
     """The changed arguments do not fit the tool; the question still waits."""
 
@@ -129,6 +132,8 @@ def _rule(decision: Decision) -> tuple[Ruling, str]:
         return Ruling.NOT_AN_OWNER, ""
     if fault := word.fault or argument_faults(approval, word.arguments):
         return Ruling.FAULTY, fault
+    if word.is_approval and word.arguments is None and shown(approval.arguments).is_cut:
+        return Ruling.NOT_SHOWN, ""
     return settle(approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments), ""
 
 

@@ -1,7 +1,6 @@
 """What is known of a plugin, as its page and the list of plugins show it. All words of plugins are made harmless here."""
 
 import json
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from tools.plugin_runtime.capabilities import CAPABILITIES
 from tools.plugin_runtime.config import properties
 from tools.plugin_runtime.records import STALE
 from tools.readable import printable, shortened
+from tools.visible import visible
 
 State = PluginStatus.State
 #: Lines of the log, crashes and stored values that a page shows; names of a list.
@@ -28,20 +28,14 @@ LEVELS = ("debug", "info", "warning", "error", "stdout", "stderr")
 #: From the worst to the best.
 STATES = (State.BROKEN, State.WAITING, State.STARTING, State.RUNNING)
 BADGES = {State.BROKEN: "failed", State.WAITING: "waiting", State.STARTING: "pending", State.RUNNING: "succeeded"}
-#: Format characters without which some scripts and pictures fall apart.
-JOINERS = "\u200c\u200d"
+#: What stays as it is: layout, the wide space, and signs without which some scripts and pictures fall apart.
+KEPT = "\n\t\u3000\u200c\u200d\ufe0e\ufe0f"
 
 
 def harmless(text: object, limit: int = LINE_CHARS) -> str:
     """``text``, cut, with every character that would do something and not be seen written as its escape."""
     shown = printable(shortened(str(text), limit))
-    return "".join(map(_visible, shown)) if not shown.isprintable() else shown
-
-
-def _visible(char: str) -> str:
-    if char in "\n\t" or char in JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return char
-    return char.encode("unicode_escape").decode("ascii")
+    return visible(shown, keep=KEPT) if not shown.isprintable() else shown
 
 
 # --- What it asks for -----------------------------------------------------------
