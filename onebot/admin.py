@@ -37,7 +37,7 @@ class BotAdmin(RecordAdmin):
         "channel",
         "chats",
     )
-    fields = ("owners", "hear_voice", "read_files", "timing_gate", *readonly_fields)
+    fields = ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url", *readonly_fields)
     change_form_template = "admin/change_form.html"
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:

@@ -113,6 +113,11 @@ def load_attention() -> dict[str, Attention]:
     return {self_id: Attention(cast("Whom", voice), cast("Whom", files), gate) for self_id, voice, files, gate in rows}
 
 
+def load_by_url() -> frozenset[str]:
+    """The accounts whose clients load media themselves."""
+    return frozenset(Bot.objects.filter(media_by_url=True).values_list("self_id", flat=True))
+
+
 def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
     """The channel of the process that holds each connected account, once per request.
 

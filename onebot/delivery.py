@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from onebot.errors import FrameTooLarge, NotConnected, OneBotError
 from onebot.outgoing_media import MAX_FRAME_BYTES
 from onebot.relay import Relay
 from onebot.segments import Segment, from_parts
+from onebot.web_media import WebMedia
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 
@@ -54,6 +56,8 @@ class Delivery11:
         self._relay = relay
         self._owners: dict[str, frozenset[str]] = {}
         self._attention: dict[str, Attention] = {}
+        self._by_url: frozenset[str] = frozenset()
+        self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW)))
 
     def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
         return from_parts(parts)
@@ -67,6 +71,7 @@ class Delivery11:
     def reload(self) -> None:
         self._owners = bots.load_owners()
         self._attention = bots.load_attention()
+        self._by_url = bots.load_by_url()
 
     def is_connected(self, chat: ChatAddress) -> bool:
         return self._connections.action_socket(chat.account) is not None or self._relay.knows(chat.account)
@@ -83,9 +88,12 @@ class Delivery11:
 
     async def deliver(self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = "") -> Delivery:
         try:
-            name, params = await self._action(chat, segments, echo, temp_group_id)
-            text = await asyncio.to_thread(_frame, name, params, echo) if _is_large(params) else _frame(name, params, echo)
-            response = await self._call(chat.account, text, echo, _patience(segments, len(text)))
+            async with AsyncExitStack() as turns:
+                name, params = await self._action(chat, segments, echo, temp_group_id, turns)
+                could_be_base64 = self._could_be_base64(chat.account, params)
+                text = await asyncio.to_thread(_frame, name, params, echo) if _is_large(params) else _frame(name, params, echo)
+                del params  # one copy of large media is enough while the client takes its time
+                response = await self._call(chat.account, text, echo, _patience(segments, len(text)))
         except MediaError as error:
             return Delivery(State.FAILED, error=str(error))
         except NotConnected as error:
@@ -94,31 +102,45 @@ class Delivery11:
             return Delivery(State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error))
         faults.reached("answer_received")
         delivery = outcome(response)
-        if delivery.state == State.FAILED and not response.is_shut_out and self._could_be_base64(chat.account, params):
-            return replace(delivery, again=partial(_in_base64, segments))
+        if delivery.state == State.FAILED and not response.is_shut_out and could_be_base64:
+            return replace(delivery, again=partial(self._in_base64, segments))
         return delivery
 
+    async def close(self) -> None:
+        """Close what media are loaded with."""
+        await self._web.close()
+
     async def _action(
-        self, chat: ChatAddress, segments: list[Segment], echo: str, temp_group_id: str
+        self, chat: ChatAddress, segments: list[Segment], echo: str, temp_group_id: str, turns: AsyncExitStack
     ) -> tuple[str, dict[str, Any]]:
-        """What is asked of the client, with files read. Raises :class:`MediaError`."""
+        """What is asked of the client, with media read and loaded, whose turns are left in ``turns``. Raises :class:`MediaError`."""
         file = media.lone_file(segments)
         if file is not None and (not media.web_address(file) or self._takes_paths_only(chat.account)):
             return upload_action(chat.kind, chat.peer_id, await self._upload(chat.account, file, echo), media.file_name(file))
-        if any(media.local_path(segment) for segment in segments):
-            segments = await asyncio.to_thread(media.first_form, segments, media.INLINE_BYTES)
+        if any(map(media.web_address, segments)):
+            by_url = chat.account in self._by_url
+            segments = await (self._web.judge(segments) if by_url else self._web.load(segments, turns))
+        if any(map(media.local_path, segments)):
+            room = min(media.INLINE_BYTES, media.ROOM - media.loaded_bytes(segments))
+            segments = await asyncio.to_thread(media.first_form, segments, room)
         return send_action(chat.kind, chat.peer_id, segments, temp_group_id)
 
     async def _upload(self, account: str, file: Segment, echo: str) -> str | Base64File:
         """What an upload action is given as its file."""
-        address = media.web_address(file)
-        if address:
-            return await self._downloaded_by_client(account, address, f"{echo}-download")
+        if media.web_address(file):
+            return await self._downloaded_by_client(account, await self._address(account, file), f"{echo}-download")
         (formed,) = await asyncio.to_thread(
             media.first_form, [file], 0 if self._takes_paths_only(account) else media.INLINE_BYTES
         )
         path = media.local_path(formed)
         return str(path) if path else formed["data"]["file"]
+
+    async def _address(self, account: str, file: Segment) -> str:
+        """The URL of ``file`` for a client that cannot be given its content."""
+        if account not in self._by_url:
+            return await self._web.found(file)
+        (judged,) = await self._web.judge([file])
+        return media.web_address(judged)
 
     async def _downloaded_by_client(self, account: str, address: str, echo: str) -> str:
         """Where a client has put what it was told to load. A failure, however it comes, sends nothing."""
@@ -135,10 +157,17 @@ class Delivery11:
         return socket is not None and socket.user_agent.startswith(PATHS_ONLY)
 
     def _could_be_base64(self, account: str, params: dict[str, Any]) -> bool:
-        """Whether the client was left to find media by itself, and would take it as Base64."""
+        """Whether the client was left to find media by itself that can be made Base64, and would take it so."""
         if "file" in params:
             return isinstance(params["file"], str) and not self._takes_paths_only(account)
-        return any(media.local_path(segment) or media.web_address(segment) for segment in params["message"])
+        by_url = account in self._by_url
+        return any(media.local_path(segment) or (by_url and media.web_address(segment)) for segment in params["message"])
+
+    async def _in_base64(self, segments: list[Segment]) -> list[Segment]:
+        """The second form of a message. Raises :class:`MediaError`."""
+        async with AsyncExitStack() as turns:
+            loaded = await self._web.load(segments, turns) if any(map(media.web_address, segments)) else segments
+            return await asyncio.to_thread(media.base64_form, loaded, media.ROOM - media.loaded_bytes(loaded))
 
     async def _call(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
         """Raises :class:`NotConnected` when the account is neither where it was thought to be nor anywhere else."""
@@ -157,15 +186,6 @@ class Delivery11:
         if self._relay.knows(account):
             return await self._relay.call(account, text, echo, seconds)
         raise NotConnected("the account is not connected")
-
-
-async def _in_base64(segments: list[Segment]) -> list[Segment]:
-    """:func:`media.base64_form`, with connections of its own, for it is rarely needed."""
-    fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
-    try:
-        return await media.base64_form(segments, fetcher)
-    finally:
-        await fetcher.close()
 
 
 def _frame(name: str, params: dict[str, Any], echo: str) -> str:

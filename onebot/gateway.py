@@ -48,7 +48,8 @@ class Gateway:
         self._calls = Calls()
         self._relay = Relay(self._online_accounts, self._on_moved)
         wire = (self.connections, self._calls, self._relay)
-        self.runtime = Runtime(Delivery11(*wire), MediaSource11(*wire))
+        self._delivery = Delivery11(*wire)
+        self.runtime = Runtime(self._delivery, MediaSource11(*wire))
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 
@@ -129,6 +130,7 @@ class Gateway:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         await self.runtime.close()
+        await self._delivery.close()
 
     async def _open_relay(self) -> None:
         with survive(logger, "The channel layer cannot be used: accounts of other processes are out of reach"):

@@ -74,6 +74,15 @@ class Bot(models.Model):
             " It costs one more model call a message."
         ),
     )
+    media_by_url = models.BooleanField(
+        _("media by URL"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "The client is given the URLs of pictures, voice, videos and files, and loads them itself, from its own network."
+            " Otherwise they are loaded here, from public addresses only, and sent as Base64."
+        ),
+    )
     owners = models.TextField(
         _("owners"),
         blank=True,

@@ -111,35 +111,13 @@ async def test_a_file_that_was_refused_is_on_record_beside_the_words_that_were_h
     assert f"消息发送失败 [文件:{file.name}]: no space\n其余内容已发送或可能已送达，请勿重发" in told(model.requests[1])
 
 
-async def test_an_address_that_the_client_cannot_use_is_loaded_here_and_sent_once_more(live, model, site):
-    user, url = fresh_id(), f"{site}/cat.png"
-    async with client(live) as bot:
-        bot.answer_with(lambda action: failed(1200, "rich media transfer failed") if url in json.dumps(action) else ok())
-        first, second = await sends(bot, model, user, {"type": "image", "url": url})
-    assert first["params"]["message"] == [{"type": "image", "data": {"file": url}}]
-    assert second["params"]["message"] == [{"type": "image", "data": {"file": in_base64(PICTURE)}}]
-    (row,) = await spoken_by_tool(live, user)
-    assert (row["state"], row["echo"]) == ("delivered", second["echo"])
-    assert json.loads(row["segments"]) == first["params"]["message"]
-    assert told(model.requests[1]) == "消息已发送"
-
-
-async def test_what_is_refused_twice_is_not_tried_a_third_time_and_the_model_hears_both_reasons(live, model, site):
+async def test_what_the_client_refuses_as_base64_is_not_tried_again_and_the_model_hears_the_reason(live, model, site):
     user = fresh_id()
     async with client(live) as bot:
         bot.answer_with(lambda action: ok() if is_closing(action) else failed(1200, f"no {len(bot.actions)}"))
         actions = await sends(bot, model, user, {"type": "image", "url": f"{site}/cat.png"})
-    assert len(actions) == 2
-    assert "消息发送失败: no 1; as Base64: no 2" in told(model.requests[1])
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.2/a.png", "http://169.254.169.254/latest", "http://[::1]/a.png"])
-async def test_an_address_of_the_inside_is_not_loaded_here_for_a_client_that_refused_it(live, model, url):
-    async with client(live) as bot:
-        bot.answer_with(lambda action: ok() if is_closing(action) else failed(1200, "unreachable"))
-        actions = await sends(bot, model, fresh_id(), {"type": "image", "url": url})
     assert len(actions) == 1
-    assert "unreachable; 该网址指向内部网络" in told(model.requests[1])
+    assert told(model.requests[1]).endswith("消息发送失败: no 1")
 
 
 async def test_a_picture_that_may_have_arrived_is_not_sent_again(live, model, site):
@@ -177,14 +155,14 @@ async def test_a_file_too_large_for_a_frame_is_given_up_in_words(live, model):
     assert f"ENOENT; {file.name} is too large to be sent as Base64" in told(model.requests[1])
 
 
-async def test_a_client_that_takes_only_paths_loads_an_address_by_itself(live, model):
+async def test_a_client_that_takes_only_paths_loads_an_address_by_itself(live, model, site):
     def answer(action: Frame) -> Frame:
         return ok({"file": "/cache/1"}) if action["action"] == "download_file" else ok()
 
     async with client(live, headers={"User-Agent": "CQHttp/4.15.0"}) as bot:
         bot.answer_with(answer)
-        download, upload = await sends(bot, model, fresh_id(), {"type": "file", "url": "https://h.example/a.pdf"})
-    assert download["params"]["url"] == "https://h.example/a.pdf"
+        download, upload = await sends(bot, model, fresh_id(), {"type": "file", "url": f"{site}/cat.png"})
+    assert download["params"]["url"] == f"{site}/cat.png"
     assert (upload["action"], upload["params"]["file"]) == ("upload_private_file", "/cache/1")
 
 

@@ -11,6 +11,7 @@ from tests.cast import fresh_id
 from tests.e2e.chat import client, outgoing, verdict
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import at, failed, ok, spoken, text
+from tests.file_server import sends
 from tests.live_server import LiveServer
 from tests.scripted_model import Answer, Call, Request, ScriptedModel, call, calls, fails
 
@@ -147,8 +148,8 @@ async def test_arguments_are_read_with_forbearance(live, model):
 # --- send_message ---------------------------------------------------------------
 
 
-async def test_a_message_of_all_parts_is_sent_at_once_in_the_tools_order(live, model):
-    picture = {"type": "image", "url": "https://x.example/a.png", "path": "a.png"}
+async def test_a_message_of_all_parts_is_sent_at_once_in_the_tools_order(live, model, file_server):
+    picture = {"type": "image", "url": file_server.serve("/a.png", sends(b"cat")), "path": "a.png"}
     parts = [{"type": "quote", "message_id": "-5"}, {"type": "mention_user", "mention_user_id": "20002"}, plain("look"), picture]
     model.script([call("send_message", messages=parts), "the end"])
     group = fresh_id()
@@ -160,7 +161,7 @@ async def test_a_message_of_all_parts_is_sent_at_once_in_the_tools_order(live, m
             {"type": "reply", "data": {"id": "-5"}},
             at(20002),
             text("look"),
-            {"type": "image", "data": {"file": "https://x.example/a.png"}},
+            {"type": "image", "data": {"file": "base64://Y2F0"}},
         ]
         assert spoken(await bot.next_action()) == " the end"
 

@@ -1,10 +1,11 @@
 """Delivery: from an address and segments to a frame, and from the client's answer to an outcome."""
 
 import base64
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from aiohttp import web
@@ -15,7 +16,7 @@ from agent.models import Message
 from agent.types import ChatAddress, Delivery, Part
 from onebot import calls as calls_module
 from onebot import delivery as delivery_module
-from onebot import outgoing_media
+from onebot import outgoing_media, web_media
 from onebot.actions import parse_response
 from onebot.calls import Calls
 from onebot.connections import Connections, Socket
@@ -34,13 +35,30 @@ async def no_accounts() -> dict[str, str]:
     return {}
 
 
+@pytest.fixture(autouse=True)
+async def _close_what_was_opened() -> AsyncIterator[None]:
+    yield
+    while Line.deliveries:
+        await Line.deliveries.pop().close()
+
+
 class Line:
     """A delivery with one connected client, whose answers ``respond`` makes."""
 
-    def __init__(self, respond: Callable[[dict[str, Any]], dict[str, Any] | None], user_agent: str = "OneBot/11") -> None:
+    deliveries: ClassVar[list[Delivery11]] = []
+
+    def __init__(
+        self,
+        respond: Callable[[dict[str, Any]], dict[str, Any] | None],
+        user_agent: str = "OneBot/11",
+        *,
+        by_url: bool = False,
+    ) -> None:
         self.frames: list[dict[str, Any]] = []
         self.connections, self.calls = Connections(), Calls()
         self.delivery = Delivery11(self.connections, self.calls, Relay(no_accounts))
+        self.deliveries.append(self.delivery)
+        self.delivery._by_url = frozenset({ACCOUNT} if by_url else ())
         self.socket = Socket(self._send, "universal", user_agent)
         self.connections.attach(ACCOUNT, self.socket)
         self._respond = respond
@@ -111,7 +129,7 @@ async def test_a_message_for_an_account_that_is_not_connected_was_surely_not_wri
 @pytest.mark.may_block("nothing sends so much yet; encoding it takes a while")
 async def test_a_frame_that_would_end_the_clients_connection_is_not_sent():
     line = Line(lambda _frame: None)
-    picture = [{"type": "image", "data": {"file": "x" * (48 * 2**20)}}]
+    picture = [{"type": "image", "data": {"file": "base64://" + "x" * (48 * 2**20)}}]
     found = await line.delivery.deliver(GROUP, picture, echo="e-1")
     assert found == Delivery(State.FAILED, error="the message is larger than 48 MiB")
     assert not line.frames
@@ -139,6 +157,7 @@ def test_parts_become_segments_whose_values_are_text():
 OK = {"status": "ok", "retcode": 0, "data": {"message_id": 5}}
 REFUSED = {"status": "failed", "retcode": 1200, "wording": "rich media transfer failed"}
 PRIVATE = ChatAddress(ACCOUNT, "private", "20002")
+PUBLIC = "https://93.184.215.14"
 
 
 @pytest.fixture
@@ -193,8 +212,8 @@ async def test_files_go_out_as_paths_once_there_is_no_more_room(folder, monkeypa
 
 
 @pytest.mark.parametrize("kind", ["image", "record", "video", "file"])
-async def test_an_address_passes_through(kind):
-    line, segments = Line(always(OK)), [medium(kind, "https://h.example/a%20b.png?x=1")]
+async def test_a_public_url_passes_to_a_client_that_loads_media_itself(kind):
+    line, segments = Line(always(OK), by_url=True), [medium(kind, f"{PUBLIC}/a%20b.png?x=1")]
     await line.delivery.deliver(GROUP, segments, echo="e-1")
     assert line.frames == [{"action": "send_group_msg", "params": {"group_id": 30003, "message": segments}, "echo": "e-1"}]
 
@@ -242,10 +261,14 @@ async def test_a_client_that_takes_only_paths_is_given_one_and_nothing_else(fold
 
 
 async def test_such_a_client_loads_an_address_first_and_uploads_what_it_got():
-    line = Line(lambda frame: {**OK, "data": {"file": "/cache/1"}} if frame["action"] == "download_file" else OK, "CQHttp/4.15.0")
-    await line.delivery.deliver(GROUP, [medium("file", "https://h.example/%E7%8C%AB.pdf?x")], echo="e-1")
+    line = Line(
+        lambda frame: {**OK, "data": {"file": "/cache/1"}} if frame["action"] == "download_file" else OK,
+        "CQHttp/4.15.0",
+        by_url=True,
+    )
+    await line.delivery.deliver(GROUP, [medium("file", f"{PUBLIC}/%E7%8C%AB.pdf?x")], echo="e-1")
     download, upload = line.frames
-    assert download["params"] == {"url": "https://h.example/%E7%8C%AB.pdf?x", "thread_count": 1}
+    assert download["params"] == {"url": f"{PUBLIC}/%E7%8C%AB.pdf?x", "thread_count": 1}
     assert upload["params"] == {"group_id": 30003, "file": "/cache/1", "name": "猫.pdf"}
     assert download["echo"] != upload["echo"] == "e-1"
 
@@ -253,10 +276,10 @@ async def test_such_a_client_loads_an_address_first_and_uploads_what_it_got():
 @pytest.mark.parametrize("answer", [REFUSED, {"status": "ok", "retcode": 0, "data": None}, None])
 async def test_an_address_that_such_a_client_did_not_load_was_surely_not_sent(monkeypatch, answer):
     monkeypatch.setattr(delivery_module, "MEDIA_TIMEOUT", 0.05)
-    line = Line(lambda _frame: answer, "CQHttp/4.15.0")
-    found = await line.delivery.deliver(GROUP, [medium("file", "https://h.example/a.pdf")], echo="e-1")
+    line = Line(lambda _frame: answer, "CQHttp/4.15.0", by_url=True)
+    found = await line.delivery.deliver(GROUP, [medium("file", f"{PUBLIC}/a.pdf")], echo="e-1")
     assert found.state == State.FAILED
-    assert "did not load https://h.example/a.pdf" in found.error
+    assert f"did not load {PUBLIC}/a.pdf" in found.error
     assert [frame["action"] for frame in line.frames] == ["download_file"]
 
 
@@ -274,7 +297,7 @@ async def tried_again(line: Line, *segments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_an_address_that_the_client_could_not_use_is_loaded_and_sent_as_base64(site):
-    frame = await tried_again(Line(always(REFUSED)), medium("image", f"{site}/cat.png"), *HELLO)
+    frame = await tried_again(Line(always(REFUSED), by_url=True), medium("image", f"{site}/cat.png"), *HELLO)
     assert frame["params"]["message"] == [medium("image", in_base64(b"cat of the web")), *HELLO]
 
 
@@ -285,7 +308,7 @@ async def test_a_path_that_the_client_could_not_use_is_sent_as_base64(folder, mo
 
 
 async def test_a_file_by_address_is_uploaded_as_base64_under_its_name(site):
-    frame = await tried_again(Line(always(REFUSED)), medium("file", f"{site}/cat.png"))
+    frame = await tried_again(Line(always(REFUSED), by_url=True), medium("file", f"{site}/cat.png"))
     assert frame["action"] == "upload_group_file"
     assert frame["params"] == {"group_id": 30003, "file": in_base64(b"cat of the web"), "name": "cat.png"}
 
@@ -296,14 +319,32 @@ async def test_a_large_file_by_path_is_uploaded_as_base64(folder, monkeypatch):
     assert frame["params"] == {"group_id": 30003, "file": in_base64(b"cat"), "name": "猫 1.png"}
 
 
-@pytest.mark.parametrize("path", ["/missing.png", "/cat.png"])
-async def test_what_cannot_be_loaded_or_is_too_large_is_said(site, monkeypatch, path):
-    monkeypatch.setattr(outgoing_media, "ROOM", 5)
-    line = Line(always(REFUSED))
-    refused = await line.delivery.deliver(GROUP, [medium("image", site + path)], echo="e-1")
+async def test_what_cannot_be_loaded_after_a_refusal_is_said(site):
+    line = Line(always(REFUSED), by_url=True)
+    refused = await line.delivery.deliver(GROUP, [medium("image", f"{site}/missing.png")], echo="e-1")
     assert refused.again is not None
     with pytest.raises(MediaError, match="网址"):
         await refused.again()
+
+
+async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, monkeypatch):
+    monkeypatch.setattr(web_media, "SMALL_BYTES", 5)
+    monkeypatch.setattr(web_media, "ROOM", 20)
+    line, picture = Line(always(REFUSED)), medium("image", f"{site}/cat.png")
+    found = await line.delivery.deliver(GROUP, [picture, picture, *HELLO], echo="e-1")
+    assert line.frames[0]["params"]["message"] == [medium("image", in_base64(b"cat of the web")), picture, *HELLO]
+    assert found.again is None
+
+
+async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, monkeypatch):
+    monkeypatch.setattr(web_media, "LOAD_SECONDS", 0.05)
+    line = Line(always(OK))
+    async with line.delivery._web._turns, contextlib.AsyncExitStack() as turns:
+        for _ in range(web_media.AT_ONCE - 1):
+            await turns.enter_async_context(line.delivery._web._turns)
+        found = await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-1")
+    assert (found.state, found.error, line.frames) == (State.FAILED, web_media.TOO_SLOW, [])
+    assert (await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-2")).state == State.DELIVERED
 
 
 async def test_files_that_do_not_fit_into_one_frame_together_are_said(folder, monkeypatch):
@@ -321,13 +362,15 @@ MUTED = {"status": "failed", "retcode": 1200, "wording": 'EventChecker Failed: N
 
 @pytest.mark.parametrize("answer", [OK, NTEVENT, MUTED, {"status": "failed", "retcode": 120}])
 async def test_nothing_is_tried_again_that_may_have_arrived_or_may_not_be_said_at_all(answer):
-    found = await Line(always(answer)).delivery.deliver(GROUP, [medium("image", "https://h.example/a.png")], echo="e-1")
+    line = Line(always(answer), by_url=True)
+    found = await line.delivery.deliver(GROUP, [medium("image", f"{PUBLIC}/a.png")], echo="e-1")
     assert found.again is None
 
 
 async def test_nothing_is_tried_again_that_got_no_answer(monkeypatch):
     monkeypatch.setattr(delivery_module, "MEDIA_TIMEOUT", 0.01)
-    found = await Line(lambda _frame: None).delivery.deliver(GROUP, [medium("image", "https://h.example/a.png")], echo="e-1")
+    line = Line(lambda _frame: None, by_url=True)
+    found = await line.delivery.deliver(GROUP, [medium("image", f"{PUBLIC}/a.png")], echo="e-1")
     assert (found.state, found.again) == (State.UNKNOWN, None)
 
 

@@ -9,7 +9,6 @@ from agent.media_folder import MediaError
 from onebot import outgoing_media as media
 from onebot.base64_file import Base64File
 from onebot.segments import Segment
-from tools.fetch.fetcher import Fetcher
 
 
 @pytest.fixture
@@ -30,12 +29,10 @@ def test_files_share_the_room_of_a_message_and_the_others_go_by_path(pictures: l
     assert [is_inline(one) for one in media.first_form(pictures, 1_300)] == [True, True, False]
 
 
-async def test_what_does_not_fit_into_one_frame_together_is_given_up(pictures: list[Segment], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(media, "ROOM", 1_800)
-    assert all(map(is_inline, await media.base64_form(pictures, Fetcher())))
-    monkeypatch.setattr(media, "ROOM", 1_300)
+def test_what_does_not_fit_into_one_frame_together_is_given_up(pictures: list[Segment]):
+    assert all(map(is_inline, media.base64_form(pictures, 1_800)))
     with pytest.raises(MediaError, match=r"2\.png is too large"):
-        await media.base64_form(pictures, Fetcher())
+        media.base64_form(pictures, 1_300)
 
 
 def test_a_full_frame_is_smaller_than_what_clients_take():

@@ -9,12 +9,12 @@ from tests.cast import fresh_id, sender
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, Frame
-from tests.scripted_model import Call, Request, ScriptedModel, call
+from tests.scripted_model import Answer, Request, ScriptedModel, call
 
 THE_END = "the end"
 
 
-async def runs(bot: FakeOneBot, model: ScriptedModel, wanted: Call, *, role: str = "member", user: int = 0) -> list[Any]:
+async def runs(bot: FakeOneBot, model: ScriptedModel, wanted: Answer, *, role: str = "member", user: int = 0) -> list[Any]:
     """The message that a run of ``user`` with the call ``wanted`` sent, if any, for each message but the closing words."""
     model.script([wanted, THE_END])
     person = user or fresh_id()
@@ -25,7 +25,7 @@ async def runs(bot: FakeOneBot, model: ScriptedModel, wanted: Call, *, role: str
     return sent
 
 
-def mention(user_id: object) -> Call:
+def mention(user_id: object) -> Answer:
     return call("send_message", messages=[{"type": "mention_user", "mention_user_id": user_id}, {"type": "plain", "text": "hi"}])
 
 

@@ -34,6 +34,15 @@ class Destinations:
             raise DestinationRefused(_refusal(host, found))
         return permitted
 
+    async def require_all(self, host: str) -> None:
+        """Raise as :meth:`permitted`, and :class:`DestinationRefused` too where only some of the addresses are permitted.
+
+        For what resolves ``host`` again elsewhere, and dials what it likes best.
+        """
+        found = await self._addresses(host)
+        if not all(self._allow.permits(host, address) for address in found):
+            raise DestinationRefused(_refusal(host, found))
+
     async def _addresses(self, host: str) -> tuple[Address, ...]:
         try:
             answers = await self._resolve(host)
