@@ -15,6 +15,7 @@ from tools.visible import visible
 
 #: Arguments that are shown; characters of a name, and of a value: of its beginning and its end where it is longer.
 ARGUMENTS, NAME_CHARS, VALUE_CHARS, HEAD_CHARS, TAIL_CHARS = 12, 64, 200, 120, 60
+_BROKEN_ESCAPE = re.compile(r"\\[A-Za-z0-9]{0,9}\Z")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _IMITATION = re.compile(rf"(?:{'|'.join(VERBS)})(?=[^\d\n]{{0,12}}\d)", re.IGNORECASE)
 
@@ -71,9 +72,9 @@ def _shortened(text: str, limit: int, length: int | None = None) -> tuple[str, b
     seen = _spelled(text[: limit + 1])
     if len(text) <= limit and len(seen) <= limit:
         return seen, False
-    head, tail = seen[:HEAD_CHARS], _spelled(text[-TAIL_CHARS:])[-TAIL_CHARS:]
+    head, tail = _BROKEN_ESCAPE.sub("", seen[:HEAD_CHARS]), _spelled(text[-TAIL_CHARS:])[-TAIL_CHARS:]
     return f'{head}"…（共 {length or len(text)} 字，中间没有显示）…"{tail}', True
 
 
 def _spelled(text: str) -> str:
-    return _IMITATION.sub(lambda verb: verb[0].encode("unicode_escape").decode("ascii"), visible(text))
+    return _IMITATION.sub(lambda verb: "".join(f"\\u{ord(char):04x}" for char in verb[0]), visible(text))
