@@ -15,7 +15,7 @@ from tests.conftest import TOKEN, scripted_env
 from tests.e2e.chat import client, outgoing, verdict
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, Frame, failed, ok, spoken
-from tests.file_server import FileServer, drips
+from tests.file_server import drips
 from tests.live_server import LiveServer
 from tests.scripted_model import Answer, Request, ScriptedModel, call
 
@@ -189,13 +189,13 @@ async def test_an_account_that_loads_media_itself_is_given_judged_urls_and_base6
     assert second["params"]["message"] == [{"type": "image", "data": {"file": in_base64(PICTURE)}}]
 
 
-async def test_bodies_without_end_do_not_hold_up_small_pictures_of_others(live, model, site, file_server: FileServer):
-    endless = file_server.serve("/endless", drips())
+async def test_bodies_without_end_do_not_hold_up_small_pictures_of_others(model, site, file_server, start_server):
+    server, endless = await asyncio.to_thread(start_server), file_server.serve("/endless", drips())
     model.script([sending("image", endless)] * 4)
-    async with client(live) as bot:
+    async with client(server) as bot:
         for _ in range(4):
             await bot.say_private(fresh_id(), "send it")
         await file_server.wait_for_requests(4)
         (action,) = await sent(bot, model, sending("image", f"{site}/cat.png"))
         assert action["params"]["message"] == [{"type": "image", "data": {"file": in_base64(PICTURE)}}]
-    model.reset()
+        await asyncio.to_thread(server.kill)  # or their runs would go on in the tests after this
