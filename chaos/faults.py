@@ -184,8 +184,8 @@ async def stop_postgres(world: World, chance: random.Random) -> None:
 async def cut_at_commit(world: World, chance: random.Random) -> None:
     """The connection is cut right before or right behind a COMMIT, mostly behind."""
     await asyncio.sleep(chance.uniform(0, 0.5))
-    async with asyncio.timeout(60):
-        await world.cutter.cut("before" if chance.random() < 0.25 else "behind")
+    world.cutter.want("before" if chance.random() < 0.25 else "behind")
+    await world.cutter.is_cut(60)
 
 
 async def stop_redis(world: World, chance: random.Random) -> None:

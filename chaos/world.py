@@ -12,11 +12,11 @@ import requests
 
 from chaos import record
 from chaos.client import TOKEN, Account
-from chaos.commit_cutter import CommitCutter
 from chaos.launch import BRISK
 from chaos.model import ChaosModel
 from chaos.process import ChaosServer
 from chaos.record import Record
+from tests.commit_cutter import CommitCutter
 from tests.services import PostgresServer, RedisServer
 
 FIRST_ACCOUNT = 10_001
