@@ -1,6 +1,7 @@
 """The record as the rest of the agent uses it: one awaitable call for each thing to put down."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from agent.claims import Claim
@@ -11,6 +12,11 @@ from agent.store import arrivals, recovery, replies, runs
 from agent.store.approvals import Decision, Ruling, rule
 from agent.store.later import Completion, Progress, complete, note_progress
 from tools.configs import SettingsCache
+
+
+def clock() -> float:
+    """Seconds that go on while this process is stopped, or its machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Record:
@@ -27,6 +33,7 @@ class Record:
         self._arrivals = arrivals.Arrivals(process_id, self._beginnings)
         self._replies = replies.Replies(process_id)
         self._commit = GroupCommit(self._forget)
+        self._lease_ends: float | None = None
 
     @property
     def outage(self) -> Outage | None:
@@ -76,7 +83,23 @@ class Record:
 
     def appear(self, *, alone: bool, is_first: bool = False) -> "asyncio.Future[bool]":
         """Renew the lease; True when it had run out, and what was in hand here is in hand no more."""
-        return self._commit.submit(recovery.appear, recovery.Sighting(self.process_id, alone, is_first))
+        asked_at = clock()
+        renewed = self._commit.submit(recovery.appear, recovery.Sighting(self.process_id, alone, is_first))
+        renewed.add_done_callback(lambda done: self._renewed(asked_at, done))
+        return renewed
+
+    @property
+    def is_lease_over(self) -> bool:
+        """Whether, by this process's own clock, others may have taken it for dead since it was sure of its claims last.
+
+        What was put on record as sent before that is to be asked for again before it is
+        written: whoever took it over has told it as of unknown outcome.
+        """
+        return self._lease_ends is not None and clock() > self._lease_ends
+
+    def _renewed(self, asked_at: float, done: "asyncio.Future[bool]") -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._lease_ends = asked_at + recovery.LEASE_SECONDS
 
     def claim(self, account: str) -> "asyncio.Future[list[recovery.Left]]":
         return self._commit.submit(recovery.claim, recovery.TakeOver(account, self.process_id))

@@ -26,6 +26,7 @@ TOOL_PATIENCE = 20.0
 MOVE_SECONDS = 0.2
 
 NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
+ASLEEP = Delivery(State.PENDING, error=gettext_noop("this process was asleep when it was to be written"))
 NOT_SENT = Delivery(State.FAILED, error=gettext_noop("the run ended before it was sent"))
 CUT_OFF = Delivery(State.UNKNOWN, error=gettext_noop("the run ended before the client answered"))
 
@@ -154,6 +155,8 @@ class Speaker:
         return Outcome(pk, delivery)
 
     async def _deliver(self, pk: int, segments: list[dict[str, Any]], echo: str) -> Delivery:
+        if self.journal.record.is_lease_over:
+            return ASLEEP
         try:
             return await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
         except asyncio.CancelledError:

@@ -171,7 +171,7 @@ class Gateway:
 
     async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
         socket = self.connections.action_socket(account)
-        if socket is None:
+        if socket is None or self.runtime.record.is_lease_over:  # who was asleep does not know what has become of it
             raise NotConnected("the account is not connected")
         return await self._calls.call(account, socket, text, echo, timeout_seconds)
 
