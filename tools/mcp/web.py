@@ -6,9 +6,11 @@ read from the environment, and answers have bounds. The library follows a redire
 the server's own origin alone, and each of its requests passes here.
 """
 
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import httpcore2
@@ -105,6 +107,12 @@ def _client(way_out: "WayOut", settings: McpServerSettings) -> httpx2.AsyncClien
     )
 
 
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """One for all: to read the certificates of the authorities holds the loop up each time."""
+    return httpcore2.default_ssl_context()
+
+
 class WayOut(httpx2.AsyncHTTPTransport):
     """Requests to judged addresses; notes in ``journal`` why the connection is lost where one fails.
 
@@ -114,7 +122,7 @@ class WayOut(httpx2.AsyncHTTPTransport):
     def __init__(self, destinations: Destinations, journal: Journal, flow: Flow, *, is_legacy: bool = False) -> None:
         # The parent would make this pool without the network that dials judged addresses alone.
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpcore2.default_ssl_context(),
+            ssl_context=_ssl_context(),
             max_connections=MOST_CONNECTIONS,
             keepalive_expiry=KEEP_SECONDS,
             network_backend=_Judged(destinations),
