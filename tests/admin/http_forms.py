@@ -52,8 +52,8 @@ def save(client: Client, row: HttpTool | None = None, /, **changes: Any) -> str:
     return "" if response.status_code == 302 else response.content.decode()
 
 
-def secret(name: str = "key", value: str = "s3cr3t-value") -> Secret:
-    made = Secret(name=name)
+def secret(name: str = "key", value: str = "s3cr3t-value", hosts: str = "api.example.com\na.example") -> Secret:
+    made = Secret(name=name, hosts=hosts)
     made.value = value
     made.save()
     return made

@@ -23,7 +23,7 @@ def used(name: str = "key") -> HttpTool:
 
 def test_a_secret_is_entered_replaced_and_kept(browser: Client):
     before = ConfigVersion.current()
-    assert send(browser, "add/", name="key", value=f" {VALUE} ") == ""
+    assert send(browser, "add/", name="key", hosts="api.example.com", value=f" {VALUE} ") == ""
     row = Secret.objects.get()
     assert row.value == VALUE
     assert VALUE not in row.sealed
@@ -38,8 +38,8 @@ def test_no_page_ever_shows_a_value(browser: Client):
     row = secret(value=VALUE)
     used()
     texts = [page(browser, SECRETS + address) for address in ("", f"{row.pk}/change/", f"{row.pk}/history/", f"{row.pk}/delete/")]
-    texts.append(send(browser, "add/", name="no good", value=VALUE))
-    texts.append(send(browser, "add/", name="key", value=VALUE))
+    texts.append(send(browser, "add/", name="no good", hosts="a.example", value=VALUE))
+    texts.append(send(browser, "add/", name="key", hosts="a.example", value=VALUE))
     texts.append(send(browser, f"{row.pk}/change/", value=f"{VALUE}\n2"))
     texts.append(send(browser, f"{row.pk}/change/", value=VALUE * 1000))
     assert all(texts)
@@ -51,11 +51,11 @@ def test_no_page_ever_shows_a_value(browser: Client):
 @pytest.mark.parametrize(
     ("form", "fault"),
     [
-        ({"name": "1a", "value": "v"}, "beginning with a letter"),
-        ({"name": "key", "value": "v"}, "of this name already"),
-        ({"name": "b", "value": ""}, "This field is required."),
-        ({"name": "b", "value": "a\nb"}, "control character"),
-        ({"name": "b", "value": "a" * 8001}, "at most 8000"),
+        ({"name": "1a", "hosts": "a.example", "value": "v"}, "beginning with a letter"),
+        ({"name": "key", "hosts": "a.example", "value": "v"}, "of this name already"),
+        ({"name": "b", "hosts": "a.example", "value": ""}, "This field is required."),
+        ({"name": "b", "hosts": "a.example", "value": "a\nb"}, "control character"),
+        ({"name": "b", "hosts": "a.example", "value": "a" * 8001}, "at most 8000"),
     ],
 )
 def test_a_fault_is_told_and_nothing_is_stored(browser: Client, form: dict[str, str], fault: str):

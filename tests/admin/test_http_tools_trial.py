@@ -52,7 +52,7 @@ def test_a_disabled_tool_is_tried_and_shows_request_and_answer(browser: Client, 
 
 
 def test_secrets_are_sent_and_never_shown(browser: Client, file_server: FileServer):
-    secret("key", "hush-hush/1")
+    secret("key", "hush-hush/1", file_server.url)
     url = file_server.serve("/w", sends(b'{"you said": "hush-hush/1"}', JSON, x_echo="hush-hush/1"))
     headers = {"Authorization": "Bearer {secret:key}"}
     row = made(url, method="POST", headers=headers, query={"k": "{secret:key}"}, body_kind="json", body='{"k": "{secret:key}"}')

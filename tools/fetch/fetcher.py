@@ -57,7 +57,8 @@ class Fetcher:
         require_sendable(request.headers)
         try:
             async with asyncio.timeout(request.seconds), self._turns:
-                return await self._follow(Hop(url, request.method, request.headers, request.body), request.max_bytes)
+                hop = Hop(url, request.method, request.headers, request.body, request.is_private)
+                return await self._follow(hop, request.max_bytes)
         except TimeoutError as error:
             raise TookTooLong(f"{url.host} took more than {request.seconds:g} s", request.seconds) from error
 

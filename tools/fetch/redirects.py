@@ -1,7 +1,7 @@
 """What is sent where, and what of it may follow a redirect."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from yarl import URL
 
@@ -23,29 +23,30 @@ class Hop:
     method: str
     headers: Mapping[str, str]
     body: bytes | None
+    is_private: bool = False
 
     @property
     def has_secrets(self) -> bool:
-        return self.body is not None or any(name.lower() not in HARMLESS for name in self.headers)
+        return self.body is not None or self.is_private or any(name.lower() not in HARMLESS for name in self.headers)
 
 
 def next_hop(hop: Hop, status: int, location: str) -> Hop:
     """The request that ``status`` and ``location`` ask for instead of ``hop``.
 
     Its method is that of RFC 9110, 15.4, as browsers read it. To another origin only
-    ``HARMLESS`` headers go along; the step from http to https of the same host is none.
+    ``HARMLESS`` headers go along, and none of a private request; the step from http to https of the same host is none.
     Raises :class:`RedirectRefused` when a body would go to another origin or anything that
     may be secret from https to http, and when ``location`` cannot be fetched.
     """
     url = _target(hop, location)
     asked = _as_get(hop) if _becomes_get(hop.method, status) else hop
     if _is_same_site(hop.url, url):
-        return Hop(url, asked.method, asked.headers, asked.body)
+        return replace(asked, url=url)
     if (hop.url.scheme, url.scheme) == ("https", "http") and asked.has_secrets:
         raise RedirectRefused(f"{hop.url.host} redirects from https to http, and the request may hold secrets")
     if asked.body is not None:
         raise RedirectRefused(f"{hop.url.host} redirects a request with a body to {url.host}")
-    headers = {name: value for name, value in asked.headers.items() if name.lower() in HARMLESS}
+    headers = {name: value for name, value in asked.headers.items() if name.lower() in HARMLESS and not hop.is_private}
     return Hop(url, asked.method, headers, None)
 
 
@@ -62,7 +63,7 @@ def _becomes_get(method: str, status: int) -> bool:
 
 def _as_get(hop: Hop) -> Hop:
     headers = {name: value for name, value in hop.headers.items() if not name.lower().startswith("content-")}
-    return Hop(hop.url, "GET", headers, None)
+    return replace(hop, method="GET", headers=headers, body=None)
 
 
 def _is_same_site(old: URL, new: URL) -> bool:

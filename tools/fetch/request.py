@@ -40,7 +40,8 @@ class FetchRequest:
     """One download. Raises ValueError for a method that is none of ``METHODS``.
 
     ``headers`` go to the origin of ``url`` alone. ``max_bytes`` counts the body as it is
-    sent and as it is unpacked; ``seconds`` from the call to the last byte.
+    sent and as it is unpacked; ``seconds`` from the call to the last byte. Of what ``is_private``
+    no header at all goes to another origin, however harmless its name.
     """
 
     url: str
@@ -49,6 +50,7 @@ class FetchRequest:
     body: bytes | None = None
     max_bytes: int = DEFAULT_BYTES
     seconds: float = DEFAULT_SECONDS
+    is_private: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -17,9 +17,11 @@ from tools.http_tools.body_template import content_type
 from tools.http_tools.picking import picker
 from tools.http_tools.rows import HttpToolSettings, parameters_of, required_of
 from tools.http_tools.schema_faults import schema_faults
+from tools.http_tools.secrets import refusal
 from tools.http_tools.templates import arguments_of, has_places, parsed, secrets_of, template_faults
 from tools.http_tools.texts import read_json, texts_of
 from tools.http_tools.url_template import is_dotted, url_template
+from tools.secret_hosts import SecretHosts, origin
 
 BODY_CHARS = 100_000
 ENTRIES = 100
@@ -31,10 +33,12 @@ Faults = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is there beside the row: names of ``secrets`` (None: any may be), what downloads may reach (None: not judged),
+    """What is there beside the row: names of ``secrets`` (None: any may be) and the ``hosts`` they may be sent to (None: not
+    judged), what downloads may reach (None: not judged),
     and the provider of another tool with the row's name."""
 
     secrets: Collection[str] | None = None
+    hosts: Mapping[str, SecretHosts] | None = None
     allow: AllowList | None = None
     taken_by: str = ""
 
@@ -55,6 +59,8 @@ def tool_faults(settings: HttpToolSettings, around: Surroundings) -> Faults:
     arguments = None if faults["parameters_schema"] else list(parameters_of(settings))
     for field, text in texts_of(settings):
         faults[field] += template_faults(text, arguments, around.secrets)
+    if not faults["url"]:
+        faults["url"] += host_faults(settings, around.hosts)
     return {field: list(dict.fromkeys(lines)) for field, lines in faults.items() if lines}
 
 
@@ -78,6 +84,15 @@ def _warnings(settings: HttpToolSettings) -> Iterator[str]:
         yield gettext("The URL begins with http: its secrets travel where others can read them.")
     if not settings.description.strip():
         yield gettext("Without a description the model does not know what the tool is for.")
+
+
+def host_faults(settings: HttpToolSettings, hosts: Mapping[str, SecretHosts] | None) -> list[str]:
+    """A line for each secret of ``settings`` that may not be sent to its URL; a secret that is not there is not judged."""
+    if hosts is None:
+        return []
+    named = {name for _, text in texts_of(settings) for name in secrets_of(parsed(text))}
+    url = _sample(settings.url)
+    return [refusal(name, origin(url), hosts[name]) for name in sorted(named & hosts.keys()) if not hosts[name].permits(url)]
 
 
 def _name_faults(name: str, taken_by: str) -> list[str]:

@@ -16,7 +16,7 @@ from tools.fetch.request import FetchRequest
 from tools.http_tools.answers import shown_headers, shown_text
 from tools.http_tools.faults import Surroundings, tool_faults
 from tools.http_tools.rows import settings_of
-from tools.http_tools.secrets import Mask, Secrets
+from tools.http_tools.secrets import Mask, SecretRefused, Secrets
 from tools.http_tools.tool import ReadyTool, ready_tool
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ async def rehearse(row: "HttpTool", arguments: Mapping[str, Any], secrets: Secre
     with caught() as attempt:
         request = tool.request.request(check_arguments(tool.spec.parameters_schema, arguments), secrets)
         return replace(await _sent(tool, request, mask, fetcher), seconds=time.monotonic() - begin)
-    return Rehearsal(_failure(settings.name, attempt.error))
+    told = attempt.error.operator if isinstance(attempt.error, SecretRefused) else ""
+    return Rehearsal(_failure(settings.name, attempt.error), error=told)
 
 
 async def _sent(tool: ReadyTool, request: FetchRequest, mask: Mask, fetcher: Fetcher) -> Rehearsal:

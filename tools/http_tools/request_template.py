@@ -38,18 +38,22 @@ class RequestTemplate:
         """The request of one call; ``arguments`` are checked already.
 
         Raises :class:`tools.errors.InvalidArguments` for a value that cannot stand where it
-        is wanted, :class:`tools.errors.ToolFailed` for a secret that is not to be had, and
+        is wanted, :class:`tools.errors.ToolFailed` for a secret that is not to be had or may not
+        be sent there (:class:`tools.http_tools.secrets.SecretRefused`), and
         :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
         """
         filling = Filling(arguments, secrets)
         body = self.body.body(filling)
+        url = self.url.url(filling, self.query)
+        secrets.require_permitted(self.secrets, url)
         return FetchRequest(
-            url=self.url.url(filling, self.query),
+            url=url,
             method=self.method,
             headers=self._headers(filling, "" if body is None else self.body.content_type),
             body=body,
             max_bytes=self.max_bytes,
             seconds=self.seconds,
+            is_private=bool(self.secrets),
         )
 
     def _headers(self, filling: Filling, content_type: str) -> dict[str, str]:

@@ -9,9 +9,28 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from django.utils.translation import gettext
+
 from tools.errors import ToolFailed
+from tools.secret_hosts import SecretHosts, origin
 
 MASK = "••••"
+
+
+class SecretRefused(ToolFailed):
+    """A secret would have gone where it may not. ``operator`` says so in the operator's words."""
+
+    def __init__(self, name: str, place: str, hosts: SecretHosts) -> None:
+        super().__init__(
+            f"密钥 {name} 不允许发送到这个地址，请求没有发出。请告诉机器人主人在后台“密钥”页检查它的主机，现在不要重试。"
+        )
+        self.operator = refusal(name, place, hosts)
+
+
+def refusal(name: str, place: str, hosts: SecretHosts) -> str:
+    """Why the secret ``name`` may not be sent to ``place``, for who set it up."""
+    words = gettext("The secret “%(name)s” may not be sent to %(place)s. Hosts that it names: %(hosts)s.")
+    return words % {"name": name, "place": place or "?", "hosts": hosts.words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +39,8 @@ class Secrets:
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     broken: frozenset[str] = frozenset()
+    hosts: Mapping[str, SecretHosts] = field(default_factory=dict)
+    """Where each may be sent; nowhere, where it is not among these."""
 
     def __getitem__(self, name: str) -> str:
         """The secret. Raises :class:`tools.errors.ToolFailed`, for the model, where there is none to be had."""
@@ -30,6 +51,12 @@ class Secrets:
         if name not in self.values:
             raise ToolFailed(f"密钥 {name} 不存在，请告诉机器人主人在后台“密钥”页添加，现在不要重试。")
         return self.values[name]
+
+    def require_permitted(self, names: Iterable[str], url: str) -> None:
+        """Raise :class:`SecretRefused` unless a request to ``url`` may carry all those secrets of ``names`` that there are."""
+        for name in sorted(self.values.keys() & names):
+            if not (hosts := self.hosts.get(name, SecretHosts())).permits(url):
+                raise SecretRefused(name, origin(url), hosts)
 
     def mask(self, names: Iterable[str]) -> "Mask":
         """What hides the secrets of these names."""

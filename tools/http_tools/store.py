@@ -3,6 +3,7 @@
 from tools.http_tools.rows import FIELDS, HttpToolSettings
 from tools.http_tools.secrets import Secrets
 from tools.models import HttpTool, Secret
+from tools.secret_hosts import SecretHosts
 from tools.vault import SealBroken, unseal
 
 
@@ -14,10 +15,12 @@ def load_tools() -> list[HttpToolSettings]:
 def load_secrets() -> Secrets:
     """Every secret; those that this installation's secret key does not open are ``broken``."""
     values: dict[str, str] = {}
+    hosts: dict[str, SecretHosts] = {}
     broken = set()
-    for name, sealed in Secret.objects.order_by("name").values_list("name", "sealed"):
+    for name, sealed, named in Secret.objects.order_by("name").values_list("name", "sealed", "hosts"):
+        hosts[name] = SecretHosts.stored(named)
         try:
             values[name] = unseal(sealed)
         except SealBroken:
             broken.add(name)
-    return Secrets(values, frozenset(broken))
+    return Secrets(values, frozenset(broken), hosts)

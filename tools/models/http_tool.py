@@ -147,8 +147,10 @@ class HttpTool(LiveModel):
     def _surroundings(self) -> Surroundings:
         other = ToolConfig.objects.filter(name=self.name).values_list("declaration", "provider_name").first()
         is_taken = other is not None and other[0].get("provider_type") not in FROM_ROWS
+        hosts = Secret.known_hosts()
         return Surroundings(
-            secrets=list(Secret.objects.order_by("name").values_list("name", flat=True)),
+            secrets=list(hosts),
+            hosts=hosts,
             allow=AllowList.parse(settings.FETCH_ALLOW),
             taken_by=other[1] if other and is_taken else "",
         )

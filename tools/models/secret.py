@@ -5,20 +5,27 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from tools.models.live import LiveModel
+from tools.secret_hosts import SecretHosts
 from tools.vault import SealBroken, seal, unseal
 
 
 class Secret(LiveModel):
-    """What HTTP tools name as ``{secret:NAME}``, sealed (see :mod:`tools.vault`)."""
+    """What HTTP tools and MCP servers name as ``{secret:NAME}``, sealed (see :mod:`tools.vault`).
+
+    ``hosts`` say where it may be sent (see :mod:`tools.secret_hosts`).
+    """
 
     name = models.CharField(
         _("name"),
         max_length=64,
         unique=True,
         validators=[RegexValidator(r"^[A-Za-z][A-Za-z0-9_]*\Z", _("Letters, digits and _, beginning with a letter."))],
-        help_text=_("HTTP tools name it as {secret:NAME}."),
+        help_text=_("HTTP tools and MCP servers name it as {secret:NAME}."),
     )
     sealed = models.TextField(_("value"), editable=False, default="")
+    hosts = models.TextField(
+        _("hosts"), blank=True, default="", db_default="", help_text=_("Where it may be sent; nowhere while this is empty.")
+    )
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
@@ -28,6 +35,11 @@ class Secret(LiveModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def known_hosts(cls) -> dict[str, SecretHosts]:
+        """Where each secret may be sent, by its name, in order."""
+        return {name: SecretHosts.stored(hosts) for name, hosts in cls.objects.order_by("name").values_list("name", "hosts")}
 
     @property
     def value(self) -> str:

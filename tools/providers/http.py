@@ -17,7 +17,7 @@ from tools.fetch.request import FetchRequest
 from tools.http_tools.cache import AnswerCache
 from tools.http_tools.faults import Surroundings, tool_faults
 from tools.http_tools.rows import PROVIDER, HttpToolSettings
-from tools.http_tools.secrets import Mask, Secrets
+from tools.http_tools.secrets import Mask, SecretRefused, Secrets
 from tools.http_tools.store import load_secrets, load_tools
 from tools.http_tools.tool import ReadyTool, digest, ready_tool
 from tools.log_limit import LogLimit
@@ -74,7 +74,7 @@ class HttpToolProvider:
         """Make the request, or give the answer that is kept. The arguments are checked already.
 
         Raises :class:`tools.errors.InvalidArguments` for an argument that cannot stand where
-        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had.
+        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had or may not be sent there.
         """
         rows, name = self._rows, invocation.tool_name
         tool = rows.tools.get(name)
@@ -85,6 +85,9 @@ class HttpToolProvider:
             request = tool.request.request(invocation.arguments, rows.secrets)
         except FetchError as error:
             return outcomes.failed(name, error.text)
+        except SecretRefused as error:
+            logger.warning("HTTP tool %s: %s", name, error.operator)
+            raise
         ask = partial(self._asked, tool, request, mask)
         seconds = tool.settings.cache_seconds
         key = name.encode() + digest(request)

@@ -7,6 +7,7 @@ from tools.http_tools.request_template import request_template
 from tools.http_tools.rows import HttpToolSettings
 from tools.http_tools.secrets import Secrets
 from tools.models import Secret
+from tools.secret_hosts import SecretHosts
 
 LEAST: dict[str, Any] = {
     "name": "weather",
@@ -35,13 +36,15 @@ def settings(*names: str, **changes: Any) -> HttpToolSettings:
 
 def request(row: dict[str, Any], arguments: dict[str, Any] | None = None, **secrets: str) -> FetchRequest:
     """What the row that holds ``row`` sends."""
-    return request_template(settings(**row)).request(arguments or {}, Secrets(secrets))
+    made = settings(**row)
+    hosts = dict.fromkeys(secrets, SecretHosts.of_urls([made.url]))
+    return request_template(made).request(arguments or {}, Secrets(secrets, hosts=hosts))
 
 
-def enter_secrets(**values: str) -> None:
-    """Give secrets their values, whether they are there or not."""
+def enter_secrets(hosts: str = "", **values: str) -> None:
+    """Give secrets their values and hosts, whether they are there or not."""
     rows: Any = Secret.objects
     for name, value in values.items():
         secret = rows.filter(name=name).first() or Secret(name=name)
-        secret.value = value
+        secret.value, secret.hosts = value, hosts or secret.hosts
         secret.save()

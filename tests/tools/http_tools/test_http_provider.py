@@ -50,7 +50,7 @@ class Bench:
         await self.obey(lambda: HttpTool.objects.update(**values))
 
     async def knows(self, **secrets: str) -> None:
-        await self.obey(lambda: enter_secrets(**secrets))
+        await self.obey(lambda: enter_secrets(self.server.url, **secrets))
 
     async def call(self, **arguments: Any) -> ToolExecutionResult:
         return await self.registry.invoke(ToolInvocation("weather", arguments))

@@ -182,7 +182,7 @@ def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, 
 
 @pytest.mark.django_db
 def test_a_row_is_checked_against_the_secrets_and_tools_that_there_are():
-    enter_secrets(KEY="v")
+    enter_secrets("https://api.example.com", KEY="v")
     ensure_rows([ToolSpec(name="reply", provider_name="maisaka_builtin", provider_type="builtin")])
     ensure_rows([ToolSpec(name="gone", provider_name="mcp", provider_type="mcp")])
     HttpTool(name="gone", url=URL + "/{secret:KEY}").full_clean()

@@ -11,6 +11,7 @@ from tools.fetch.fetcher import Fetcher
 from tools.http_tools.rehearsal import Rehearsal, rehearse
 from tools.http_tools.secrets import Secrets
 from tools.models import HttpTool
+from tools.secret_hosts import SecretHosts
 
 SECRET = "sk/12 34"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}, "required": ["city"]}
@@ -25,7 +26,7 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 
 async def rehearsed(fetcher: Fetcher, url: str, arguments: dict[str, Any], **values: Any) -> Rehearsal:
     row = HttpTool(name="weather", url=url, parameters_schema=PARAMETERS, **values)
-    return await rehearse(row, arguments, Secrets({"KEY": SECRET}), fetcher)
+    return await rehearse(row, arguments, Secrets({"KEY": SECRET}, hosts={"KEY": SecretHosts.of_urls([url])}), fetcher)
 
 
 async def test_request_and_answer_are_shown_with_secrets_masked(fetcher, file_server):

@@ -19,6 +19,8 @@ from tools.admin.http_tools.openapi_plan import (
     Outcome,
     Plan,
     carry_out,
+    hosts_refused,
+    hosts_wanted,
     plans,
     sealed_form,
     secrets_wanted,
@@ -48,11 +50,12 @@ class Carried:
 class SecretsForm(forms.Form):
     """An input for each secret that is missing, or can no longer be read. What is left empty is entered later."""
 
-    def __init__(self, wanted: list[SecretWanted], data: Any = None) -> None:
+    def __init__(self, wanted: list[SecretWanted], planned: list[Plan], data: Any = None) -> None:
         super().__init__(data, prefix="secret")
         self.wanted = wanted
         for secret in wanted:
-            self.fields[secret.name] = secret_field(label=secret.name, required=False, help_text=secret.hint)
+            places = gettext("Sent to: %(hosts)s.") % {"hosts": hosts_wanted(planned, secret.name).words}
+            self.fields[secret.name] = secret_field(label=secret.name, required=False, help_text=f"{secret.hint}. {places}")
 
     def values(self) -> dict[str, str]:
         """What was entered, by name, as requests carry it."""
@@ -96,10 +99,14 @@ class ImportPages(ModelAdmin):
         planned = plans(carried.document, form.contents, self._allowed(request, form.cleaned_data))
         missing, there = secrets_wanted(planned)
         may_enter = request.user.has_perms(("tools.add_secret", "tools.change_secret"))
-        secrets = SecretsForm(missing if may_enter else [], request.POST if step == "make" else None)
+        secrets = SecretsForm(missing if may_enter else [], planned, request.POST if step == "make" else None)
         if step == "make" and secrets.is_valid():
             return self._told(request, carry_out(planned, secrets.values()), planned)
-        known = {"kept_secrets": there, "missing_secrets": [] if may_enter else missing}
+        known = {
+            "kept_secrets": there,
+            "refusals": hosts_refused(planned, there),
+            "missing_secrets": [] if may_enter else missing,
+        }
         return self._preview_page(request, carried, form, planned, secrets=secrets, **known)
 
     def _allowed(self, request: HttpRequest, choice: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What an import would make, and the making: rows of HTTP tools, and the secrets that they name."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
-from tools.http_tools.faults import Surroundings, tool_faults
+from tools.http_tools.faults import Surroundings, host_faults, tool_faults
 from tools.http_tools.openapi.document import MAX_BYTES, DocumentFault, read_document
 from tools.http_tools.openapi.drafts import Draft, draft
 from tools.http_tools.openapi.operations import Outline, tool_name, unique
@@ -22,6 +22,7 @@ from tools.http_tools.openapi.security import SecretWanted
 from tools.http_tools.rows import settings_of
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.models.http_tool import FROM_ROWS
+from tools.secret_hosts import SecretHosts
 
 FETCH_SECONDS = 30.0
 REPLACE = "replace"
@@ -88,13 +89,27 @@ def secrets_wanted(planned: list[Plan]) -> tuple[list[SecretWanted], list[str]]:
     return [secret for name, secret in wanted.items() if name not in there], sorted(there)
 
 
+def hosts_wanted(planned: list[Plan], name: str) -> SecretHosts:
+    """Where the tools to be made would send the secret of that name."""
+    return SecretHosts.of_urls(
+        plan.row.url for plan in planned if plan.is_made and name in {one.name for one in plan.draft.secrets}
+    )
+
+
+def hosts_refused(planned: list[Plan], names: Iterable[str]) -> list[str]:
+    """Why tools to be made would not work with the secrets of these names as they are: a translated line each."""
+    hosts = {name: known for name, known in Secret.known_hosts().items() if name in names}
+    found = [line for plan in planned if plan.is_made for line in host_faults(settings_of(plan.row), hosts)]
+    return list(dict.fromkeys(found))
+
+
 @transaction.atomic
 def carry_out(planned: list[Plan], secrets: Mapping[str, str]) -> Outcome:
-    """Save the rows that are to be made, and ``secrets`` by name."""
+    """Save the rows that are to be made, and ``secrets`` by name, each for the hosts of these rows alone."""
     outcome = Outcome()
     for name, value in secrets.items():
         secret = Secret.objects.filter(name=name).first() or Secret(name=name)
-        secret.value = value
+        secret.value, secret.hosts = value, str(hosts_wanted(planned, name))
         secret.save()
         outcome.secrets.append(secret)
     for plan in planned:

@@ -13,16 +13,21 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.http_tools.secret_field import secret_field
+from tools.admin.http_tools.secret_field import HostsField, secret_field
 from tools.admin.http_tools.secret_uses import tool_links, uses_of_secrets
 from tools.admin_base import PageAdmin, badge, moment
 from tools.models import Secret
+from tools.secret_hosts import SecretHosts
 
 #: Secrets that a warning names.
 LISTED = 1_000
 UNREADABLE = _(
     "The installation's secret key (the file secret_key in its data folder) is another one than when these secrets were stored,"
     " and nobody can read them any more. Open each and enter it anew, or put the old file back:"
+)
+
+SENT_NOWHERE = _(
+    "These secrets name no host and are sent nowhere. Open each, write down where it may be sent, and enter its value again:"
 )
 
 if TYPE_CHECKING:
@@ -32,9 +37,13 @@ else:
 
 
 class SecretForm(_Form):
-    """A name and, write-only, a value. A secret that is there already keeps its value while none is entered."""
+    """A name, hosts and, write-only, a value. A secret that is there already keeps its value while none is entered.
+
+    Hosts change only together with a value, whoever asks: else the stored one could be sent anywhere.
+    """
 
     value = secret_field(label=_("Value"), required=False)
+    hosts = HostsField()
 
     class Meta:
         model = Secret
@@ -54,10 +63,34 @@ class SecretForm(_Form):
                 else gettext("E.g. an API key. It is stored encrypted and never shown again; you can only replace it.")
             )
 
+        if "hosts" in self.fields:
+            self.initial["hosts"] = self.instance.hosts
+            if self.instance.pk is not None and self._leaves_out("hosts"):
+                self.fields["hosts"].disabled, self.fields["hosts"].required = True, False
+
+    def _leaves_out(self, name: str) -> bool:
+        """Whether the request does not speak of the field at all, as a script's may: then it stays as it is."""
+        widget = self.fields[name].widget
+        return self.is_bound and bool(widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        hosts = cleaned.get("hosts", self.instance.hosts)
+        if self.instance.pk is not None and hosts != self.instance.hosts and "value" in cleaned and not cleaned["value"]:
+            self.add_error("value", gettext("The hosts have changed: enter the value again."))
+        return cleaned
+
     def _post_clean(self) -> None:
+        self.instance.hosts = self.cleaned_data.get("hosts", self.instance.hosts)
         if value := self.cleaned_data.get("value"):
             self.instance.value = value
         super()._post_clean()  # type: ignore[misc]
+
+
+def hosts_event(before: str, after: str) -> str:
+    """What the history of a secret says when its hosts change."""
+    words = gettext("Hosts changed from %(before)s to %(after)s; the value was entered again.")
+    return words % {"before": SecretHosts.stored(before).words, "after": SecretHosts.stored(after).words}
 
 
 @admin.register(Secret)
@@ -76,20 +109,26 @@ class SecretAdmin(PageAdmin):
         def used_by(secret: Secret) -> str:
             return tool_links(uses().get(secret.name, ()))
 
-        return ("name", "state", used_by, "changed")
+        return ("name", "state", "host_list", used_by, "changed")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         broken = [secret.name for secret in Secret.objects.order_by("name")[:LISTED] if not secret.is_readable]
         if broken and request.method == "GET":
             self.message_user(request, f"{UNREADABLE} {', '.join(broken)}", messages.ERROR)
+        homeless = list(Secret.objects.filter(hosts="").order_by("name").values_list("name", flat=True)[:LISTED])
+        if homeless and request.method == "GET":
+            self.message_user(request, f"{SENT_NOWHERE} {', '.join(homeless)}", messages.WARNING)
         return super().changelist_view(request, extra_context)
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        return ("name", "value") if obj is None else ("name", "value", "used_by", "changed")
+        if obj is None:
+            return ("name", "hosts", "value")
+        hosts = "hosts" if self.has_change_permission(request, obj) else "host_list"
+        return ("name", hosts, "value", "used_by", "changed")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         """A name that tools use cannot change under them."""
-        return () if obj is None else ("name", "used_by", "changed")
+        return () if obj is None else ("name", "host_list", "used_by", "changed")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Whoever may only look has no input for the value."""
@@ -97,6 +136,13 @@ class SecretAdmin(PageAdmin):
             kwargs["form"] = forms.ModelForm
             kwargs["fields"] = []
         return super().get_form(request, obj, change=change, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Secret, form: Any, change: bool) -> None:
+        """Where a secret may go from now on is an event of its own in its history."""
+        before = Secret.objects.get(pk=obj.pk).hosts if change else ""
+        super().save_model(request, obj, form, change)
+        if change and before != obj.hosts:
+            self.log_change(request, obj, hosts_event(before, obj.hosts))
 
     @method_decorator(sensitive_post_parameters())
     def changeform_view(self, *arguments: Any, **options: Any) -> Any:
@@ -106,6 +152,10 @@ class SecretAdmin(PageAdmin):
     @admin.display(description=_("state"))
     def state(self, secret: Secret) -> str:
         return badge("succeeded", _("stored")) if secret.is_readable else badge("failed", _("enter anew"))
+
+    @admin.display(description=_("hosts"))
+    def host_list(self, secret: Secret) -> str:
+        return secret.hosts.replace("\n", ", ") or badge("failed", _("sent nowhere"))
 
     @admin.display(description=_("used by"))
     def used_by(self, secret: Secret) -> str:
