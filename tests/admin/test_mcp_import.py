@@ -145,7 +145,7 @@ def test_a_server_whose_name_is_taken_is_left_alone_unless_it_is_to_be_replaced(
     old.refresh_from_db()
     assert old.url == "https://93.184.216.34/mcp"
     text = shown(chief, {"far": {"url": "https://new.test/sse"}}, "replace")
-    assert "https://93.184.216.34/mcp</del>" in text
+    assert "https://93.184.216.34/••••</del>" in text
     assert confirmed(chief, text) == 302
     old.refresh_from_db()
     assert (old.url, old.transport, old.call_seconds, old.include) == ("https://new.test/sse", "sse", 7, "a*")
@@ -162,7 +162,8 @@ def test_what_an_export_gives_out_comes_back_as_it_was(chief: Client):
     assert shown(chief, text, "replace").count(">unchanged</span>") == 2
     near.arguments = ["other", "--token", KEY]
     near.save()
-    imported(chief, text, "replace")
+    assert "The program has changed" in shown(chief, text, "replace")
+    imported(chief, {"far": json.loads(text)["mcpServers"]["far"]}, "replace")
     far.refresh_from_db()
     assert (far.url, far.headers, far.enabled) == (url, {"Authorization": KEY}, True)
 

@@ -1,29 +1,28 @@
 """Servers shown and handed on without the keys that tend to stand in their addresses and arguments. Pure.
 
-Values of headers and variables are sealed and are never shown at all. Addresses and
-arguments are not: whoever sets a server up has to see them. Others, and files that are
-passed around, get them with a mask where a key is likely.
+Which part is a key nobody can tell by its looks, so every part counts as one that is not known
+to be none. Pages show host, command and names of options to whoever may only look; what is
+handed on has a placeholder for everything else.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from urllib.parse import urlsplit
+
+from tools.secret_hosts import origin
 
 MASK = "••••"
 """What stands for a value that is stored and not shown."""
-Mask = Callable[[str], str]
-"""What to write in place of the value of that name."""
 PLACEHOLDER = re.compile(r"\$\{[^{}]*\}")
 
-_SECRET_NAME = re.compile(r"(key|token|secret|pass|pwd|auth|credential|signature|bearer|cookie|session)", re.IGNORECASE)
-_PAIR = re.compile(r"([?&;])([^=&;#]+)=([^&;#]+)")
-_SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_-]{14,}(?=[/?#]|$)")
-_RANDOM = re.compile(r"(?=(?:[^0-9]*[0-9]){3})(?=.*[A-Za-z])[A-Za-z0-9_+=-]{14,}")
-_OPTION = re.compile(r"(--?[A-Za-z0-9][\w.-]*|[A-Za-z_]\w*)=(.+)", re.DOTALL)
-
-
-def dots(name: str) -> str:
-    """The mask of pages: the same for every value."""
-    return MASK
+_OPTION = re.compile(r"(--[A-Za-z][A-Za-z0-9_.-]{0,39}|-[A-Za-z])(=)?(.*)", re.DOTALL)
+_RUNNERS = frozenset({"npx", "bunx", "uvx"})
+"""Programs whose first argument is the package to run, and no key."""
+_SWITCHES = frozenset({"-y", "--yes", "-q", "--quiet"})
+"""Their options that take no value."""
+_PACKAGE = re.compile(r"(@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.^~_-]+)?")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
 def placeholder(name: str) -> str:
@@ -31,39 +30,84 @@ def placeholder(name: str) -> str:
     return f"${{{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_').upper() or 'SECRET'}}}"
 
 
-def masked_url(url: str, mask: Mask) -> str:
-    """``url`` with a mask for parameters and parts of the path that are likely to be keys."""
-    head, question, query = url.partition("?")
-    scheme, slashes, rest = head.partition("://")
-    path = _SEGMENT.sub(lambda found: mask("secret") if _RANDOM.fullmatch(found[0]) else found[0], rest)
-    return f"{scheme}{slashes}{path}" + _PAIR.sub(lambda pair: _masked_pair(pair, mask), question + query)
+def shown_url(url: str) -> str:
+    """Scheme and host of ``url``, with dots where there is more."""
+    if not url:
+        return ""
+    place = origin(url)
+    return f"{place}/{MASK}" if place and _rest(url) else place or MASK
 
 
-def masked_arguments(arguments: Sequence[str], mask: Mask) -> list[str]:
-    """``arguments`` with a mask for the values of options that sound secret, and for what looks like a key."""
-    shown, option = [], ""
+def handed_url(url: str) -> str:
+    """``url`` with a placeholder for its path and for each value behind it."""
+    place = origin(url)
+    if not place:
+        return placeholder("url") if url else ""
+    parts = urlsplit(url)
+    path = f"/{placeholder('path')}" if parts.path.strip("/") else parts.path
+    query = "&".join(_handed_pair(pair) for pair in parts.query.split("&") if pair)
+    return f"{place}{path}{'?' if query else ''}{query}" + (f"#{placeholder('fragment')}" if parts.fragment else "")
+
+
+def shown_command(command: str, arguments: Sequence[str]) -> str:
+    """The name of a program, and of its arguments the names of options alone."""
+    shown = [f"{option}{sign or ''}{MASK if rest else ''}" if option else MASK for option, sign, rest in _read(arguments)]
+    return " ".join([PurePath(command).name, *shown])
+
+
+def handed_arguments(command: str, arguments: Sequence[str], *, names_package: bool = True) -> list[str]:
+    """``arguments`` with a placeholder for all but names of options, and the package that a runner such as npx runs."""
+    package = _package(command, arguments) if names_package else None
+    handed, before = [], ""
+    for place, (option, sign, rest) in enumerate(_read(arguments)):
+        if place == package:
+            handed.append(arguments[place])
+        elif option:
+            handed.append(f"{option}{sign or ''}{placeholder(option) if rest else ''}")
+        else:
+            handed.append(placeholder(before or "argument"))
+        before = option if option and not rest and option not in _SWITCHES else ""
+    return handed
+
+
+def hidden_words(url: str, arguments: Sequence[str]) -> Iterator[str]:
+    """What may be a key in an address and in arguments, for masking errors that repeat it."""
+    parts = urlsplit(url) if origin(url) else urlsplit("")
+    yield from (_rest(url).lstrip("/"), *parts.path.split("/"), parts.query, parts.fragment)
+    for pair in parts.query.split("&"):
+        yield pair.partition("=")[2]
+    for option, _sign, rest in _read(arguments):
+        yield from (rest, rest.rpartition(" ")[2])
+        if not option and "://" in rest:
+            yield from re.split(r"[/:@?&=#]+", rest)[1:]
+
+
+def _read(arguments: Sequence[str]) -> Iterator[tuple[str, str | None, str]]:
+    """Each argument as the option it names or "", the sign of equality, and everything else."""
     for argument in arguments:
-        shown.append(_masked_argument(argument, option, mask))
-        is_secret_option = argument.startswith("-") and "=" not in argument and _SECRET_NAME.search(argument)
-        option = argument if is_secret_option else ""
-    return shown
+        found = _OPTION.fullmatch(argument)
+        if found is None or (found[3] and not found[2] and found[1].startswith("--")):
+            yield "", None, argument
+        else:
+            yield found[1], found[2], found[3]
 
 
-def _masked_argument(argument: str, option: str, mask: Mask) -> str:
-    if option and not argument.startswith("-"):
-        return mask(option)
-    if assigned := _OPTION.fullmatch(argument):
-        name, value = assigned.groups()
-        return f"{name}={mask(name)}" if _is_secret(name, value) else argument
-    if "://" in argument:
-        return masked_url(argument, mask)
-    return mask("secret") if _RANDOM.fullmatch(argument) else argument
+def _package(command: str, arguments: Sequence[str]) -> int | None:
+    """The place of the package that a runner runs; None where that is not sure."""
+    if PurePath(command).name not in _RUNNERS:
+        return None
+    place = next((number for number, argument in enumerate(arguments) if argument not in _SWITCHES), None)
+    return place if place is not None and _PACKAGE.fullmatch(arguments[place]) else None
 
 
-def _masked_pair(pair: "re.Match[str]", mask: Mask) -> str:
-    sign, name, value = pair.groups()
-    return f"{sign}{name}={mask(name)}" if _is_secret(name, value) else pair[0]
+def _rest(url: str) -> str:
+    """Everything of ``url`` behind its host, but for a bare slash."""
+    rest = re.sub(r"^[^:]*:[/\\]*[^/?#\\]*", "", url, count=1)
+    return "" if rest == "/" else rest
 
 
-def _is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET_NAME.search(name) or _RANDOM.fullmatch(value))
+def _handed_pair(pair: str) -> str:
+    name, sign, value = pair.partition("=")
+    if not sign or not _NAME.fullmatch(name):
+        return placeholder("query")
+    return f"{name}={placeholder(name) if value else ''}"

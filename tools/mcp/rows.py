@@ -3,11 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl
+from urllib.parse import unquote
 
 from django.utils.translation import gettext as _
 
-from tools.mcp.masking import MASK
+from tools.http_tools.secrets import Mask, Secrets
+from tools.http_tools.store import load_secrets
+from tools.mcp.masking import hidden_words
+from tools.mcp.secret_places import filled, filled_url, has_places, names_in, place_faults
 from tools.models import McpServer
 from tools.vault import SealBroken
 
@@ -28,8 +31,8 @@ class McpServerSettings:
     enabled: bool = True
     transport: str = McpServer.Transport.STDIO.value
     command: str = ""
-    arguments: tuple[str, ...] = ()
-    url: str = ""
+    arguments: tuple[str, ...] = field(default=(), repr=False)
+    url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_seconds: float = 30
@@ -40,6 +43,8 @@ class McpServerSettings:
     refreshes: int = 0
     reconnects: int = 0
     fault: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """The values of the secrets that stand in the places of the row."""
 
     @property
     def is_stdio(self) -> bool:
@@ -60,34 +65,36 @@ class McpServerSettings:
         return same == self
 
     def masked(self, text: str) -> str:
-        """``text`` without the values of headers, of variables and of the URL's query."""
-        for word in sorted(self._secrets(), key=len, reverse=True):
-            text = text.replace(word, MASK)
-        return text
+        """``text`` without the values of headers and variables, and without what may be a key in URL and arguments."""
+        return Mask(self._hidden()).text(text)
 
-    def _secrets(self) -> set[str]:
-        values = [*self.headers.values(), *self.environment.values()]
+    def _hidden(self) -> set[str]:
+        values = [*self.headers.values(), *self.environment.values(), *self.secrets]
         words = {word for value in values for word in (value, value.rpartition(" ")[2]) if len(word) >= _SHORTEST_SECRET}
-        query = self.url.partition("?")[2]
-        return words | {value for _, value in parse_qsl(query) if len(value) >= _SHORTEST_IN_URL}
+        others = hidden_words(self.url, self.arguments)
+        return words | {form for word in others for form in (word, unquote(word)) if len(form) >= _SHORTEST_IN_URL}
 
 
-def settings_of(row: McpServer) -> McpServerSettings:
-    """What ``row`` says. Never raises: what keeps the server from being used is its ``fault``."""
+def settings_of(row: McpServer, secrets: Secrets | None = None) -> McpServerSettings:
+    """What ``row`` says, with ``secrets``, read anew where they are not given, in their places.
+
+    Raises nothing but errors of the database: what keeps the server from being used is its ``fault``.
+    """
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
+    arguments: list[str] = []
     fault = _missing(row)
     try:
-        headers, environment = row.headers, row.environment
+        headers, environment, arguments = row.headers, row.environment, row.arguments
     except SealBroken:
-        fault = _("Its headers and variables were sealed under another secret key. Enter them anew.")
-    return McpServerSettings(
+        fault = _("Its headers, variables and arguments were sealed under another secret key. Enter them anew.")
+    settings = McpServerSettings(
         pk=row.pk,
         name=row.name,
         enabled=row.enabled,
         transport=row.transport,
         command=row.command,
-        arguments=tuple(str(one) for one in row.arguments) if isinstance(row.arguments, list) else (),
+        arguments=tuple(arguments),
         url=row.url,
         headers=headers,
         environment=environment,
@@ -100,11 +107,33 @@ def settings_of(row: McpServer) -> McpServerSettings:
         reconnects=row.reconnects,
         fault=fault,
     )
+    return settings if fault else _with_secrets(settings, secrets)
+
+
+def _with_secrets(settings: McpServerSettings, secrets: Secrets | None) -> McpServerSettings:
+    """``settings`` with secrets in the places that name them; as they are, with a fault, where one may not be put there."""
+    values = {name: getattr(settings, name) for name in ("transport", "command", "arguments", "environment", "url", "headers")}
+    if not has_places(values):
+        return settings
+    known = load_secrets() if secrets is None else secrets
+    if faults := place_faults(values, known):
+        return replace(settings, fault=" ".join(line for lines in faults.values() for line in lines))
+    if settings.is_stdio:
+        arguments = tuple(filled(one, known) for one in settings.arguments)
+        environment = {name: filled(value, known) for name, value in settings.environment.items()}
+        whole = replace(settings, arguments=arguments, environment=environment)
+        used = names_in([*settings.arguments, *settings.environment.values()])
+    else:
+        headers = {name: filled(value, known) for name, value in settings.headers.items()}
+        whole = replace(settings, url=filled_url(settings.url, known), headers=headers)
+        used = names_in([settings.url, *settings.headers.values()])
+    return replace(whole, secrets=tuple(known.values[name] for name in used))
 
 
 def read_settings() -> dict[int, McpServerSettings]:
     """All servers by their primary keys, in their order. For the database thread."""
-    return {row.pk: settings_of(row) for row in McpServer.objects.order_by("pk")}
+    secrets = load_secrets()
+    return {row.pk: settings_of(row, secrets) for row in McpServer.objects.order_by("pk")}
 
 
 def _missing(row: McpServer) -> str:

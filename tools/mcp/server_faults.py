@@ -9,24 +9,32 @@ from django.utils.translation import gettext as _
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import check_headers
 from tools.fetch.urls import check_url
+from tools.http_tools.store import load_secrets
 from tools.mcp.commands import command_fault, environment_fault, missing_fault
+from tools.mcp.secret_places import has_places, place_faults
 from tools.models import McpServer
 from tools.vault import SealBroken
 
 SEALED = ("headers", "environment")
-JUDGED = ("enabled", "transport", "command", "arguments", "url")
+"""Never shown again."""
+STORED = (*SEALED, "arguments")
+"""Under seal in the table, so that they may be unreadable."""
+JUDGED = ("enabled", "transport", "command", "url")
 
 
 def faults_of(values: Mapping[str, Any], *, has_new_command: bool = True) -> dict[str, list[str]]:
     """Translated sentences about ``values``, the fields of a server by name, under the field that each is about.
 
-    ``headers`` and ``environment`` are among them, None for what cannot be read any more.
+    ``headers``, ``environment`` and ``arguments`` are among them, None for what cannot be read any more.
     What is switched off may be incomplete, but not wrong: a program that is not allowed is
     refused unless it stands there already (``has_new_command``) and is not to be run.
     """
     is_program = values["transport"] == McpServer.Transport.STDIO
     faults = _program_faults(values, has_new_command) if is_program else _address_faults(values)
-    for name in SEALED:
+    if values["enabled"] and has_places(values):
+        for name, lines in place_faults(values, load_secrets()).items():
+            faults[name] = [*faults.get(name, []), *lines]
+    for name in STORED:
         if values[name] is None and values["enabled"]:
             faults[name] = [_("What is stored here was sealed under another secret key: enter it anew, or delete this line.")]
     return {name: lines for name, lines in faults.items() if lines}
@@ -34,23 +42,26 @@ def faults_of(values: Mapping[str, Any], *, has_new_command: bool = True) -> dic
 
 def values_of(row: McpServer) -> dict[str, Any]:
     """What :func:`faults_of` judges of a row as it is."""
-    return {name: getattr(row, name) for name in JUDGED} | {name: opened(row, name) for name in SEALED}
+    return {name: getattr(row, name) for name in JUDGED} | {name: opened(row, name) for name in STORED}
 
 
-def opened(row: McpServer, name: str) -> dict[str, str] | None:
-    """The ``headers`` or the ``environment`` of ``row``; None when they cannot be read any more."""
+def opened(row: McpServer, name: str) -> Any:
+    """The ``headers``, the ``environment`` or the ``arguments`` of ``row``; None when they cannot be read any more."""
     try:
-        found: dict[str, str] = getattr(row, name)
+        return getattr(row, name)
     except SealBroken:
         return None
-    return found
 
 
 def obstacles(row: McpServer) -> list[str]:
     """Why ``row`` could not be used by a server on this machine, in translated sentences; nothing is looked up or run."""
     values = values_of(row)
-    if None in (values[name] for name in SEALED):
-        return [_("Its headers and variables were sealed under another secret key and cannot be read any more: enter them anew.")]
+    if None in (values[name] for name in STORED):
+        return [
+            _(
+                "Its headers, variables and arguments were sealed under another secret key and cannot be read any more: enter them anew."
+            )
+        ]
     found = [line for lines in faults_of(values | {"enabled": True}).values() for line in lines]
     if row.transport == McpServer.Transport.STDIO and not found:
         found = [line for line in [missing_fault(row.command)] if line]
@@ -59,7 +70,7 @@ def obstacles(row: McpServer) -> list[str]:
 
 def _program_faults(values: Mapping[str, Any], has_new_command: bool) -> dict[str, list[str]]:
     is_judged = values["enabled"] or (values["command"] and has_new_command)
-    command = command_fault(values["command"], values["arguments"]) if is_judged else ""
+    command = command_fault(values["command"], values["arguments"] or ()) if is_judged else ""
     environment = environment_fault(values["environment"] or {})
     return {"command": [command] if command else [], "environment": [environment] if environment else []}
 

@@ -11,7 +11,7 @@ from tools.vault import seal, unseal
 
 
 class McpServer(LiveModel):
-    """One server. Values of headers and of the environment are sealed: they tend to be keys."""
+    """One server. Values of headers and of the environment, and arguments, are sealed: they tend to be keys."""
 
     class Transport(models.TextChoices):
         STDIO = "stdio", "stdio"
@@ -27,7 +27,8 @@ class McpServer(LiveModel):
     enabled = models.BooleanField(_("enabled"), default=True)
     transport = models.CharField(_("transport"), max_length=16, choices=Transport, default=Transport.STDIO)
     command = models.CharField(_("command"), max_length=500, blank=True, default="")
-    arguments = models.JSONField(_("arguments"), blank=True, default=list)
+    plain_arguments = models.JSONField(db_column="arguments", blank=True, default=list, editable=False)
+    """Empty, unless a version of the program that does not seal arguments wrote them."""
     url = models.CharField(_("URL"), max_length=2000, blank=True, default="")
     connect_seconds = models.PositiveIntegerField(
         _("time limit of connecting (seconds)"), default=30, validators=[MinValueValidator(1), MaxValueValidator(600)]
@@ -50,6 +51,7 @@ class McpServer(LiveModel):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     sealed_headers = models.TextField(editable=False, default="")
     sealed_environment = models.TextField(editable=False, default="")
+    sealed_arguments = models.TextField(editable=False, default="", db_default="")
 
     class Meta:
         verbose_name = _("MCP server")
@@ -59,6 +61,18 @@ class McpServer(LiveModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the program is started with. Raises as :attr:`headers` does."""
+        if self.plain_arguments:
+            return [str(one) for one in self.plain_arguments] if isinstance(self.plain_arguments, list) else []
+        return [str(one) for one in json.loads(unseal(self.sealed_arguments))] if self.sealed_arguments else []
+
+    @arguments.setter
+    def arguments(self, values: list[str]) -> None:
+        self.plain_arguments = []
+        self.sealed_arguments = _sealed(values)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -109,7 +123,7 @@ class McpServerStatus(models.Model):
         return f"{self.server_id} {self.state}"
 
 
-def _sealed(values: dict[str, str]) -> str:
+def _sealed(values: dict[str, str] | list[str]) -> str:
     return seal(json.dumps(values, ensure_ascii=False)) if values else ""
 
 

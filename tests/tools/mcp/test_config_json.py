@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse, placeholders, render
-from tools.mcp.masking import dots, masked_arguments, masked_url, placeholder
+from tools.mcp.masking import handed_arguments, handed_url, placeholder, shown_command, shown_url
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -246,39 +246,43 @@ def test_what_is_written_is_read_again_as_it_was(connection: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "shown", "handed"),
     [
-        ("https://a.test/mcp?transport=sse&toolsets=all", "https://a.test/mcp?transport=sse&toolsets=all"),
-        ("https://a.test/sse?key=secret&x=1#f", "https://a.test/sse?key=••••&x=1#f"),
-        ("https://a.test/sse?x=0a1b2c3d4e5f6a7b8c9d", "https://a.test/sse?x=••••"),
-        ("https://a.test/0a1b2c3d4e5f6a7b/sse", "https://a.test/••••/sse"),
-        (
-            "https://long-name-of-a-server-2026.test/documentation-of-mcp",
-            "https://long-name-of-a-server-2026.test/documentation-of-mcp",
-        ),
-        ("not a url", "not a url"),
-        ("", ""),
+        ("", "", ""),
+        ("https://h.example", "https://h.example", "https://h.example"),
+        ("https://H.example:443/", "https://h.example", "https://h.example/"),
+        ("https://h.example/mcp", "https://h.example/••••", "https://h.example/${PATH}"),
+        ("http://h:8080/mcp?k=hunter2", "http://h:8080/••••", "http://h:8080/${PATH}?k=${K}"),
+        ("https://h.example/sse#token=abcdef", "https://h.example/••••", "https://h.example/${PATH}#${FRAGMENT}"),
+        ("https://h.example?sk-live-1", "https://h.example/••••", "https://h.example?${QUERY}"),
+        ("https://h.example/?sk/live=1", "https://h.example/••••", "https://h.example/?${QUERY}"),
+        ("https://user:pw@h.example/", "••••", "${URL}"),
+        ("sk-live-in-the-wrong-field", "••••", "${URL}"),
+        ("postgresql://user:hunter2@db/prod", "••••", "${URL}"),
     ],
 )
-def test_keys_in_addresses_are_masked(url: str, shown: str):
-    assert masked_url(url, dots) == shown
+def test_of_an_address_only_the_host_is_shown(url: str, shown: str, handed: str):
+    assert (shown_url(url), handed_url(url)) == (shown, handed)
 
 
-def test_keys_in_arguments_are_masked():
-    arguments = [
-        "-y",
-        "@scope/server@2026.1.14",
-        "--api-key",
-        "secret",
-        "--token=secret",
-        "API_KEY=secret",
-        "--verbose",
-        "/data/files",
-    ]
-    masked = ["-y", "@scope/server@2026.1.14", "--api-key", "••••", "--token=••••", "API_KEY=••••", "--verbose", "/data/files"]
-    assert masked_arguments(arguments, dots) == masked
-    assert masked_arguments(["sk-0a1b2c3d4e5f6a7b", "https://a.test/?token=x"], dots) == ["••••", "https://a.test/?token=••••"]
-    assert masked_arguments(["--api-key", "--verbose"], dots) == ["--api-key", "--verbose"]
+@pytest.mark.parametrize(
+    ("arguments", "shown", "handed"),
+    [
+        (["--header", "Authorization: Bearer sk-1"], "npx --header ••••", ["--header", "${HEADER}"]),
+        (["--api-key=sk-1", "--verbose"], "npx --api-key=•••• --verbose", ["--api-key=${API_KEY}", "--verbose"]),
+        (["-y", "@scope/server@2026.1.14"], "npx -y ••••", ["-y", "@scope/server@2026.1.14"]),
+        (["mcp-remote", "https://h.example/x"], "npx •••• ••••", ["mcp-remote", "${ARGUMENT}"]),
+        (["postgresql://user:hunter2@db/prod"], "npx ••••", ["${ARGUMENT}"]),
+        (["--pat", "ghp_letters"], "npx --pat ••••", ["--pat", "${PAT}"]),
+        (["-psecret", "API_KEY=secret"], "npx -p•••• ••••", ["-p${P}", "${ARGUMENT}"]),
+        (["--a key", "--", "-----BEGIN KEY"], "npx •••• •••• ••••", ["${ARGUMENT}", "${ARGUMENT}", "${ARGUMENT}"]),
+    ],
+)
+def test_of_arguments_only_names_of_options_are_shown(arguments: list[str], shown: str, handed: list[str]):
+    assert shown_command("/opt/secret-folder/npx", arguments) == shown
+    assert handed_arguments("npx", arguments) == handed
+    assert "@scope" not in str(handed_arguments("npx", arguments, names_package=False))
+    assert "scope" not in str(handed_arguments("docker", arguments))
 
 
 @pytest.mark.parametrize(("name", "written"), [("--api-key", "${API_KEY}"), ("X-Token", "${X_TOKEN}"), ("钥匙", "${SECRET}")])

@@ -104,9 +104,14 @@ def test_of_a_line_that_is_too_long_the_ends_are_kept():
 def test_values_of_headers_and_variables_are_masked():
     settings = hostile("none", environment={"A": "tok-12345"}, headers={"Authorization": "Bearer abcdef"})
     assert settings.masked("tok-12345, Bearer abcdef and abcdef") == "••••, •••• and ••••"
-    assert (
-        replace(settings, url="http://a/?key=12345678").masked("for url http://a/?key=12345678") == "for url http://a/?key=••••"
+    far = replace(
+        settings, url="https://a.example/api/s/NmE5YmQ0ZDI/mcp?key=12345678#frag-ment", arguments=("--pat", "ghp_letters")
     )
+    assert far.masked(f"for url {far.url}: 12345678, NmE5YmQ0ZDI, frag-ment, ghp_letters") == (
+        "for url https://a.example/••••: ••••, ••••, ••••, ••••"
+    )
+    assert "ghp_letters" not in repr(far)
+    assert "12345678" not in repr(far)
     assert "abcdef" not in repr(settings)
 
 

@@ -13,12 +13,13 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from tools.admin.mcp.form import is_another_program, is_elsewhere
 from tools.admin.mcp.importing import Planned, Rights, plan
 from tools.admin_base import PageAdmin
 from tools.mcp.commands import may_run_commands
 from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse, render
-from tools.mcp.masking import masked_arguments, masked_url, placeholder
-from tools.mcp.server_faults import SEALED, opened
+from tools.mcp.masking import handed_arguments, handed_url, placeholder, shown_command, shown_url
+from tools.mcp.server_faults import SEALED, STORED, opened
 from tools.models import McpServer
 from tools.vault import SealBroken, seal, unseal
 
@@ -119,24 +120,35 @@ class McpExchangeAdmin(PageAdmin):
         saved = [one for one in planned if one.is_saved]
         for one in saved:
             is_new = one.row.pk is None
+            before = None if is_new else McpServer.objects.get(pk=one.row.pk)
             one.row.save()
-            if is_new:
+            if before is None:
                 self.log_addition(request, one.row, [{"added": {}}])
             else:
                 self.log_change(request, one.row, gettext("Replaced by an import."))
+                self.log_move(request, before, one.row)
         words = ngettext("%(count)d server was imported.", "%(count)d servers were imported.", len(saved)) % {"count": len(saved)}
         self.message_user(request, words, messages.SUCCESS if saved else messages.INFO)
+
+    def log_move(self, request: HttpRequest, before: McpServer, after: McpServer) -> None:
+        """That a server is reached elsewhere, or is another program, is an event of its own in its history."""
+        if is_elsewhere(before, after.url):
+            places = {"before": shown_url(before.url) or "-", "after": shown_url(after.url) or "-"}
+            self.log_change(request, after, gettext("Address changed from %(before)s to %(after)s.") % places)
+        if is_another_program(before, after.command, opened(after, "arguments")):
+            names = {name: shown_command(row.command, ()) or "-" for name, row in (("before", before), ("after", after))}
+            self.log_change(request, after, gettext("Program or arguments changed: %(before)s before, %(after)s now.") % names)
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
         """All servers as JSON, with placeholders where keys stand: to look at, or as a file."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         rows = list(McpServer.objects.order_by("pk"))
-        text = render([exported(row) for row in rows])
+        text = render([exported(row, names_package=self.has_change_permission(request, row)) for row in rows])
         if "file" in request.GET:
             headers = {"Content-Disposition": 'attachment; filename="mcp-servers.json"'}
             return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
-        unreadable = [row.name for row in rows if None in (opened(row, name) for name in SEALED)]
+        unreadable = [row.name for row in rows if None in (opened(row, name) for name in STORED)]
         return self._page(request, "export", {"title": gettext("Export"), "text": text, "unreadable": ", ".join(unreadable)})
 
     def _page(self, request: HttpRequest, name: str, page: dict[str, Any]) -> HttpResponse:
@@ -144,10 +156,11 @@ class McpExchangeAdmin(PageAdmin):
         return TemplateResponse(request, f"admin/tools/mcpserver/{name}.html", context)
 
 
-def exported(row: McpServer) -> ServerConfig:
-    """A server as it may be handed on."""
+def exported(row: McpServer, *, names_package: bool) -> ServerConfig:
+    """A server as it may be handed on; the package that a runner runs is told to those who may see arguments."""
     names = ("transport", "command", "enabled", "connect_seconds", "call_seconds", "include", "exclude", "name_prefix")
     values = {name: getattr(row, name) for name in names}
     values |= {name: {key: placeholder(key) for key in opened(row, name) or ()} for name in SEALED}
-    values |= {"url": masked_url(row.url, placeholder), "arguments": masked_arguments(row.arguments, placeholder)}
+    arguments = handed_arguments(row.command, opened(row, "arguments") or (), names_package=names_package)
+    values |= {"url": handed_url(row.url), "arguments": arguments}
     return ServerConfig(row.name, values)

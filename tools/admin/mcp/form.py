@@ -9,12 +9,18 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.mcp.lines import LinesField, SealedField
-from tools.mcp.server_faults import JUDGED, SEALED, faults_of, opened, values_of
+from tools.mcp.masking import MASK
+from tools.mcp.server_faults import JUDGED, SEALED, STORED, faults_of, opened, values_of
 from tools.models import McpServer
+from tools.secret_hosts import host_of
 
 PROGRAM = ("command", "arguments", "environment")
 """What a program is run with; of these only somebody who may run commands changes anything."""
-LABELS = {"environment": capfirst(_("environment variables")), "headers": capfirst(_("headers"))}
+LABELS = {
+    "environment": capfirst(_("environment variables")),
+    "headers": capfirst(_("headers")),
+    "arguments": capfirst(_("arguments")),
+}
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[McpServer]
@@ -27,12 +33,35 @@ def field_label(name: str) -> str:
     return str(capfirst(LABELS.get(name) or McpServer._meta.get_field(name).verbose_name))  # type: ignore[union-attr]
 
 
+def is_elsewhere(before: McpServer, url: str) -> bool:
+    """Whether ``url`` is answered by somebody else than the server of ``before``: another scheme, host or port."""
+    old, new = host_of(before.url), host_of(url)
+    return old != new if old and new else before.url != url
+
+
+def is_another_program(before: McpServer, command: str, arguments: list[str] | None) -> bool:
+    """Whether this is not what ``before`` runs, with exactly its arguments."""
+    return before.command != command or opened(before, "arguments") != arguments
+
+
+def moved(before: McpServer, url: str, command: str, arguments: list[str] | None) -> dict[str, str]:
+    """The sealed fields of ``before`` whose stored values may not be taken along to this address or program, with the reason."""
+    found = {}
+    if is_elsewhere(before, url):
+        found["headers"] = gettext("The address has changed, and what is stored is not sent elsewhere: enter again: %s")
+    if is_another_program(before, command, arguments):
+        found["environment"] = gettext("The program has changed, and what is stored is not handed to another: enter again: %s")
+    return found
+
+
 def is_about_commands(before: McpServer | None, after: McpServer) -> bool:
     """Whether the change from ``before``, None for a new row, to ``after`` is one of what is run on this machine."""
     before = before or McpServer(transport=McpServer.Transport.STREAMABLE_HTTP)
     if McpServer.Transport.STDIO in (before.transport, after.transport):
         return True
-    return any(getattr(before, name) != getattr(after, name) for name in ("command", "arguments", "sealed_environment"))
+    if opened(before, "arguments") != opened(after, "arguments"):
+        return True
+    return any(getattr(before, name) != getattr(after, name) for name in ("command", "sealed_environment"))
 
 
 class McpServerForm(_Form):
@@ -41,9 +70,12 @@ class McpServerForm(_Form):
     may_run_commands = False
 
     arguments = LinesField(
-        label=capfirst(_("arguments")),
+        label=LABELS["arguments"],
         required=False,
-        help_text=_("One a line, without quotes: no shell reads them. For example -y, and below it the name of a package."),
+        help_text=_(
+            "One a line, without quotes: no shell reads them. For example -y, and below it the name of a package."
+            " {secret:NAME} stands for a secret that names program: and the command among its hosts."
+        ),
     )
     environment = SealedField(
         "=",
@@ -74,7 +106,11 @@ class McpServerForm(_Form):
             ),
             "transport": _("stdio: a program on this machine. streamable HTTP and SSE (older servers): a server with a URL."),
             "command": _("The program alone: a name that is found in PATH, or an absolute path."),
-            "url": _("With http:// or https://. Addresses that are not public have to be listed in FETCH_ALLOW in .env."),
+            "url": _(
+                "With http:// or https://. Addresses that are not public have to be listed in FETCH_ALLOW in .env."
+                " A key in it is best written as {secret:NAME}, as in headers. When scheme, host or port change, the values of"
+                " headers have to be entered again."
+            ),
             "include": _("Names of tools as the server calls them, * for anything, one a line. Empty: all of them."),
             "exclude": _("In the same manner; what stands here is left out in any case."),
             "name_prefix": _("Put before the name of each tool, for servers whose tools have the same names as others."),
@@ -95,6 +131,8 @@ class McpServerForm(_Form):
             field: Any = self.fields[name]
             field.stored = opened(self.instance, name)
             self.initial[name] = field.shown()
+        known = opened(self.instance, "arguments")
+        self.initial["arguments"] = [MASK] if known is None else known
         if not self.instance.pk and not self.may_run_commands:
             self.initial.setdefault("transport", McpServer.Transport.STREAMABLE_HTTP)
         for name, entry in self.fields.items():
@@ -109,16 +147,30 @@ class McpServerForm(_Form):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("transport") == McpServer.Transport.STDIO and not self.may_run_commands:
             self.add_error("transport", gettext("You may not set up servers that are programs: see the note on this page."))
-        elif cleaned.keys() >= {*JUDGED, *SEALED}:
+        elif cleaned.keys() >= {*JUDGED, *STORED}:
+            self._refuse_moved(values := dict(cleaned))
             has_new_command = bool({"command", "arguments", "transport"} & set(self.changed_data))
-            for name, lines in faults_of(cleaned, has_new_command=has_new_command).items():
+            for name, lines in faults_of(values, has_new_command=has_new_command).items():
                 self.add_error(name, lines)
         return cleaned
+
+    def clean_arguments(self) -> list[str] | None:
+        """What cannot be read any more, and is left so, is None."""
+        lines: list[str] = self.cleaned_data["arguments"]
+        return None if lines == [MASK] and opened(self.instance, "arguments") is None else lines
+
+    def _refuse_moved(self, cleaned: dict[str, Any]) -> None:
+        """Whoever changes where a server is, superusers too, knows what is sent there: nothing that is only stored."""
+        if not self.instance.pk:
+            return
+        for name, words in moved(self.instance, cleaned["url"], cleaned["command"], cleaned["arguments"]).items():
+            if kept := getattr(self.fields[name], "kept", ()):
+                self.add_error(name, words % ", ".join(kept))
 
     def _post_clean(self) -> None:
         """The sealed values are no fields of the model, so that Django does not carry them over."""
         super()._post_clean()  # type: ignore[misc]
-        for name in SEALED:
+        for name in STORED:
             value = self.cleaned_data.get(name)
             if value is not None and value != opened(self.instance, name):
                 setattr(self.instance, name, value)

@@ -8,15 +8,17 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from tools.admin.mcp.form import field_label, is_about_commands
+from tools.admin.mcp.form import field_label, is_about_commands, moved
 from tools.mcp.config_json import ServerConfig, placeholders
-from tools.mcp.masking import MASK, dots, masked_arguments, masked_url, placeholder
-from tools.mcp.server_faults import SEALED, faults_of, opened, values_of
+from tools.mcp.masking import MASK, handed_arguments, handed_url, placeholder, shown_command, shown_url
+from tools.mcp.server_faults import SEALED, STORED, faults_of, opened, values_of
 from tools.models import McpServer
 
 PLAIN = ("transport", "command", "arguments", "url", "enabled")
 SETTINGS = ("connect_seconds", "call_seconds", "include", "exclude", "name_prefix")
 SHOWN = (*PLAIN, *SETTINGS, *SEALED)
+HIDDEN = (*STORED, "url")
+"""Of which the new value may look as the old one did."""
 
 
 class Action(StrEnum):
@@ -66,8 +68,9 @@ def _planned(config: ServerConfig, before: McpServer | None, rights: Rights, rep
             config.name, Action.SKIP, before, [], [], [_("A server of this name is there already and stays as it is.")]
         )
     row = McpServer(name=config.name) if before is None else McpServer.objects.get(pk=before.pk)
-    notes = [*config.notes, *_filled_in(row, _kept(config.values, before))]
-    faults = _faults(row, before, rights)
+    values, dropped = (config.values, []) if before is None else _kept(config.values, before)
+    notes = [*config.notes, *_filled_in(row, values)]
+    faults = [*_faults(row, before, rights), *dropped]
     differences = _differences(before, row)
     if faults:
         action = Action.REFUSE
@@ -78,27 +81,32 @@ def _planned(config: ServerConfig, before: McpServer | None, rights: Rights, rep
     return Planned(config.name, action, row, differences, faults, notes)
 
 
-def _kept(values: Mapping[str, Any], before: McpServer | None) -> dict[str, Any]:
-    """``values`` with what is stored wherever they have the placeholder that an export puts in its place."""
-    found = dict(values)
-    if before is None:
-        return found
+def _kept(values: Mapping[str, Any], before: McpServer) -> tuple[dict[str, Any], list[str]]:
+    """``values`` with what is stored wherever they have the placeholder that an export puts in its place.
+
+    Not where they lead elsewhere: that is a fault, for values that are only stored are not taken along.
+    """
+    found, faults = dict(values), []
+    if found["url"] == handed_url(before.url):
+        found["url"] = before.url
+    if found["command"] == before.command and (arguments := opened(before, "arguments")):
+        handed = [handed_arguments(before.command, arguments, names_package=is_named) for is_named in (True, False)]
+        found["arguments"] = arguments if found["arguments"] in handed else found["arguments"]
+    reasons = moved(before, found["url"], found["command"], found["arguments"])
     for name in SEALED:
         stored = opened(before, name) or {}
-        found[name] = {
-            key: stored[key] if key in stored and given == placeholder(key) else given for key, given in found[name].items()
-        }
-    if found["url"] == masked_url(before.url, placeholder):
-        found["url"] = before.url
-    if found["arguments"] == masked_arguments(before.arguments, placeholder):
-        found["arguments"] = before.arguments
-    return found
+        kept = [key for key, given in found[name].items() if key in stored and given == placeholder(key)]
+        if kept and name in reasons:
+            faults.append(f"{field_label(name)}: {reasons[name] % ', '.join(kept)}")
+        else:
+            found[name] = found[name] | {key: stored[key] for key in kept}
+    return found, faults
 
 
 def _filled_in(row: McpServer, values: dict[str, Any]) -> list[str]:
     """Give ``row`` its ``values``; returns what the person should know about that."""
     for name, value in values.items():
-        if name not in SEALED or value != opened(row, name):
+        if name not in STORED or value != opened(row, name):
             setattr(row, name, value)
     missing = placeholders(values)
     if not missing:
@@ -117,7 +125,7 @@ def _faults(row: McpServer, before: McpServer | None, rights: Rights) -> list[st
         return [_("It is a program. Only superusers with the permission to run commands may set up one.")]
     found: dict[str, list[str]] = {}
     try:
-        row.full_clean(exclude=[f"sealed_{name}" for name in SEALED])
+        row.full_clean(exclude=[f"sealed_{name}" for name in STORED])
     except ValidationError as error:
         found = error.message_dict
     for name, lines in faults_of(values_of(row)).items():
@@ -132,12 +140,12 @@ def _differences(before: McpServer | None, after: McpServer) -> list[tuple[str, 
         (name, shown_value(old, name), shown_value(after, name)) for name in SHOWN if _value(old, name) != _value(after, name)
     ]
     return [
-        (field_label(name), was, _("%s (new values)") % now if now == was and name in SEALED else now) for name, was, now in found
+        (field_label(name), was, _("%s (new values)") % now if now == was and name in HIDDEN else now) for name, was, now in found
     ]
 
 
 def _value(row: McpServer, name: str) -> Any:
-    return opened(row, name) if name in SEALED else getattr(row, name)
+    return opened(row, name) if name in STORED else getattr(row, name)
 
 
 def shown_value(row: McpServer, name: str) -> str:
@@ -150,5 +158,7 @@ def shown_value(row: McpServer, name: str) -> str:
     if name == "transport":
         return row.get_transport_display()
     if name == "url":
-        return masked_url(value, dots) or "-"
-    return " ".join(masked_arguments(value, dots) if isinstance(value, list) else str(value).split()) or "-"
+        return shown_url(value) or "-"
+    if name == "arguments":
+        return MASK if value is None else shown_command("", value).strip() or "-"
+    return " ".join(str(value).split()) or "-"

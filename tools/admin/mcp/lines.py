@@ -40,6 +40,8 @@ class SealedField(LinesField):
     """
 
     stored: Mapping[str, str] | None = {}
+    kept: tuple[str, ...] = ()
+    """Once it is cleaned: the names whose stored values stay, as dots stand behind them."""
 
     def __init__(self, sign: str, **options: Any) -> None:
         self.sign = sign
@@ -51,7 +53,9 @@ class SealedField(LinesField):
 
     def clean(self, value: Any) -> Any:
         lines: list[str] = super().clean(value)
+        self.kept = ()
         if self.stored is None and [line.strip() for line in lines] == [MASK]:
+            self.kept = (MASK,)
             return None
         found: dict[str, str] = {}
         for line in lines:
@@ -79,6 +83,7 @@ class SealedField(LinesField):
             )
         if self.stored is None or name not in self.stored:
             raise ValidationError(_("There is no stored value of “%s”: enter it.") % name)
+        self.kept += (name,)
         return name, self.stored[name]
 
 

@@ -30,7 +30,7 @@ from tools.admin.mcp.status import (
 )
 from tools.admin_base import clamped, moment, row_number
 from tools.mcp.commands import may_run_commands
-from tools.mcp.masking import MASK, dots, masked_arguments, masked_url
+from tools.mcp.masking import MASK, shown_command, shown_url
 from tools.mcp.probe import Probe, probe
 from tools.mcp.rows import settings_of
 from tools.mcp.server_faults import obstacles, opened
@@ -78,6 +78,8 @@ class McpServerAdmin(McpExchangeAdmin):
         if is_about_commands(before, obj) and not may_run_commands(request.user):
             raise PermissionDenied
         super().save_model(request, obj, form, change)
+        if before is not None:
+            self.log_move(request, before, obj)
 
     def changeable(self, request: HttpRequest, object_id: str) -> McpServer:
         """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
@@ -131,12 +133,11 @@ class McpServerAdmin(McpExchangeAdmin):
 
     @admin.display(description=_("command"))
     def program(self, server: McpServer) -> str:
-        arguments = server.arguments if isinstance(server.arguments, list) else []
-        return " ".join([server.command, *masked_arguments([str(part) for part in arguments], dots)]) or "-"
+        return shown_command(server.command, opened(server, "arguments") or ()) or "-"
 
     @admin.display(description=_("URL"))
     def address(self, server: McpServer) -> str:
-        return masked_url(server.url, dots) or "-"
+        return shown_url(server.url) or "-"
 
     @admin.display(description=_("environment variables"))
     def variables(self, server: McpServer) -> str:

@@ -1,0 +1,64 @@
+"""``{secret:NAME}`` in what an MCP server is reached or run with, and what stands against putting the secret there. Pure."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from django.utils.translation import gettext as _
+
+from tools.http_tools.secrets import Secrets, refusal
+from tools.secret_hosts import PROGRAM, SecretHosts, origin
+
+_PLACE = re.compile(r"\{secret:([A-Za-z][A-Za-z0-9_]*)\}")
+_STDIO = "stdio"
+
+
+def names_in(texts: Iterable[str]) -> list[str]:
+    """The names of the secrets that ``texts`` name, each once."""
+    return list(dict.fromkeys(name for text in texts for name in _PLACE.findall(text)))
+
+
+def has_places(values: Mapping[str, Any]) -> bool:
+    """Whether anything in ``values``, the fields of a server, names a secret at all."""
+    parts = (values["arguments"] or (), (values["environment"] or {}).values(), (values["headers"] or {}).values())
+    return bool(names_in([values["url"], *(text for part in parts for text in part)]))
+
+
+def place_faults(values: Mapping[str, Any], secrets: Secrets) -> dict[str, list[str]]:
+    """Why a server of these ``values`` may not be given the secrets that it names: translated sentences, by field.
+
+    ``values`` are fields of a server by name. Only those that its transport uses are looked at:
+    a program has arguments and variables, an address itself and headers.
+    """
+    is_program = values["transport"] == _STDIO
+    texts: dict[str, list[str]] = {
+        "arguments": list(values["arguments"] or ()) if is_program else [],
+        "environment": list((values["environment"] or {}).values()) if is_program else [],
+        "url": [] if is_program else [values["url"]],
+        "headers": [] if is_program else list((values["headers"] or {}).values()),
+    }
+    found = {field: [_fault(name, values, secrets) for name in names_in(part)] for field, part in texts.items()}
+    return {field: [line for line in lines if line] for field, lines in found.items() if any(lines)}
+
+
+def _fault(name: str, values: Mapping[str, Any], secrets: Secrets) -> str:
+    if name in secrets.broken:
+        return _("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
+    if name not in secrets.values:
+        return _("There is no secret “%(name)s”.") % {"name": name}
+    hosts = secrets.hosts.get(name, SecretHosts())
+    if values["transport"] == _STDIO:
+        command = values["command"]
+        return "" if hosts.runs(command) else refusal(name, f"{PROGRAM}{command}", hosts)
+    return "" if hosts.permits(values["url"]) else refusal(name, origin(values["url"]), hosts)
+
+
+def filled(text: str, secrets: Secrets, encode: Callable[[str], str] = str) -> str:
+    """``text`` with the secrets in their places; all of them have to be there."""
+    return _PLACE.sub(lambda place: encode(secrets.values[place[1]]), text)
+
+
+def filled_url(url: str, secrets: Secrets) -> str:
+    """The same of an address, where a secret is always one part of a path or one value."""
+    return filled(url, secrets, lambda value: quote(value, safe=""))
