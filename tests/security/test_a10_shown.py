@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 
+from tests.admin.http_forms import table, tool_form
 from tests.admin.mcp import form
 from tests.conftest import scripted_env
 from tests.e2e.mcp_rows import McpRows
@@ -145,3 +146,24 @@ def test_what_lay_open_before_is_sealed_and_what_an_older_version_writes_counts(
     old.refresh_from_db()
     assert (old.plain_arguments, old.arguments) == ([], ["--key", "k"])
     assert "--key" not in old.sealed_arguments
+
+
+@pytest.mark.parametrize("person", ["vera"], indirect=True)
+def test_keys_typed_straight_into_an_http_tool_are_seen_by_no_viewer(server: LiveServer, person: Person):
+    operator = Person(server, "olga")
+    url, key = "https://api.example.com/v1/hunter2key/{city}", {"name": "k", "template": "hunter2key"}
+    tables = table("query", key) | table("headers", key) | table("parameters_schema-row", {"name": "city", "required": "on"})
+    typed = tool_form(name="typed", url=url, method="POST", body_kind="text", body="hunter2key") | tables
+    operator.saves(f"{TOOLS}add/", **typed)
+    (row,) = server.rows("SELECT id FROM tools_httptool WHERE name = 'typed'")
+    operator.saves(f"{TOOLS}{row['id']}/change/", **typed | {"url": url.replace("api", "v2")})
+    for page in ("", "?q=typed", f"{row['id']}/change/", f"{row['id']}/history/"):
+        assert "hunter2key" in operator.page(TOOLS + page) or "history" in page
+        assert "hunter2key" not in person.page(TOOLS + page), page
+    for guess in ("?q=hunter2", "?url__contains=hunter2", "?headers__k__startswith=h"):
+        assert "typed" not in person.page(TOOLS + guess)
+    assert "https://v2.example.com/••••" in person.page(f"{TOOLS}{row['id']}/change/")
+    assert "Address changed from https://api.example.com to https://v2.example.com." in person.page(
+        f"{TOOLS}{row['id']}/history/"
+    )
+    operator.close()

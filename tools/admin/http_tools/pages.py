@@ -1,6 +1,7 @@
 """HTTP tools: requests that the operator sets up without code, and tries out before the model may."""
 
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -25,10 +26,15 @@ from tools.admin_base import PageAdmin, badge, clamped, moment, row_number
 from tools.fetch.allow_list import AllowList
 from tools.http_tools.faults import Surroundings, tool_faults, tool_warnings
 from tools.http_tools.rows import PROVIDER, settings_of
+from tools.http_tools.secrets import MASK
+from tools.mcp.masking import shown_url
 from tools.models import HttpTool, Secret, ToolConfig
+from tools.secret_hosts import host_of, origin
 
 #: Secrets that are looked at for a page.
 SECRETS_READ = 1_000
+LOOKED_AT = ("address", "query_names", "header_names", "body_state")
+"""The request, for whoever may only look."""
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 
 
@@ -36,7 +42,7 @@ NO_ARGUMENTS = {"type": "object", "properties": {}}
 class HttpToolAdmin(ImportPages, PageAdmin):
     form = HttpToolForm
     actions = ("enable", "disable")
-    list_display = ("tool", "enabled", "changed")
+    list_display = ("name", "enabled", "changed")
     list_editable = ("enabled",)
     list_filter = ("enabled",)
     list_per_page = 50
@@ -58,10 +64,31 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         js = ("tools/http_tool.js",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Whoever may only look sees what the row holds."""
+        """Whoever may only look sees host and names: keys may stand in everything else, though they belong into secrets."""
         if obj is None or self.has_change_permission(request, obj):
             return self.fieldsets
-        return [(title, {"fields": [name for name in part["fields"] if name != "form_fields"]}) for title, part in self.fieldsets]
+        parts = {title: part["fields"] for title, part in self.fieldsets}
+        parts[_("Request")] = ("method", *LOOKED_AT)
+        return [(title, {"fields": names}) for title, names in parts.items()]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        looks = obj is not None and not self.has_change_permission(request, obj)
+        return (*super().get_readonly_fields(request, obj), *(LOOKED_AT if looks else ()))
+
+    def get_search_fields(self, request: HttpRequest) -> Any:
+        """Whoever may only look could find out a key sign by sign."""
+        return self.search_fields if self.has_change_permission(request) else ("name", "description")
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        return lookup in ("enabled__exact", "enabled")
+
+    def save_model(self, request: HttpRequest, obj: HttpTool, form: Any, change: bool) -> None:
+        """Another host is an event of its own in the tool's history."""
+        before = HttpTool.objects.get(pk=obj.pk).url if change else obj.url
+        super().save_model(request, obj, form, change)
+        if host_of(before) != host_of(obj.url):
+            places = {"before": origin(before) or "-", "after": origin(obj.url) or "-"}
+            self.log_change(request, obj, gettext("Address changed from %(before)s to %(after)s.") % places)
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         """The list edits a switch; the form's own fields are of its page."""
@@ -69,14 +96,31 @@ class HttpToolAdmin(ImportPages, PageAdmin):
 
     # --- The list -------------------------------------------------------------------
 
-    @admin.display(description=_("HTTP tool"), ordering="name")
-    def tool(self, row: HttpTool) -> str:
-        words = '{}<div class="quiet">{}</div><code class="address">{} {}</code>'
-        return format_html(words, row.name, clamped(row.description), row.method, row.url)
+    @admin.display(description=_("URL"))
+    def address(self, row: HttpTool) -> str:
+        return shown_url(row.url)
+
+    @admin.display(description=_("query"))
+    def query_names(self, row: HttpTool) -> str:
+        return _names(row.query)
+
+    @admin.display(description=_("headers"))
+    def header_names(self, row: HttpTool) -> str:
+        return _names(row.headers)
+
+    @admin.display(description=_("body"))
+    def body_state(self, row: HttpTool) -> str:
+        return f"{row.get_body_kind_display()} {MASK if row.body else ''}"
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The secrets are read once for all rows."""
         secrets = cache(known_secrets)
+        address = attrgetter("url") if self.has_change_permission(request) else self.address
+
+        @admin.display(description=_("HTTP tool"), ordering="name")
+        def tool(row: HttpTool) -> str:
+            words = '{}<div class="quiet">{}</div><code class="address">{} {}</code>'
+            return format_html(words, row.name, clamped(row.description), row.method, address(row))
 
         @admin.display(description=_("state"))
         def state(row: HttpTool) -> str:
@@ -84,7 +128,7 @@ class HttpToolAdmin(ImportPages, PageAdmin):
                 return format_html('<span title="{}">{}</span>', "\n".join(lines), badge("failed", _("cannot be used")))
             return badge("succeeded", _("ready")) if row.enabled else badge("off", _("off"))
 
-        return ("tool", "enabled", state, "changed")
+        return (tool, "enabled", state, "changed")
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def changed(self, row: HttpTool) -> str:
@@ -157,6 +201,10 @@ class HttpToolAdmin(ImportPages, PageAdmin):
 def known_secrets() -> dict[str, bool]:
     """The names of all secrets, and whether each can still be read."""
     return {secret.name: secret.is_readable for secret in Secret.objects.order_by("name")[:SECRETS_READ]}
+
+
+def _names(entries: Any) -> str:
+    return ", ".join(f"{name} = {MASK}" for name in entries) or "-" if isinstance(entries, dict) else "-"
 
 
 def troubles(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
