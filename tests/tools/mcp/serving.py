@@ -53,9 +53,8 @@ def hostile(fault: str, *arguments: object, **more: Any) -> McpServerSettings:
 
 def row(settings: McpServerSettings, name: str = "", **more: Any) -> McpServer:
     """A saved row that says the same as ``settings``."""
-    made = McpServer(
-        name=name or settings.name, command=settings.command, arguments=list(settings.arguments), transport=settings.transport
-    )
+    made = McpServer(name=name or settings.name, command=settings.command, transport=settings.transport)
+    made.arguments = list(settings.arguments)
     for key, value in more.items():
         setattr(made, key, value)
     made.save()

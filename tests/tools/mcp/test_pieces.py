@@ -127,7 +127,7 @@ def test_a_row_whose_secrets_cannot_be_read_says_that_they_are_to_be_entered_ane
 
 
 def test_a_row_is_read_whole():
-    row = McpServer(name="a", command="x", arguments=["-y", 5], include="get_*, list_*\nfind")
+    row = McpServer(name="a", command="x", plain_arguments=["-y", 5], include="get_*, list_*\nfind")
     row.environment = {"A": "b"}
     read = settings_of(row)
     assert (read.arguments, read.include, read.environment, read.fault) == (
