@@ -23,6 +23,7 @@ from agent.media.senses import Gathering, Reading, Senses
 from agent.memory.background import Background
 from agent.memory.mind import Memory
 from agent.models import Message, Run
+from agent.notices import NOTICES, notice
 from agent.persona import chat_prompt, prompt_notes
 from agent.prompt import ChatMessage, Speech, outcome_message, system_message, user_message
 from agent.record import Record
@@ -82,7 +83,7 @@ class Conversations:
 
     def attend(self, left: Left) -> Gathering | None:
         """Begin to fetch what a message that will be answered holds; None where that is nothing."""
-        return self.senses.attend(left) if self.senses else None
+        return self.senses.attend(left) if self.senses and not left.notice else None
 
     async def answer(
         self, left: Left, begun: Begun | None = None, *, resumed: bool = False, gathering: Gathering | None = None
@@ -109,6 +110,9 @@ class Conversations:
         speaker.allowance = Allowance(*begun.said)
         if begun.answer is not None:
             await self._settle_recorded(left, begun, speaker)
+            return
+        if left.notice:
+            await self._notify(left, begun, speaker)
             return
         noted: list[str] = []
         try:
@@ -228,6 +232,22 @@ class Conversations:
         if self.memory is not None:
             self.memory.after_turn(left.session_pk, left.message.chat)
 
+    async def _notify(self, left: Left, begun: Begun, speaker: Speaker) -> None:
+        """Tell the chat in one sentence why there is no answer. No model is asked, and nothing becomes history."""
+        words = notice(left.notice, left.message.text)
+        outcome = await speaker.answer(final_parts(left.message, words), words)
+        await speaker.journal.finish(
+            Ending(
+                run_pk=begun.run_pk,
+                run_state=Run.State.FINISHED,
+                message_pk=left.pk,
+                message_state=State.SILENT,
+                detail=left.notice if left.notice in NOTICES else "",
+                final_text=words,
+                outcome=Outcome(outcome.pk, outcome.delivery, is_speech=False),
+            )
+        )
+
     async def _fail(self, left: Left, begun: Begun, speaker: Speaker, error: str, noted: list[str]) -> None:
         """Tell the chat in one neutral sentence, and the operator in the record."""
         logger.warning("Message %s was not answered: %s", left.pk, error)
@@ -261,11 +281,11 @@ class Conversations:
                 run_pk=begun.run_pk,
                 run_state=Run.State.FINISHED,
                 message_pk=left.pk,
-                message_state=State.FAILED if failed else State.ANSWERED,
-                detail=answer.error if failed else "",
+                message_state=State.SILENT if left.notice else State.FAILED if failed else State.ANSWERED,
+                detail=answer.error if failed else left.notice if left.notice in NOTICES else "",
                 final_text=answer.text,
                 outcome=outcome,
-                in_history=not failed and not left.is_later_result,
+                in_history=not failed and not left.is_later_result and not left.notice,
             )
         )
 

@@ -131,9 +131,16 @@ class Inbox:
         accepted = future.result()
         if accepted.decision is None:
             logger.debug("Message %s in %s was seen before", message.message_id, message.chat.address)
-        elif accepted.decision.is_to_be_answered:
+            return
+        if accepted.decision.opens_loop:
+            sender, chat = message.sender_id, message.chat
+            logger.warning(
+                "Account %s: silence towards %s in %s: %s", chat.account, sender, chat.address, accepted.decision.detail
+            )
+        if accepted.decision.is_to_be_answered:
             faults.reached("message_committed")
-            self._enqueue(Job(Left(accepted.pk, accepted.session_pk, message), accepted.begun))
+            left = Left(accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail)
+            self._enqueue(Job(left, accepted.begun))
 
     def _is_idle(self, chat: ChatAddress) -> bool:
         """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left over."""

@@ -11,6 +11,7 @@ from agent.outage import Outage
 from agent.store import arrivals, recovery, replies, runs
 from agent.store.approvals import Decision, Ruling, rule
 from agent.store.later import Completion, Progress, complete, note_progress
+from agent.store.quotas import Quotas
 from tools.configs import SettingsCache
 
 
@@ -27,10 +28,12 @@ class Record:
     through :class:`agent.journal.RunJournal`, under the claim on that run.
     """
 
-    def __init__(self, process_id: str, settings: SettingsCache, reload: Callable[[], None]) -> None:
+    def __init__(
+        self, process_id: str, settings: SettingsCache, reload: Callable[[], None], quotas: Quotas | None = None
+    ) -> None:
         self.process_id = process_id
         self._beginnings = runs.Beginnings(process_id, settings, reload)
-        self._arrivals = arrivals.Arrivals(process_id, self._beginnings)
+        self._arrivals = arrivals.Arrivals(process_id, self._beginnings, quotas)
         self._replies = replies.Replies(process_id)
         self._commit = GroupCommit(self._forget)
         self._lease_ends: float | None = None

@@ -43,7 +43,7 @@ class Runtime:
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self._outbox = outbox
-        self.record = Record(self.process_id, cache, self._reload)
+        self.record = Record(self.process_id, cache, self._reload, wiring.quotas(outbox))
         self._chat_tools = wiring.chat_tools(self.record, source)
         self.registry = wiring.tool_registry(cache, self.record, self._chat_tools)
         self._live = wiring.live_providers(self.record)

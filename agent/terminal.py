@@ -14,6 +14,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.answer_policy import AnswerPolicy
 from agent.claims import FIRST_CLAIM
 from agent.conversation import Conversations, Watch
 from agent.errors import ClaimLost
@@ -58,6 +59,9 @@ class TerminalOutbox:
 
     def attention(self, chat: ChatAddress) -> Attention:
         return Attention()
+
+    def policy(self, chat: ChatAddress) -> AnswerPolicy:
+        return AnswerPolicy()
 
     def reload(self) -> None:
         """There is nothing to read."""

@@ -36,6 +36,10 @@ class Decision:
 
     state: Message.State
     reason: Message.Reason
+    detail: str = ""
+    """Of a message that is not answered: what its chat is told, where ``state`` is ``waiting``."""
+    opens_loop: bool = False
+    """Whether this is where nothing more is said to the sender for a while."""
 
     @property
     def is_to_be_answered(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from agent.answer_policy import AnswerPolicy
 from agent.media.refs import MediaRef, Origin
 from agent.models import Message
 
@@ -66,6 +67,8 @@ class IncomingMessage:
     from_own_account: bool = False
     from_other_bot: bool = False
     is_notice: bool = False
+    is_friend: bool = False
+    """Of a private message: whether the client does not say that the sender is none."""
     temp_group_id: str = ""
     chat_title: str = ""
     happened_at: datetime | None = None
@@ -124,6 +127,10 @@ class Outbox(Protocol):
 
     def attention(self, chat: ChatAddress) -> Attention:
         """Whom the account of ``chat`` listens to and reads, as of the last :meth:`reload`."""
+        ...
+
+    def policy(self, chat: ChatAddress) -> AnswerPolicy:
+        """Whom the account of ``chat`` answers, and how often, as of the last :meth:`reload`."""
         ...
 
     def reload(self) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from django.conf import settings
 
+from agent import answer_policy
 from agent.agents.agent import Agent
 from agent.agents.provider import AgentTool, AgentToolProvider
 from agent.agents.runner import AgentRunner
@@ -42,6 +43,7 @@ from agent.plugin_services import PluginServices
 from agent.record import Record
 from agent.stickers import StickerSight
 from agent.store.digests import Window
+from agent.store.quotas import Quotas
 from agent.triggers import Rules
 from agent.types import MediaSource, Outbox
 from tools.configs import SettingsCache
@@ -190,6 +192,12 @@ def live_providers(record: Record) -> list[LiveProvider]:
 
 def rules() -> Rules:
     return Rules((settings.BOT_NAME, *settings.BOT_ALIASES), settings.GROUP_REPLY_ON_MENTION)
+
+
+def quotas(outbox: Outbox) -> Quotas:
+    """Who is answered, and how often, where ``outbox`` leads."""
+    answers = (settings.PERSON_ANSWERS_PER_MINUTE, settings.PERSON_ANSWERS_PER_DAY, settings.CHAT_ANSWERS_PER_MINUTE)
+    return Quotas(outbox, answer_policy.Limits(*answers), settings.TOKENS_PER_DAY)
 
 
 def declared_tools() -> list[ToolSpec]:

@@ -32,6 +32,10 @@ class ServerError(RuntimeError):
     """The server, or a child that prepares its data, ended or did not become ready; the text holds its last lines."""
 
 
+#: A load is a few people who say very much; with limits it would measure how they are refused.
+LIMITS = ("PERSON_ANSWERS_PER_MINUTE", "PERSON_ANSWERS_PER_DAY", "CHAT_ANSWERS_PER_MINUTE", "TOKENS_PER_DAY")
+
+
 @dataclass
 class Installation:
     """A data folder of its own, and how the server is started on it."""
@@ -67,6 +71,7 @@ class Installation:
             "DJANGO_SUPERUSER_USERNAME": ADMIN,
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
             "LANGUAGE_CODE": "en",
+            **dict.fromkeys(LIMITS, "0"),
             **self.settings,
         }
 

@@ -23,6 +23,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         from_own_account=event.is_self,
         from_other_bot=from_other_bot,
         is_notice=event.is_notice,
+        is_friend=event.kind == "private" and event.sub_type in ("friend", ""),
         temp_group_id=event.temp_group_id,
         chat_title=event.group_name if event.kind == "group" else event.sender_name,
         happened_at=event.time,

@@ -8,11 +8,13 @@ from typing import Any, cast
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agent.answer_policy import Answered, AnswerPolicy
 from agent.models import ServerProcess
 from agent.store import recovery
 from agent.types import Attention, Whom
 from onebot.events import OtherEvent
 from onebot.models import Bot, ClientEvent
+from tools.row_faults import ids_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,25 @@ def load_attention() -> dict[str, Attention]:
     """What each account makes of messages."""
     rows = Bot.objects.values_list("self_id", "hear_voice", "read_files", "timing_gate")
     return {self_id: Attention(cast("Whom", voice), cast("Whom", files), gate) for self_id, voice, files, gate in rows}
+
+
+def load_policies() -> dict[str, AnswerPolicy]:
+    """Whom each account answers, and how often."""
+    return {bot.self_id: _policy(bot) for bot in Bot.objects.all()}
+
+
+def _policy(bot: Bot) -> AnswerPolicy:
+    lists = (bot.listed_people, bot.listed_groups, bot.blocked_people, bot.blocked_groups)
+    return AnswerPolicy(
+        cast("Answered", bot.answered or "everybody"),
+        *(frozenset(map(_bare, ids_of(ids))) for ids in lists),
+        limits=(bot.person_per_minute, bot.person_per_day, bot.chat_per_minute),
+    )
+
+
+def _bare(one: str) -> str:
+    """``platform:id`` and the like may be written for an id, as elsewhere."""
+    return one.rpartition(":")[2]
 
 
 def load_by_url() -> frozenset[str]:

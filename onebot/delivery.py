@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from agent import faults
+from agent.answer_policy import AnswerPolicy
 from agent.media_folder import MediaError
 from agent.models import Message
 from agent.types import Attention, ChatAddress, Delivery, Part
@@ -41,6 +42,8 @@ UPLOAD_TIMEOUT = 180.0
 PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
+#: Of an account without a row.
+EVERYBODY = AnswerPolicy()
 #: How often to look whether an account has come back to another process, in seconds.
 LOOK_AGAIN_SECONDS = 0.5
 #: Characters of a client's words that are kept.
@@ -56,6 +59,7 @@ class Delivery11:
         self._relay = relay
         self._owners: dict[str, frozenset[str]] = {}
         self._attention: dict[str, Attention] = {}
+        self._policies: dict[str, AnswerPolicy] = {}
         self._by_url: frozenset[str] = frozenset()
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW)))
 
@@ -68,8 +72,12 @@ class Delivery11:
     def attention(self, chat: ChatAddress) -> Attention:
         return self._attention.get(chat.account, Attention())
 
+    def policy(self, chat: ChatAddress) -> AnswerPolicy:
+        return self._policies.get(chat.account, EVERYBODY)
+
     def reload(self) -> None:
         self._owners = bots.load_owners()
+        self._policies = bots.load_policies()
         self._attention = bots.load_attention()
         self._by_url = bots.load_by_url()
 

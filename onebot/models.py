@@ -3,9 +3,11 @@
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
+from agent.models.session import MOST_ANSWERS
 from tools.models import ConfigVersion
 from tools.row_faults import id_faults, ids_of
 
@@ -16,6 +18,23 @@ class Whom(models.TextChoices):
     OFF = "off", _("nobody's")
     ON = "on", _("everybody's")
     OWNERS = "owners", _("the owners'")
+
+
+class Answered(models.TextChoices):
+    """Who is answered: the words of :data:`agent.answer_policy.Answered`."""
+
+    EVERYBODY = "everybody", _("everybody")
+    FRIENDS = "friends", _("friends and those who are listed")
+    LISTED = "listed", _("only those who are listed")
+
+
+def _limit(name: Any, help_text: Any) -> "models.PositiveIntegerField[Any, Any]":
+    most = [MaxValueValidator(MOST_ANSWERS)]
+    return models.PositiveIntegerField(name, null=True, blank=True, validators=most, help_text=help_text)
+
+
+def _ids(name: Any, help_text: Any) -> "models.TextField[Any, Any]":
+    return models.TextField(name, blank=True, default="", db_default="", help_text=help_text)
 
 
 class Bot(models.Model):
@@ -91,6 +110,33 @@ class Bot(models.Model):
             "Ids of the people this bot belongs to, separated by commas, spaces or line breaks. They may use every tool."
         ),
     )
+    answered = models.CharField(
+        _("who is answered"),
+        max_length=16,
+        choices=Answered.choices,
+        blank=True,
+        default=Answered.EVERYBODY,
+        db_default=Answered.EVERYBODY,
+        help_text=_(
+            "In groups nobody can tell who is a friend: there, “friends” means those who are listed."
+            " Owners are always answered, except in a group that is never answered."
+        ),
+    )
+    listed_people = _ids(_("listed people"), _("Ids of people, one a line: answered whoever else is. Limits count for them."))
+    listed_groups = _ids(_("listed groups"), _("Ids of groups, one a line: everybody in them is answered. Limits count there."))
+    blocked_people = _ids(_("people never answered"), _("Ids of people, one a line. What they say is kept, and not answered."))
+    blocked_groups = _ids(
+        _("groups never answered"), _("Ids of groups, one a line. What is said there is kept, and not answered.")
+    )
+    person_per_minute = _limit(
+        _("answers to one person a minute"), _("0: no limit. Empty: PERSON_ANSWERS_PER_MINUTE. Owners are exempt.")
+    )
+    person_per_day = _limit(
+        _("answers to one person a day"), _("0: no limit. Empty: PERSON_ANSWERS_PER_DAY. The day begins at midnight.")
+    )
+    chat_per_minute = _limit(
+        _("answers in one chat a minute"), _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE. A chat's page may say otherwise.")
+    )
 
     class Meta:
         verbose_name = _("bot")
@@ -107,8 +153,9 @@ class Bot(models.Model):
             ConfigVersion.bump()
 
     def clean(self) -> None:
-        if faults := id_faults(self.owners):
-            raise ValidationError({"owners": faults})
+        lists = ("owners", "listed_people", "listed_groups", "blocked_people", "blocked_groups")
+        if faults := {name: found for name in lists if (found := id_faults(getattr(self, name)))}:
+            raise ValidationError(faults)
 
     @property
     def owner_ids(self) -> frozenset[str]:

@@ -24,15 +24,24 @@ def _is_reader(func: ast.expr) -> bool:
     return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "env"
 
 
+#: What one person may say in a test is no stranger's flood; tests of the limits set their own.
+UNLIMITED = {
+    "PERSON_ANSWERS_PER_MINUTE": "0",
+    "PERSON_ANSWERS_PER_DAY": "0",
+    "CHAT_ANSWERS_PER_MINUTE": "0",
+    "TOKENS_PER_DAY": "0",
+}
+
+
 def clean_environment(**values: str) -> dict[str, str]:
-    """This process's environment with every setting empty, except ``values``.
+    """This process's environment with every setting empty, except ``values``, and without limits of answers.
 
     Empty and not removed: the process environment wins over a ``.env`` file, so
     that an empty value also keeps out what a developer wrote there. Proxies are
     removed, because every test talks to loopback alone.
     """
     kept = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
-    return kept | dict.fromkeys(variables_of_settings(), "") | values
+    return kept | dict.fromkeys(variables_of_settings(), "") | UNLIMITED | values
 
 
 def _is_foreign(name: str) -> bool:

@@ -17,7 +17,9 @@ from agent.models.proposal import NoteProposal
 from agent.models.result_picture import ResultPicture
 from agent.models.run import Run, Step
 from agent.models.session import ChatSession
+from agent.models.spending import Spending
 from agent.models.sticker import Sticker
+from agent.models.tally import Tally
 from agent.models.tool_call import ToolCall
 
 __all__ = [
@@ -36,7 +38,9 @@ __all__ = [
     "ResultPicture",
     "Run",
     "ServerProcess",
+    "Spending",
     "Step",
     "Sticker",
+    "Tally",
     "ToolCall",
 ]

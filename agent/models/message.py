@@ -49,6 +49,13 @@ class Message(models.Model):
         SYSTEM_NOTICE = "system_notice", _("a system notice of the group")
         EMPTY = "empty", _("an empty message")
         TOO_OLD = "too_old", _("too old when it arrived")
+        BLOCKED = "blocked", _("this person or group is never answered")
+        NOT_LISTED = "not_listed", _("not among those who are answered")
+        PERSON_LIMIT = "person_limit", _("this person was answered as often as is allowed")
+        CHAT_LIMIT = "chat_limit", _("this chat was answered as often as is allowed")
+        TOKEN_LIMIT = "token_limit", _("the tokens of the day are used up")
+        LOOP = "loop", _("too many exchanges in a row, as between two bots")
+        OWNER_NOTE = "owner_note", _("a note to the owner")
         QUEUE_FULL = "queue_full", _("too many messages were waiting in this chat")
 
     session = models.ForeignKey(

@@ -2,8 +2,12 @@
 
 from typing import ClassVar
 
+from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+#: The highest limit of answers that can be set.
+MOST_ANSWERS = 1_000_000
 
 
 class ChatSession(models.Model):
@@ -29,6 +33,27 @@ class ChatSession(models.Model):
         null=True,
         blank=True,
         help_text=_("Whether a small model call decides first if and when to answer. Empty: as the bot's page says."),
+    )
+    person_per_minute = models.PositiveIntegerField(
+        _("answers to one person a minute"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_ANSWERS)],
+        help_text=_("In this chat. 0: no limit. Empty: as the bot's page says."),
+    )
+    person_per_day = models.PositiveIntegerField(
+        _("answers to one person a day"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_ANSWERS)],
+        help_text=_("In this chat. 0: no limit. Empty: as the bot's page says."),
+    )
+    chat_per_minute = models.PositiveIntegerField(
+        _("answers in this chat a minute"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_ANSWERS)],
+        help_text=_("0: no limit. Empty: as the bot's page says."),
     )
     is_continuing = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
@@ -17,6 +17,7 @@ from agent.decisions import parse_word
 from agent.models import ChatSession, Message, Run
 from agent.store.approvals import waiting_codes
 from agent.store.prepared import Insert, Select, Update
+from agent.store.quotas import Candidate, Overrides, Quotas
 from agent.store.runs import Beginning, Beginnings, Begun, Plan
 from agent.triggers import Decision, Rules, decide
 from agent.types import ChatAddress, IncomingMessage
@@ -27,11 +28,14 @@ REMEMBERED_SESSIONS = 10_000
 ID_REUSE_AFTER = timedelta(days=1)
 TITLE_LIMIT = 200
 
+#: The columns of a chat that override the limits of its account.
+OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
+
 insert_messages, insert_sessions = Insert(Message), Insert(ChatSession)
 touch_sessions = Update(ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform"))
 #: Its parameters are account, kind, peer and platform: Django orders conditions by name.
 session_query = Select(
-    ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title")
+    ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title", *OWN_LIMITS)
 )
 
 Direction = Message.Direction
@@ -62,6 +66,14 @@ class Accepted:
     begun: Begun | None = None
 
 
+class Known(NamedTuple):
+    """What is remembered of a chat's row."""
+
+    pk: int
+    title: str
+    limits: Overrides = (None, None, None)
+
+
 class Sessions:
     """Chat address to session row, made when first seen. Used by the database thread only.
 
@@ -69,29 +81,29 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[ChatAddress, tuple[int, str]] = OrderedDict()
+        self._known: OrderedDict[ChatAddress, Known] = OrderedDict()
 
-    def find(self, arrivals: Sequence[Arrival]) -> list[int]:
-        """The primary keys of the sessions that ``arrivals`` belong to; a new title is taken over.
+    def find(self, arrivals: Sequence[Arrival]) -> list[Known]:
+        """The sessions that ``arrivals`` belong to; a new title is taken over.
 
         Raises :class:`StaleSession` when a row that is remembered is not there any more.
         """
-        found: dict[ChatAddress, tuple[int, str]] = {}
+        found: dict[ChatAddress, Known] = {}
         for arrival in arrivals:
             chat, title = arrival.message.chat, arrival.message.chat_title[:TITLE_LIMIT]
             known = found.get(chat) or self._known.get(chat)
-            if known is None or (title and known[1] != title):
+            if known is None or (title and known.title != title):
                 known = _stored(chat, title, arrival.received_at)
             found[chat] = known
         _touch(found, arrivals[-1].received_at)
         transaction.on_commit(partial(self._learn, found), robust=True)
-        return [found[arrival.message.chat][0] for arrival in arrivals]
+        return [found[arrival.message.chat] for arrival in arrivals]
 
     def forget(self) -> None:
         """Trust nothing remembered: a row may have been deleted by somebody else."""
         self._known.clear()
 
-    def _learn(self, found: dict[ChatAddress, tuple[int, str]]) -> None:
+    def _learn(self, found: dict[ChatAddress, Known]) -> None:
         for chat, known in found.items():
             self._known[chat] = known
             self._known.move_to_end(chat)
@@ -103,22 +115,22 @@ class StaleSession(Exception):  # noqa: N818 - the word says what happened
     """A session that was remembered is gone, or another chat's: the transaction is tried again without what was remembered."""
 
 
-def _stored(chat: ChatAddress, title: str, now: datetime) -> tuple[int, str]:
+def _stored(chat: ChatAddress, title: str, now: datetime) -> Known:
     place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
     found = session_query(*place.values())
     if not found:
         # Should another process be faster, the transaction fails, and finds the row when it is tried again.
         [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
-        return pk, title
-    pk, known = found[0]
+        return Known(pk, title)
+    pk, known, *limits = found[0]
     if title and known != title:
         ChatSession.objects.filter(pk=pk).update(title=title)
-    return pk, title or known
+    return Known(pk, title or known, tuple(limits))
 
 
-def _touch(found: Mapping[ChatAddress, tuple[int, str]], now: datetime) -> None:
+def _touch(found: Mapping[ChatAddress, Known], now: datetime) -> None:
     """Note that there is something new in chats, each of which has to be the one that its row says."""
-    touched = sorted((pk, chat.account, chat.kind, chat.peer_id, chat.platform) for chat, (pk, _) in found.items())
+    touched = sorted((pk, chat.account, chat.kind, chat.peer_id, chat.platform) for chat, (pk, *_) in found.items())
     if not all(touch_sessions.matching([(now, *row) for row in touched])):
         raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
 
@@ -126,9 +138,10 @@ def _touch(found: Mapping[ChatAddress, tuple[int, str]], now: datetime) -> None:
 class Arrivals:
     """Accepts messages for one server process."""
 
-    def __init__(self, process_id: str, beginnings: Beginnings) -> None:
+    def __init__(self, process_id: str, beginnings: Beginnings, quotas: Quotas | None = None) -> None:
         self._process_id = process_id
         self._beginnings = beginnings
+        self._quotas = quotas
         self._sessions = Sessions()
 
     def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
@@ -138,33 +151,22 @@ class Arrivals:
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._sessions.forget()
+        if self._quotas is not None:
+            self._quotas.forget()
 
     def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
-        places = self._sessions.find(arrivals)
-        seen = _seen(arrivals, places)
-        quoted = _own_messages(arrivals, places)
-        decisions = _decisions(arrivals)
-        rows: list[dict[str, Any]] = []
-        results: list[tuple[int, Decision | None]] = []
-        for arrival, session_pk in zip(arrivals, places, strict=True):
-            key = _event_key(arrival, session_pk, seen)
-            if key is not None and (session_pk, key) in seen:
-                results.append((session_pk, None))
-                continue
-            if key is not None:
-                seen[session_pk, key] = arrival.received_at
-            message = arrival.message
-            decision = decide(
-                message,
-                arrival.rules,
-                now=arrival.received_at,
-                quotes_bot=(session_pk, message.quoted_id) in quoted,
-                is_decision=id(message) in decisions,
-            )
-            rows.append(self._row(arrival, session_pk, key, decision))
-            results.append((session_pk, decision))
+        if self._quotas is not None and self._quotas.has_changed():
+            self._sessions.forget()  # a chat may have limits of its own now
+        chats = self._sessions.find(arrivals)
+        judged = _judged(arrivals, [chat.pk for chat in chats])
+        if self._quotas is not None:
+            _limit(self._quotas, arrivals, chats, judged)
+        new = zip(arrivals, chats, judged, strict=True)
+        rows = [self._row(arrival, chat.pk, one.key, one.decision) for arrival, chat, one in new if one.decision]
         pks = iter(insert_messages(rows))
-        return [Accepted(next(pks) if decision else 0, session_pk, decision) for session_pk, decision in results]
+        return [
+            Accepted(next(pks) if one.decision else 0, chat.pk, one.decision) for chat, one in zip(chats, judged, strict=True)
+        ]
 
     def _begin(self, arrivals: Sequence[Arrival], accepted: Sequence[Accepted]) -> list[Accepted]:
         """Begin the runs that were planned for messages which are to be answered."""
@@ -187,6 +189,7 @@ class Arrivals:
             "direction": Direction.IN,
             "state": decision.state,
             "reason": decision.reason,
+            "detail": decision.detail,
             "sender_id": message.sender_id,
             "sender_name": message.sender_name[:200],
             "sender_role": message.sender_role[:16],
@@ -203,6 +206,50 @@ class Arrivals:
             "created_at": arrival.received_at,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,
         }
+
+
+class _Judged(NamedTuple):
+    """An event's key and the decision on it, None for one that was seen before."""
+
+    key: str | None
+    decision: Decision | None
+
+
+def _judged(arrivals: Sequence[Arrival], places: Sequence[int]) -> list[_Judged]:
+    """What each message is worth by itself."""
+    seen = _seen(arrivals, places)
+    quoted = _own_messages(arrivals, places)
+    decisions = _decisions(arrivals)
+    judged = []
+    for arrival, session_pk in zip(arrivals, places, strict=True):
+        key = _event_key(arrival, session_pk, seen)
+        if key is not None and (session_pk, key) in seen:
+            judged.append(_Judged(key, None))
+            continue
+        if key is not None:
+            seen[session_pk, key] = arrival.received_at
+        message = arrival.message
+        decision = decide(
+            message,
+            arrival.rules,
+            now=arrival.received_at,
+            quotes_bot=(session_pk, message.quoted_id) in quoted,
+            is_decision=id(message) in decisions,
+        )
+        judged.append(_Judged(key, decision))
+    return judged
+
+
+def _limit(quotas: Quotas, arrivals: Sequence[Arrival], chats: Sequence[Known], judged: list[_Judged]) -> None:
+    """Have ``quotas`` decide again over those that are to be answered."""
+    wanted = [
+        (place, Candidate(arrival.message, one.decision, chat.limits, arrival.received_at))
+        for place, (arrival, chat, one) in enumerate(zip(arrivals, chats, judged, strict=True))
+        if one.decision and one.decision.is_to_be_answered
+    ]
+    decisions = quotas.decide([candidate for _, candidate in wanted]) if wanted else []
+    for (place, _), decision in zip(wanted, decisions, strict=True):
+        judged[place] = judged[place]._replace(decision=decision)
 
 
 def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:

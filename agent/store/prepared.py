@@ -20,6 +20,7 @@ PLAIN: dict[type[Field], type] = {
     models.IntegerField: int,
     models.PositiveIntegerField: int,
     models.BigAutoField: int,
+    models.BigIntegerField: int,
 }
 
 
@@ -71,6 +72,24 @@ class Insert:
             statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
             self._statements[count] = statement
         return statement
+
+
+class Upsert(Insert):
+    """Inserts rows of ``model``, or gives the row that has the same value in ``key``, which is unique, all values anew.
+
+    ``key`` and every field of a row are given; the keys come in any order.
+    """
+
+    def __init__(self, model: type[models.Model], key: str) -> None:
+        super().__init__(model)
+        self._key = key
+
+    def _statement(self, count: int) -> str:
+        insert, _, returning = super()._statement(count).rpartition(" RETURNING ")
+        names = [_quoted(column.field.column) for name, column, _ in self._columns if name != self._key]
+        key = _quoted(self._model._meta.get_field(self._key).column)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+        return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING {returning}"
 
 
 class Update:

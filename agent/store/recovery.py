@@ -27,6 +27,8 @@ LEASE_SECONDS = 30
 TAKE_LIMIT = 20_000
 
 State = Message.State
+#: Reasons for which a chat may be told that there is no answer.
+NOTIFYING = (Message.Reason.PERSON_LIMIT, Message.Reason.CHAT_LIMIT, Message.Reason.TOKEN_LIMIT, Message.Reason.LOOP)
 
 
 STOPPED = gettext_noop("the server stopped before the client answered")
@@ -43,6 +45,8 @@ class Left:
     is_later_result: bool = False
     """Whether it stands for the outcome of an earlier call."""
     claim_number: int = FIRST_CLAIM
+    notice: str = ""
+    """Of a message that no model is asked for: what its chat is told (:mod:`agent.notices`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +150,13 @@ def _taken(row: Message, process_id: str) -> Left | None:
         logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place)
         mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
     elif mine.update(claimed_by=process_id, claim_number=number):
-        return Left(row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number)
+        return Left(row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number, notice_of(row))
     return None
+
+
+def notice_of(row: Message) -> str:
+    """What is told because of the message instead of an answer; "" where one is to be made."""
+    return row.detail if row.reason in NOTIFYING else row.text if row.reason == Message.Reason.OWNER_NOTE else ""
 
 
 def held(process_ids: Sequence[str]) -> list[dict[int, int]]:

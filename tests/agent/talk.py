@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.answer_policy import AnswerPolicy
 from agent.errors import LLMError
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
@@ -126,6 +127,9 @@ class Mailbox:
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         return frozenset()
+
+    def policy(self, chat: ChatAddress) -> AnswerPolicy:
+        return AnswerPolicy()
 
     def attention(self, chat: ChatAddress) -> Attention:
         return Attention()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.answer_policy import AnswerPolicy
 from agent.media.kept import KeptFiles
 from agent.media.refs import MediaRef, Origin
 from agent.media.senses import Reader, Reading, Senses
@@ -62,6 +63,9 @@ class Listener(Mailbox):
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         return self._owner_ids
+
+    def policy(self, chat: ChatAddress) -> AnswerPolicy:
+        return AnswerPolicy()
 
     def attention(self, chat: ChatAddress) -> Attention:
         return self._attention

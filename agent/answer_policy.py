@@ -1,0 +1,64 @@
+"""Whom an account answers, and how often at most: what an operator decided, as the rows say. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.models import Message
+
+Answered = Literal["everybody", "friends", "listed"]
+Reason = Message.Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Answers at most; 0 for no limit. ``person_*`` are one person's in all chats of an account."""
+
+    person_per_minute: int = 0
+    person_per_day: int = 0
+    chat_per_minute: int = 0
+
+    def overridden(self, rows: Sequence[int | None]) -> "Limits":
+        """With what a row says, in the order of the fields; None leaves a limit as it is."""
+        person_minute, person_day, chat_minute = rows
+        return Limits(
+            self.person_per_minute if person_minute is None else person_minute,
+            self.person_per_day if person_day is None else person_day,
+            self.chat_per_minute if chat_minute is None else chat_minute,
+        )
+
+    @property
+    def are_none(self) -> bool:
+        return self == NO_LIMITS
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPolicy:
+    """The decisions of one account: who is answered, and its own limits, where a None leaves the installation's."""
+
+    answered: Answered = "everybody"
+    people: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    blocked_people: frozenset[str] = frozenset()
+    blocked_groups: frozenset[str] = frozenset()
+    limits: tuple[int | None, int | None, int | None] = (None, None, None)
+
+    def refusal(self, sender_id: str, group_id: str, *, is_friend: bool, is_owner: bool) -> Message.Reason | None:
+        """Why the sender is not answered here; None where he is. ``group_id`` is "" in a private chat.
+
+        A block outdoes a listing. An owner is kept out by nothing but the block of a group.
+        """
+        if group_id in self.blocked_groups:
+            return Reason.BLOCKED
+        if is_owner:
+            return None
+        if sender_id in self.blocked_people:
+            return Reason.BLOCKED
+        if self.answered == "everybody" or sender_id in self.people or group_id in self.groups:
+            return None
+        if self.answered == "friends" and is_friend and not group_id:
+            return None
+        return Reason.NOT_LISTED

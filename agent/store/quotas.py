@@ -1,0 +1,131 @@
+"""Who is answered, and how often: decided and counted in the transaction that takes messages in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.utils import timezone
+
+from agent import limits
+from agent.answer_policy import AnswerPolicy, Limits
+from agent.limits import Case, Count, Moment, Refusal
+from agent.models import Message
+from agent.store import spendings, tallies
+from agent.store.prepared import Select
+from agent.triggers import Decision
+from agent.types import IncomingMessage, Outbox
+from tools.models import ConfigVersion
+
+State = Message.State
+Overrides = tuple[int | None, int | None, int | None]
+
+version_query = Select(ConfigVersion.objects.filter(pk=1).values_list("number"))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A message that is to be answered unless there is a reason against it; ``overrides`` are its chat's own limits."""
+
+    message: IncomingMessage
+    decision: Decision
+    overrides: Overrides
+    received_at: datetime
+
+
+class Quotas:
+    """The limits of one server process: ``first`` where no row says otherwise. Used by the database thread only.
+
+    What is counted is in the database alone: it is as true as the messages on record, in
+    all processes, whatever becomes of a transaction or a process.
+    """
+
+    def __init__(self, outbox: Outbox, first: Limits, tokens_per_day: int) -> None:
+        self._outbox = outbox
+        self._first = first
+        self._tokens_per_day = tokens_per_day
+        self._version: int | None = None
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._version = None
+
+    def has_changed(self) -> bool:
+        """Whether an operator has changed anything; then it is obeyed from here on."""
+        found = version_query(1)
+        version = found[0][0] if found else 0
+        if version == self._version:
+            return False
+        self._outbox.reload()
+        self._version = version
+        return True
+
+    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
+        """What becomes of each of ``candidates``, in order; those that are answered are counted."""
+        verdicts = [self._guest(one) for one in candidates]
+        limited = [
+            (place, one, applied)
+            for place, (one, verdict) in enumerate(zip(candidates, verdicts, strict=True))
+            if verdict is None and (applied := self._limits(one)) is not None
+        ]
+        decisions = [
+            one.decision if verdict is None else Decision(State.SILENT, verdict)
+            for one, verdict in zip(candidates, verdicts, strict=True)
+        ]
+        if limited:
+            for place, refused in self._limited(limited):
+                decisions[place] = _decision(decisions[place], refused)
+        return decisions
+
+    def _limited(self, limited: "Sequence[tuple[int, Candidate, Limits]]") -> "list[tuple[int, Refusal | None]]":
+        subjects = {subject for _, one, _ in limited for subject in _subjects(one.message)}
+        counts = tallies.load(subjects)
+        now, day = 0, timezone.localtime(limited[-1][1].received_at).date().isoformat()
+        has_tokens = not self._tokens_per_day or spendings.spent([day])[0] < self._tokens_per_day
+        found = []
+        for place, one, applied in limited:
+            moment = Moment(now := int(one.received_at.timestamp()), day)
+            case = _case(one.message, applied, counts, has_tokens=has_tokens)
+            refused = limits.refusal(case, moment)
+            limits.note(case, refused, moment)
+            found.append((place, refused))
+        tallies.save(counts, now)
+        return found
+
+    def _policy(self, one: Candidate) -> AnswerPolicy:
+        return self._outbox.policy(one.message.chat)
+
+    def _is_owner(self, one: Candidate) -> bool:
+        return one.message.sender_id in self._outbox.owners(one.message.chat)
+
+    def _guest(self, one: Candidate) -> Message.Reason | None:
+        chat = one.message.chat
+        return self._policy(one).refusal(
+            one.message.sender_id,
+            chat.peer_id if chat.kind == "group" else "",
+            is_friend=one.message.is_friend,
+            is_owner=self._is_owner(one),
+        )
+
+    def _limits(self, one: Candidate) -> Limits | None:
+        """The limits that count for the message; None where there are none."""
+        applied = self._first.overridden(self._policy(one).limits).overridden(one.overrides)
+        is_free = applied.are_none and not self._tokens_per_day
+        return None if is_free or self._is_owner(one) else applied
+
+
+def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
+    chat, sender = message.chat, message.sender_id
+    return tallies.person(chat, sender), chat.place, tallies.exchanges(chat, sender)
+
+
+def _case(message: IncomingMessage, applied: Limits, counts: dict[str, Count], *, has_tokens: bool) -> Case:
+    person, chat, exchanges = (counts[subject] for subject in _subjects(message))
+    return Case(applied, person, chat, exchanges, has_tokens, message.chat.kind == "private")
+
+
+def _decision(decision: Decision, refused: Refusal | None) -> Decision:
+    """What is told is told by a run of its own, which asks no model: the message waits for it like any other."""
+    if refused is None:
+        return decision
+    state = State.WAITING if refused.is_told else State.SILENT
+    return replace(decision, state=state, reason=refused.reason, detail=refused.detail, opens_loop=refused.opens_loop)

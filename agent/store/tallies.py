@@ -1,0 +1,82 @@
+"""The counts of answers, in the transaction that takes messages in."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+
+from django.db import connection
+
+from agent.limits import Count
+from agent.models import Tally
+from agent.store.prepared import Select, Upsert
+from agent.types import ChatAddress
+
+#: The number that stands for every anonymous member of a group.
+ANONYMOUS = "80000000"
+SUBJECT_LIMIT = 300
+
+replace_tallies = Upsert(Tally, "subject")
+FIELDS = ("recent", "day", "of_day", "told_at", "told_on", "silent_until")
+
+
+def person(chat: ChatAddress, sender_id: str) -> str:
+    """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat are one."""
+    is_known = sender_id not in ("", ANONYMOUS)
+    return f"{chat.platform}:{chat.account}/{sender_id}" if is_known else exchanges(chat, sender_id)
+
+
+def exchanges(chat: ChatAddress, sender_id: str) -> str:
+    """One person in one chat."""
+    return f"{chat.place}/{sender_id}"[:SUBJECT_LIMIT]
+
+
+@cache
+def _query(count: int) -> Select:
+    wanted = Tally.objects.filter(subject__in=[str(number) for number in range(count)]).order_by("subject")
+    return Select(wanted.select_for_update().values_list("subject", *FIELDS))
+
+
+def load(subjects: Collection[str]) -> dict[str, Count]:
+    """The count of each of ``subjects``, whose rows are locked until the transaction ends where others may write them."""
+    ordered = sorted(subjects)
+    found = _found(ordered)
+    missing = [subject for subject in ordered if subject not in found]
+    if missing and connection.features.has_select_for_update:  # somebody else may be making the same ones
+        Tally.objects.bulk_create([Tally(subject=subject) for subject in missing], ignore_conflicts=True)
+        found |= _found(missing)
+    return {subject: found.get(subject) or Count() for subject in ordered}
+
+
+def _found(subjects: Sequence[str]) -> dict[str, Count]:
+    return {
+        subject: Count(_parsed(recent), day, of_day, told_at, told_on, silent_until)
+        for subject, recent, day, of_day, told_at, told_on, silent_until in _query(len(subjects))(*subjects)
+    }
+
+
+def save(counts: Mapping[str, Count], now: int) -> None:
+    """Store those of ``counts`` that have changed."""
+    replace_tallies(
+        [
+            {
+                "subject": subject,
+                "recent": " ".join(f"{at}:{number}" for at, number in count.recent.items()),
+                "day": count.day,
+                "of_day": count.of_day,
+                "told_at": count.told_at,
+                "told_on": count.told_on,
+                "silent_until": count.silent_until,
+                "touched_at": now,
+            }
+            for subject, count in sorted(counts.items())
+            if count.is_changed
+        ]
+    )
+
+
+def _parsed(recent: str) -> dict[int, int]:
+    return {int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())}
+
+
+def forget(before: Sequence[int]) -> list[int]:
+    """Delete counts that were not touched since ``before``, seconds since 1970; how many."""
+    return [Tally.objects.filter(touched_at__lt=moment).delete()[0] for moment in before]

@@ -1,0 +1,244 @@
+"""Nobody spends the owner's money without bound: how often one is answered, and what is said to him then."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import scripted_env
+from tests.e2e.chat import client, tell, verdict
+from tests.e2e.cockpit import Cockpit
+from tests.fake_onebot import FakeOneBot, at, spoken, text
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel
+
+DEFAULTS = dict.fromkeys(
+    ("PERSON_ANSWERS_PER_MINUTE", "PERSON_ANSWERS_PER_DAY", "CHAT_ANSWERS_PER_MINUTE", "TOKENS_PER_DAY"), ""
+)
+MINUTE_NOTICE, LOOP_NOTICE = "请一分钟后再找我", "我先歇五分钟"
+SAID = (
+    "SELECT m.state, m.reason, m.detail FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+    "WHERE m.direction = 'in' AND s.peer_id = ? ORDER BY m.id"
+)
+
+
+@pytest.fixture(scope="module")
+def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    with LiveServer(scripted_env(model_server) | DEFAULTS) as running:
+        yield running
+
+
+@pytest.fixture
+async def bot(server: LiveServer, model: ScriptedModel) -> AsyncIterator[FakeOneBot]:
+    model.answer_with(lambda request: "fine")
+    async with client(server) as connected:
+        yield connected
+
+
+async def settled(server: LiveServer, peer: int | str, count: int) -> list[dict[str, Any]]:
+    """The messages in the chats with ``peer``, once there are ``count`` and all have come to an end."""
+    while True:
+        rows = server.rows(SAID, str(peer))
+        if len(rows) >= count and all(row["state"] not in ("waiting", "running") for row in rows):
+            return rows
+        await asyncio.sleep(0.02)
+
+
+def reasons(rows: list[dict[str, Any]]) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for row in rows:
+        if row["state"] != "answered":
+            counted[row["reason"]] = counted.get(row["reason"], 0) + 1
+    return counted
+
+
+def answered(rows: list[dict[str, Any]]) -> int:
+    return sum(row["state"] == "answered" for row in rows)
+
+
+async def heard(bot: FakeOneBot) -> list[str]:
+    """Everything that was sent, once nothing more comes."""
+    words = []
+    try:
+        while True:
+            words.append(spoken(await bot.next_action(0.3)))
+    except (TimeoutError, AssertionError):
+        return words
+
+
+async def override(server: LiveServer, bot: FakeOneBot, **changes: Any) -> None:
+    """Save the bot's page with ``changes``."""
+    (row,) = server.rows("SELECT id FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
+    await fill(server, f"/admin/onebot/bot/{row['id']}/change/", **changes)
+
+
+async def fill(server: LiveServer, path: str, **changes: Any) -> None:
+    def filled() -> None:
+        cockpit = Cockpit(server)
+        cockpit.fill(path, **changes)
+        cockpit.close()
+
+    await asyncio.to_thread(filled)
+
+
+async def test_a_stranger_who_floods_in_private_gets_few_answers_and_one_notice(server, model, bot):
+    stranger = fresh_id()
+    for number in range(380):
+        await bot.say_private(stranger, f"你好 {number}")
+    rows = await settled(server, stranger, 380)
+    assert answered(rows) <= 12
+    assert len(rows) == 380
+    assert all(row["state"] == "silent" for row in rows if row["reason"] in ("person_limit", "loop"))
+    said = await heard(bot)
+    assert said.count("fine") == answered(rows)
+    assert len(said) == answered(rows) + 1
+
+
+async def test_a_bot_that_answers_each_answer_in_a_group_is_heard_ten_times_then_no_more(server, model, bot):
+    other, group = fresh_id(), fresh_id()
+    for number in range(30):
+        await bot.say_group(group, other, [at(bot.self_id), text(f"round {number}")])
+        if number < 10:
+            assert spoken(await bot.next_action()).endswith("fine")
+    rows = await settled(server, group, 30)
+    assert answered(rows) == 10
+    assert reasons(rows) == {"loop": 20}
+    assert await heard(bot) == []
+    assert server.log.count(f"silence towards {other}") == 1
+
+
+async def test_others_in_the_group_are_answered_while_a_loop_is_silenced(server, model, bot):
+    other, group = fresh_id(), fresh_id()
+    for _ in range(12):
+        await bot.say_group(group, other, [at(bot.self_id), text("again")])
+    await settled(server, group, 12)
+    await bot.say_group(group, fresh_id(), [at(bot.self_id), text("hello")])
+    assert await verdict(server, group) == ("answered", "mention")
+
+
+async def test_many_senders_who_alternate_in_one_group_are_bounded_by_the_chat(server, model, bot):
+    group = fresh_id()
+    people = [fresh_id() for _ in range(12)]
+    for number in range(72):
+        await bot.say_group(group, people[number % 12], [at(bot.self_id), text("hi")])
+    rows = await settled(server, group, 72)
+    assert answered(rows) == 40
+    assert reasons(rows) == {"chat_limit": 32}
+    said = await heard(bot)
+    assert len(said) == 41
+    assert sum(MINUTE_NOTICE in words for words in said) == 1
+
+
+async def test_one_person_in_many_groups_is_bounded_by_himself(server, model, bot):
+    person, groups = fresh_id(), [fresh_id() for _ in range(20)]
+    for group in groups:
+        await bot.say_group(group, person, [at(bot.self_id), text("hi")])
+    rows = [row for group in groups for row in await settled(server, group, 1)]
+    assert answered(rows) == 12
+    assert reasons(rows) == {"person_limit": 8}
+    assert sum(MINUTE_NOTICE in words for words in await heard(bot)) == 1
+
+
+@pytest.mark.parametrize("person", ["9" * 19, "wxid_abc-9", 2**53 + 1])
+async def test_an_id_of_any_kind_is_one_person(server, model, bot, person):
+    person = f"{person}{fresh_id()}"
+    groups = [fresh_id() for _ in range(14)]
+    for group in groups:
+        await tell(bot, [at(bot.self_id), text("hi")], user=person, group=group)
+    rows = [row for group in groups for row in await settled(server, group, 1)]
+    assert answered(rows) == 12
+
+
+async def test_anonymous_people_are_one_person_in_one_group_and_nobody_elsewhere(server, model, bot):
+    first, second = fresh_id(), fresh_id()
+    for number in range(13):
+        anonymous = {"id": number, "name": f"nobody {number}", "flag": "f"}
+        await tell(bot, [at(bot.self_id), text("hi")], user=80000000, group=first, sub_type="anonymous", anonymous=anonymous)
+    assert answered(await settled(server, first, 13)) == 10  # as between two bots: nobody can tell them apart
+    await tell(bot, [at(bot.self_id), text("hi")], user=80000000, group=second, sub_type="anonymous")
+    assert answered(await settled(server, second, 1)) == 1
+
+
+async def test_a_temporary_session_counts_for_the_same_person(server, model, bot):
+    person, group = fresh_id(), fresh_id()
+    for _ in range(6):
+        await tell(bot, "hi", user=person, sub_type="group", group_id=group)
+        await tell(bot, [at(bot.self_id), text("hi")], user=person, group=group)
+    await tell(bot, [at(bot.self_id), text("hi")], user=person, group=fresh_id())
+    rows = await settled(server, person, 6) + await settled(server, group, 6)
+    assert answered(rows) == 12
+    while not (refused := server.rows("SELECT 1 FROM agent_message WHERE sender_id = ? AND reason = 'person_limit'", str(person))):
+        await asyncio.sleep(0.02)
+    assert len(refused) == 1
+
+
+async def test_an_owner_is_answered_as_often_as_he_asks(server, model, bot):
+    owner = fresh_id()
+    await override(server, bot, owners=str(owner))
+    for _ in range(45):
+        await bot.say_private(owner, "hi")
+    assert answered(await settled(server, owner, 45)) == 45
+
+
+async def test_the_bots_page_changes_the_limits_from_the_next_message_on(server, model, bot):
+    person = fresh_id()
+    await override(server, bot, person_per_minute="2")
+    for _ in range(4):
+        await bot.say_private(person, "hi")
+    assert answered(await settled(server, person, 4)) == 2
+    await override(server, bot, person_per_minute="0", person_per_day="0", chat_per_minute="0")
+    for _ in range(50):
+        await bot.say_private(person, "hi")
+    assert answered(await settled(server, person, 54)) == 52
+
+
+async def test_a_chats_page_outdoes_the_bots(server, model, bot):
+    person = fresh_id()
+    await override(server, bot, person_per_minute="1")
+    await bot.say_private(person, "hi")
+    await settled(server, person, 1)
+    (row,) = server.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(person))
+    await fill(server, f"/admin/agent/chatsession/{row['id']}/change/", person_per_minute="3")
+    for _ in range(4):
+        await bot.say_private(person, "hi")
+    assert answered(await settled(server, person, 5)) == 3
+
+
+async def test_the_answers_of_a_day_are_counted_over_a_restart(start_server, model):
+    model.answer_with(lambda request: "fine")
+    server, person = start_server(PERSON_ANSWERS_PER_DAY="3"), fresh_id()
+    account = fresh_id()
+    async with client(server, account) as bot:
+        for _ in range(2):
+            await bot.say_private(person, "你好")
+        assert answered(await settled(server, person, 2)) == 2
+    await asyncio.to_thread(server.restart)
+    async with client(server, account) as bot:
+        for _ in range(4):
+            await bot.say_private(person, "你好")
+        rows = await settled(server, person, 6)
+        assert answered(rows) == 3
+        assert reasons(rows) == {"person_limit": 3}
+        assert sum("请明天再来" in words for words in await heard(bot)) == 1
+
+
+async def test_a_notice_is_on_record_and_no_history(server, model, bot):
+    person = fresh_id()
+    await override(server, bot, person_per_minute="1")
+    for words in ("first", "second", "third"):
+        await bot.say_private(person, words)
+    await settled(server, person, 3)
+    said = server.rows(
+        "SELECT m.text, m.state, m.in_history FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+        "WHERE s.peer_id = ? AND m.direction = 'out' ORDER BY m.id",
+        str(person),
+    )
+    assert [(row["state"], row["in_history"]) for row in said] == [("delivered", 1), ("delivered", 0)]
+    await override(server, bot, person_per_minute="0")
+    await bot.say_private(person, "fourth")
+    await settled(server, person, 4)
+    (request,) = [one for one in model.received(2) if "fourth" in one.last_text]
+    assert "second" not in str(request.messages)
+    assert said[1]["text"] not in str(request.messages)
