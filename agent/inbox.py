@@ -27,7 +27,7 @@ from tools.boundary import caught
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
-LogLimit(logger)
+limit = LogLimit(logger)
 
 #: Messages of one chat that may wait behind the one being answered; more are refused, on record.
 CHAT_LIMIT = 100
@@ -133,10 +133,8 @@ class Inbox:
             logger.debug("Message %s in %s was seen before", message.message_id, message.chat.address)
             return
         if accepted.decision.opens_loop:
-            sender, chat = message.sender_id, message.chat
-            logger.warning(
-                "Account %s: silence towards %s in %s: %s", chat.account, sender, chat.address, accepted.decision.detail
-            )
+            told = (message.chat.account, message.sender_id, message.chat.address, accepted.decision.detail)
+            limit.warn(told, "Account %s: silence towards %s in %s: %s", *told)
         if accepted.decision.is_to_be_answered:
             faults.reached("message_committed")
             left = Left(accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail)

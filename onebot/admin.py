@@ -1,7 +1,7 @@
 """Bots: which accounts are connected, by which client, since when, and what else the clients told."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Model, Q
@@ -37,12 +37,26 @@ class BotAdmin(RecordAdmin):
         "channel",
         "chats",
     )
-    fields = ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url", *readonly_fields)
+    fieldsets = (
+        (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
+        (
+            _("Who is answered"),
+            {"fields": ("answered", "listed_people", "listed_groups", "blocked_people", "blocked_groups")},
+        ),
+        (_("How often at most"), {"fields": ("person_per_minute", "person_per_day", "chat_per_minute")}),
+        (_("Connection"), {"fields": readonly_fields}),
+    )
     change_form_template = "admin/change_form.html"
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Owners are people's decision, and no record."""
         return ModelAdmin.has_change_permission(self, request, obj)
+
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """None of the choices is empty, though a form may leave the field out."""
+        return super().formfield_for_choice_field(
+            db_field, request, **options | {"choices": db_field.get_choices(include_blank=False)}
+        )
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Bots are few."""

@@ -1,20 +1,24 @@
 """Chat sessions: the list of chats, and the page that reads like one."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Model, Q
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chat import BUBBLE, chat_page, runs_behind
-from agent.admin.state_form import StateForm
+from agent.admin.state_form import LIMITS, StateForm
 from agent.admin.thumbnails import media_behind
 from agent.models import ChatSession, Message
 from agent.store.states import save_changes
+from agent.store.tallies import silences
 from tools.admin_base import RecordAdmin, moment, row_number
 from tools.admin_filters import PeriodFilter, Rows
+from tools.models import ConfigVersion
 from tools.readable import readable
 
 #: Accounts offered as a filter.
@@ -60,17 +64,18 @@ class ChatSessionAdmin(RecordAdmin):
     list_defer = ("state", "discovered_tools")
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
-    fields = ("timing_gate", "state")
+    fields = ("timing_gate", *LIMITS, "state")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Of a chat, its state and its timing gate can be changed."""
+        """Of a chat, its state, its timing gate and its limits can be changed."""
         return request.user.has_perm("agent.change_chatsession")
 
     def save_model(self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool) -> None:
         """Store what was changed on the page and nothing else of the row, which goes on living meanwhile."""
         save_changes([form.change()])
-        if "timing_gate" in form.changed_data:
-            ChatSession.objects.filter(pk=obj.pk).update(timing_gate=form.cleaned_data["timing_gate"])
+        if changes := form.changed_columns():
+            ChatSession.objects.filter(pk=obj.pk).update(**changes)
+            ConfigVersion.bump()
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Chats are few beside messages: walking them in order is short whatever the condition."""
@@ -93,7 +98,7 @@ class ChatSessionAdmin(RecordAdmin):
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
         state = obj.state if isinstance(obj.state, dict) else {}
-        context: dict[str, Any] = {"state": state, "state_json": readable(state)}
+        context: dict[str, Any] = {"state": state, "state_json": readable(state), "silences": _silences(obj)}
         if not request.user.has_perm("agent.view_message"):
             return context
         page = chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
@@ -102,6 +107,12 @@ class ChatSessionAdmin(RecordAdmin):
         bubbles = [(message, behind.get(message.pk, []), media.get(message.pk)) for message in page.messages]
         bottom = page.messages[-1].pk if bubbles else 0
         return context | {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE, "bottom": bottom}
+
+
+def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
+    """To whom nothing is said for a while, and until when."""
+    place = f"{session.platform}:{session.account}:{session.key}"
+    return [(who, datetime.fromtimestamp(until, UTC)) for who, until in silences(place, int(timezone.now().timestamp()))]
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

@@ -14,6 +14,8 @@ from agent.models import ChatSession
 from agent.state import SIZE_LIMIT, TEMPORARY, StateChange, difference, is_same, size
 from tools.admin.json_field import IndentedJSONField
 
+#: The columns that hold the limits of a chat.
+LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
 #: Characters of a wrong name that its fault repeats.
 NAME_SHOWN = 64
 
@@ -38,7 +40,27 @@ class StateForm(_Form):
 
     class Meta:
         model = ChatSession
-        fields = ("timing_gate", "state")
+        fields = ("timing_gate", *LIMITS, "state")
+
+    def clean_person_per_minute(self) -> int | None:
+        return self._kept("person_per_minute")
+
+    def clean_person_per_day(self) -> int | None:
+        return self._kept("person_per_day")
+
+    def clean_chat_per_minute(self) -> int | None:
+        return self._kept("chat_per_minute")
+
+    def _kept(self, name: str) -> int | None:
+        """As for the state: what is left out stays."""
+        is_omitted = self.fields[name].widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name))
+        limit: int | None = self.initial.get(name) if is_omitted else self.cleaned_data[name]
+        return limit
+
+    def changed_columns(self) -> dict[str, Any]:
+        """What was changed on the page beside the state, of a form that is valid."""
+        names = [name for name in ("timing_gate", *LIMITS) if name in self.changed_data]
+        return {name: self.cleaned_data[name] for name in names}
 
     def clean_timing_gate(self) -> bool | None:
         """As for the state: what is left out stays."""

@@ -13,6 +13,8 @@ from agent.types import ChatAddress
 #: The number that stands for every anonymous member of a group.
 ANONYMOUS = "80000000"
 SUBJECT_LIMIT = 300
+#: Silences of one chat that are listed.
+SHOWN = 20
 
 replace_tallies = Upsert(Tally, "subject")
 FIELDS = ("recent", "day", "of_day", "told_at", "told_on", "silent_until")
@@ -21,12 +23,20 @@ FIELDS = ("recent", "day", "of_day", "told_at", "told_on", "silent_until")
 def person(chat: ChatAddress, sender_id: str) -> str:
     """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat are one."""
     is_known = sender_id not in ("", ANONYMOUS)
-    return f"{chat.platform}:{chat.account}/{sender_id}" if is_known else exchanges(chat, sender_id)
+    return f"{chat.platform}:{chat.account}/{sender_id}" if is_known else f"{chat.place}/unknown/{sender_id}"
 
 
 def exchanges(chat: ChatAddress, sender_id: str) -> str:
     """One person in one chat."""
     return f"{chat.place}/{sender_id}"[:SUBJECT_LIMIT]
+
+
+def silences(place: str, now: int) -> list[tuple[str, int]]:
+    """To whom nothing is said in the chat at ``place``, and until when, in seconds since 1970."""
+    prefix, behind = f"{place}/", f"{place}0"  # 0 is the sign after /
+    open_now = Tally.objects.filter(subject__gte=prefix, subject__lt=behind, silent_until__gt=now)
+    rows = open_now.order_by("subject").values_list("subject", "silent_until")[:SHOWN]
+    return [(subject.removeprefix(prefix), until) for subject, until in rows]
 
 
 @cache

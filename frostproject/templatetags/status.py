@@ -4,12 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent import serving
 from agent.models import UNSETTLED, Approval, Message, Run
+from agent.store.spendings import spent, today
 from onebot.models import Bot
 
 register = template.Library()
@@ -58,6 +60,8 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     return {
         "sees_messages": True,
         "waiting": _bounded(waiting),
+        "tokens": spent([today()])[0],
+        "most_tokens": settings.TOKENS_PER_DAY,
         "failed_messages": list(failed.order_by("-pk")[:FAILURE_LIMIT]),
     }
 
