@@ -1,6 +1,7 @@
 """The record as the rest of the agent uses it: one awaitable call for each thing to put down."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -8,7 +9,7 @@ from agent.claims import Claim
 from agent.commit import GroupCommit, I, R
 from agent.errors import ClaimLost
 from agent.outage import Outage
-from agent.store import arrivals, recovery, replies, runs
+from agent.store import arrivals, recovery, replies, runs, spendings
 from agent.store.approvals import Decision, Ruling, rule
 from agent.store.later import Completion, Progress, complete, note_progress
 from agent.store.quotas import Quotas
@@ -18,6 +19,9 @@ from tools.configs import SettingsCache
 def clock() -> float:
     """Seconds that go on while this process is stopped, or its machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+logger = logging.getLogger(__name__)
 
 
 class Record:
@@ -71,6 +75,10 @@ class Record:
 
     def add_reply(self, reply: replies.Outgoing, claim: Claim) -> "asyncio.Future[int]":
         return self._commit.submit(self._replies.add, reply, claim)
+
+    def spend(self, tokens: int) -> None:
+        """Count tokens of a model call, in the commit of whatever is put down next. Returns at once."""
+        self._commit.submit(spendings.spend, tokens).add_done_callback(_tell_failure)
 
     def complete(self, completion: Completion) -> "asyncio.Future[bool]":
         return self._commit.submit(complete, completion)
@@ -136,3 +144,8 @@ class Record:
     def _forget(self) -> None:
         self._arrivals.forget()
         self._beginnings.forget()
+
+
+def _tell_failure(written: "asyncio.Future[None]") -> None:
+    if not written.cancelled() and (error := written.exception()):
+        logger.warning("The tokens of a model call were not counted: %s", error)

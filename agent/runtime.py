@@ -13,11 +13,12 @@ from typing import IO
 
 from django.conf import settings
 
-from agent import serving, wiring
+from agent import counts, serving, wiring
 from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.inbox import Inbox
 from agent.jobs import Jobs
+from agent.llm.meter import meter
 from agent.media.retention import keep_forgetting
 from agent.queries import Queries
 from agent.record import Record
@@ -44,6 +45,7 @@ class Runtime:
         cache = SettingsCache()
         self._outbox = outbox
         self.record = Record(self.process_id, cache, self._reload, wiring.quotas(outbox))
+        meter.lead_to(self.record.spend)
         self._chat_tools = wiring.chat_tools(self.record, source)
         self.registry = wiring.tool_registry(cache, self.record, self._chat_tools)
         self._live = wiring.live_providers(self.record)
@@ -64,6 +66,7 @@ class Runtime:
         self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
         self._retention: asyncio.Task[None] | None = None
+        self._counts: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._lock: IO[str] | None = None
 
@@ -77,6 +80,7 @@ class Runtime:
         first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         self._retention = loop.create_task(keep_forgetting(self.record, self.files), name="retention")
+        self._counts = loop.create_task(counts.keep_forgetting(self.record), name="counts")
         self.memory.start()
         for provider in self._live:
             provider.start()
@@ -115,7 +119,7 @@ class Runtime:
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
         serving.end(self.registry)
-        for task in filter(None, [self._presence, self._retention, self._watch]):
+        for task in filter(None, [self._presence, self._retention, self._counts, self._watch]):
             task.cancel()
             await asyncio.wait([task])
         if self._senses is not None:

@@ -14,6 +14,7 @@ from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.bodies import Bodies
 from agent.llm.bounds import bound
 from agent.llm.completion import parse_completion
+from agent.llm.meter import estimated, meter, reported
 from agent.llm.pictures import Album, encoded, shows_kept
 from agent.llm.retrying import Pause, pause_after
 from tools.text import storable
@@ -59,8 +60,8 @@ class OpenAIClient:
         if self._album is not None and shows_kept(request.messages):
             content = await encoded(request.messages, self._album, lambda messages: self._bodies.of(messages, request.tools))
             options = {"headers": {"Content-Length": str(content.size)}}
-            return parse_completion(await self.post("/chat/completions", content=content, options=options))
-        return parse_completion(await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools)))
+            return _read(await self.post("/chat/completions", content=content, options=options), request)
+        return _read(await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools)), request)
 
     async def post(self, path: str, **request: Any) -> object:
         """The JSON that the endpoint answers to ``request``, which is the library's: ``body``, ``content``, ``files``, ``options``.
@@ -69,10 +70,12 @@ class OpenAIClient:
         """
         content = (await self._response(path, request)).content
         try:
-            return await asyncio.to_thread(_parsed, content) if len(content) > LARGE_ANSWER else _parsed(content)
+            answer = await asyncio.to_thread(_parsed, content) if len(content) > LARGE_ANSWER else _parsed(content)
         except (ValueError, RecursionError) as error:
             excerpt = _excerpt(content[: 4 * ERROR_EXCERPT].decode(errors="replace"))
             raise LLMError(f"the answer is not JSON: {excerpt}") from error
+        meter.count(reported(answer))
+        return answer
 
     async def _response(self, path: str, request: dict[str, Any]) -> httpx2.Response:
         """The first answer that is no failure, whole."""
@@ -118,6 +121,14 @@ class OpenAIClient:
         """``failure`` without the key, which some endpoints repeat when they refuse it."""
         words = _in_words(failure)
         return words.replace(self._api_key, "***") if self._api_key else words
+
+
+def _read(answer: object, request: LLMRequest) -> LLMResponse:
+    """The completion in ``answer``. What it cost is estimated where the endpoint does not tell."""
+    response = parse_completion(answer)
+    if not reported(answer):
+        meter.count(estimated(request, response.text))
+    return response
 
 
 def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+from agent.budget import has_tokens
 from agent.errors import LLMError
 from agent.llm.embeddings import Embedder
 from agent.record import Record
@@ -26,7 +27,7 @@ async def keep_embedding(record: Record, embedder: Embedder) -> None:
         pause = AFTER_FAILURE
         with survive(logger, "The meaning of notes could not be had"):
             await record.submit(note_vectors.drop_other_models, embedder.name)
-            while await embed_some(record, embedder):
+            while await has_tokens(record) and await embed_some(record, embedder):
                 pass
             pause = EVERY_SECONDS
         await asyncio.sleep(pause)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.budget import has_tokens
 from agent.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest
 from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
@@ -36,11 +37,13 @@ _FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 async def review(record: Record, model: LLMClient | None) -> tuple[int, int]:
     """Look through the notes once: how many merges and how many deletions are proposed now.
 
-    Notes that have expired are deleted. Without a ``model`` nothing is merged. A cluster
+    Notes that have expired are deleted. Without a ``model``, or tokens left for the day, nothing is merged. A cluster
     that the model fails at is left for the next time.
     """
     now = timezone.now()
     await record.submit(reviews.forget_expired, now)
+    if model and not await has_tokens(record):
+        model = None
     merges = 0
     for cluster in await record.submit(reviews.clusters, CLUSTERS) if model else []:
         with survive(logger, "Notes about %s %s were not reviewed", cluster.owner_kind, cluster.owner_id):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agent.budget import has_tokens
 from agent.llm.base import LLMClient, LLMRequest
 from agent.memory.audience import Viewer
 from agent.memory.readings import extracted_notes, extraction_request, summary_request, summary_text
@@ -79,6 +80,8 @@ class Upkeep:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _see_to(self, session_pk: int, chat: Viewer) -> None:
+        if not await has_tokens(self._record):
+            return  # what is due now is due later as well
         async with self._slots:
             done = [await self._tried(read, session_pk, chat) for read in (self._summarise, self._take_notes)]
         if all(done):

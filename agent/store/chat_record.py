@@ -12,7 +12,9 @@ from agent.types import ChatAddress
 
 Direction, State = Message.Direction, Message.State
 #: Rows that nobody in the chat has said or heard.
-_UNSAID = Q(reason=Message.Reason.LATER_RESULT) | Q(direction=Direction.OUT, state__in=(State.PENDING, State.FAILED))
+_UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)) | Q(
+    direction=Direction.OUT, state__in=(State.PENDING, State.FAILED)
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,27 @@
 """Who is answered, and how often: decided and counted in the transaction that takes messages in."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from django.db import transaction
 from django.utils import timezone
 
 from agent import limits
 from agent.answer_policy import AnswerPolicy, Limits
 from agent.limits import Case, Count, Moment, Refusal
 from agent.models import Message
+from agent.notices import TO_OWNERS
 from agent.store import spendings, tallies
+from agent.store.owner_notes import tell_owners
 from agent.store.prepared import Select
 from agent.triggers import Decision
 from agent.types import IncomingMessage, Outbox
 from tools.models import ConfigVersion
 
+logger = logging.getLogger(__name__)
 State = Message.State
 Overrides = tuple[int | None, int | None, int | None]
 
@@ -89,7 +95,29 @@ class Quotas:
             limits.note(case, refused, moment)
             found.append((place, refused))
         tallies.save(counts, now)
+        for one in {_account(one): one for _, one, _ in limited}.values() if not has_tokens else ():
+            self._tell_owners(one, Moment(now, day))
         return found
+
+    def _tell_owners(self, one: Candidate, now: Moment) -> None:
+        """Once a day, from each account that somebody talks to: that only they are answered."""
+        chat = one.message.chat
+        counts = tallies.load([tallies.account(chat)])
+        (told,) = counts.values()
+        if told.told_on == now.day:
+            return
+        told.told_on, told.is_changed = now.day, True
+        tallies.save(counts, now.seconds)
+        tell_owners(chat, self._outbox.owners(chat), TO_OWNERS.format(limit=self._tokens_per_day), one.received_at)
+        transaction.on_commit(
+            partial(
+                logger.warning,
+                "TOKENS_PER_DAY (%d) are used up: account %s answers its owners only",
+                self._tokens_per_day,
+                chat.account,
+            ),
+            robust=True,
+        )
 
     def _policy(self, one: Candidate) -> AnswerPolicy:
         return self._outbox.policy(one.message.chat)
@@ -111,6 +139,10 @@ class Quotas:
         applied = self._first.overridden(self._policy(one).limits).overridden(one.overrides)
         is_free = applied.are_none and not self._tokens_per_day
         return None if is_free or self._is_owner(one) else applied
+
+
+def _account(one: Candidate) -> str:
+    return tallies.account(one.message.chat)
 
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:

@@ -13,6 +13,8 @@ from agent.types import ChatAddress
 #: The number that stands for every anonymous member of a group.
 ANONYMOUS = "80000000"
 SUBJECT_LIMIT = 300
+#: Counts that are deleted in one transaction.
+FORGOTTEN = 1_000
 #: Silences of one chat that are listed.
 SHOWN = 20
 
@@ -24,6 +26,11 @@ def person(chat: ChatAddress, sender_id: str) -> str:
     """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat are one."""
     is_known = sender_id not in ("", ANONYMOUS)
     return f"{chat.platform}:{chat.account}/{sender_id}" if is_known else f"{chat.place}/unknown/{sender_id}"
+
+
+def account(chat: ChatAddress) -> str:
+    """Nobody in particular: what an account's owners were told."""
+    return f"{chat.platform}:{chat.account}"
 
 
 def exchanges(chat: ChatAddress, sender_id: str) -> str:
@@ -88,5 +95,9 @@ def _parsed(recent: str) -> dict[int, int]:
 
 
 def forget(before: Sequence[int]) -> list[int]:
-    """Delete counts that were not touched since ``before``, seconds since 1970; how many."""
-    return [Tally.objects.filter(touched_at__lt=moment).delete()[0] for moment in before]
+    """Delete some of the counts that were not touched since ``before``, seconds since 1970; how many, 0 once there are none."""
+    return [Tally.objects.filter(pk__in=_old(moment)).delete()[0] for moment in before]
+
+
+def _old(moment: int) -> list[int]:
+    return list(Tally.objects.filter(touched_at__lt=moment).values_list("pk", flat=True)[:FORGOTTEN])

@@ -2,24 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import pytest
 
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client, tell
-from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, at, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
+from tests.security.limits import DEFAULTS, answered, fill, heard, override, reasons, settled
 
-DEFAULTS = dict.fromkeys(("PERSON_ANSWERS_PER_MINUTE", "PERSON_ANSWERS_PER_DAY", "CHAT_ANSWERS_PER_MINUTE", "TOKENS_PER_DAY"), "")
-MINUTE_NOTICE, LOOP_NOTICE = "请一分钟后再找我", "我先歇五分钟"
-SAID = (
-    "SELECT m.state, m.reason, m.detail FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
-    "WHERE m.direction = 'in' AND s.peer_id = ? ORDER BY m.id"
-)
+MINUTE_NOTICE = "请一分钟后再找我"
 
 
 @pytest.fixture(scope="module")
@@ -33,52 +27,6 @@ async def bot(server: LiveServer, model: ScriptedModel) -> AsyncIterator[FakeOne
     model.answer_with(lambda request: "fine")
     async with client(server) as connected:
         yield connected
-
-
-async def settled(server: LiveServer, peer: int | str, count: int) -> list[dict[str, Any]]:
-    """The messages in the chats with ``peer``, once there are ``count`` and all have come to an end."""
-    while True:
-        rows = server.rows(SAID, str(peer))
-        if len(rows) >= count and all(row["state"] not in ("waiting", "running") for row in rows):
-            return rows
-        await asyncio.sleep(0.02)
-
-
-def reasons(rows: list[dict[str, Any]]) -> dict[str, int]:
-    counted: dict[str, int] = {}
-    for row in rows:
-        if row["state"] != "answered":
-            counted[row["reason"]] = counted.get(row["reason"], 0) + 1
-    return counted
-
-
-def answered(rows: list[dict[str, Any]]) -> int:
-    return sum(row["state"] == "answered" for row in rows)
-
-
-async def heard(bot: FakeOneBot) -> list[str]:
-    """Everything that was sent, once nothing more comes."""
-    words = []
-    try:
-        while True:
-            words.append(spoken(await bot.next_action(0.3)))
-    except (TimeoutError, AssertionError):
-        return words
-
-
-async def override(server: LiveServer, bot: FakeOneBot, **changes: Any) -> None:
-    """Save the bot's page with ``changes``."""
-    row = await server.row("SELECT id FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
-    await fill(server, f"/admin/onebot/bot/{row['id']}/change/", **changes)
-
-
-async def fill(server: LiveServer, path: str, **changes: Any) -> None:
-    def filled() -> None:
-        cockpit = Cockpit(server)
-        cockpit.fill(path, **changes)
-        cockpit.close()
-
-    await asyncio.to_thread(filled)
 
 
 async def test_a_stranger_who_floods_in_private_gets_few_answers_and_one_notice(server, model, bot):

@@ -9,6 +9,7 @@ from django.core.management import BaseCommand
 from django.utils.translation import gettext as _
 
 from agent import wiring
+from agent.llm.meter import meter
 from agent.memory.review import review
 from agent.record import Record
 from tools.configs import SettingsCache
@@ -35,6 +36,7 @@ class Command(BaseCommand):
 
     async def _review(self, *, uses_model: bool) -> tuple[int, int]:
         record = Record("review", SettingsCache(), lambda: None)
+        meter.lead_to(record.spend)
         model = wiring.chat_model() if uses_model else None
         try:
             return await review(record, model)

@@ -1,0 +1,62 @@
+"""What model calls cost, in tokens: one meter for the whole process, whoever asks whatever endpoint."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent.llm.base import LLMRequest
+from agent.prompt import content_text
+
+#: Bytes of text that are taken for one token where an endpoint does not tell: one Chinese sign, or most of an English word.
+BYTES_PER_TOKEN = 3
+#: Tokens that a picture is taken for.
+PICTURE = 1_000
+#: More is no number of tokens.
+MOST = 2**31
+
+
+class Meter:
+    """Passes on what each call cost; until it is known where to, nothing is kept."""
+
+    def __init__(self) -> None:
+        self._spend: Callable[[int], None] | None = None
+
+    def lead_to(self, spend: Callable[[int], None] | None) -> None:
+        """Have ``spend`` called, on the loop that asks models, with the tokens of each call from now on."""
+        self._spend = spend
+
+    def count(self, tokens: int) -> None:
+        if tokens and self._spend is not None:
+            self._spend(tokens)
+
+
+meter = Meter()
+
+
+def reported(answer: object) -> int:
+    """The tokens of a call as its ``answer`` tells them; 0 where it does not."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    if not isinstance(usage, Mapping):
+        return 0
+    total = _number(usage, "total_tokens")
+    named = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+    return total or sum(_number(usage, name) for name in named)
+
+
+def estimated(request: LLMRequest, text: str) -> int:
+    """The tokens that a call probably cost: what was sent, and the ``text`` that came."""
+    sent = [content_text(message.get("content")) for message in request.messages]
+    called = [json.dumps(calls, ensure_ascii=False) for message in request.messages if (calls := message.get("tool_calls"))]
+    tools = json.dumps(request.tools, ensure_ascii=False) if request.tools else ""
+    pictures = sum(_pictures(message.get("content")) for message in request.messages)
+    return sum(len(part.encode()) for part in (*sent, *called, tools, text)) // BYTES_PER_TOKEN + PICTURE * pictures + 1
+
+
+def _pictures(content: Any) -> int:
+    parts = content if isinstance(content, list) else ()
+    return sum(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
+
+
+def _number(usage: Mapping[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return value if type(value) is int and 0 < value < MOST else 0
