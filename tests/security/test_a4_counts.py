@@ -1,0 +1,157 @@
+"""The counts behind the limits: true whatever becomes of a transaction, bounded, and no way around them by the clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from agent import counts
+from agent.answer_policy import Limits
+from agent.limits import LOOP_EXCHANGES, LOOP_SILENCE, Case, Count, Moment, note, refusal
+from agent.models import Spending, Tally
+from agent.record import Record
+from agent.store.quotas import Quotas
+from agent.types import ChatAddress
+from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
+from tools.configs import SettingsCache
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LIMITS = Limits(person_per_minute=3, person_per_day=5, chat_per_minute=4)
+
+
+class Slip(Exception):  # noqa: N818 - it stands for any
+    """A fault of one request among others."""
+
+
+def slip(_items: Sequence[Any]) -> NoReturn:
+    raise Slip
+
+
+@pytest.fixture
+async def limited() -> AsyncIterator[Record]:
+    """A record under :data:`LIMITS`."""
+    record = Record(PROCESS, SettingsCache(), lambda: None, Quotas(Mailbox(), LIMITS, 0))
+    yield record
+    await record.close()
+
+
+async def said(record: Record, chat: ChatAddress = PRIVATE, at: datetime | None = None, **fields: Any) -> str:
+    """The reason of one more message, and its state."""
+    one = arrival(message("hi", chat, mentions_bot=True, **fields), received_at=at or timezone.now())
+    decision = (await record.accept(one)).decision
+    return f"{decision.reason} {decision.state}"
+
+
+async def test_what_was_not_committed_was_not_counted(limited):
+    for _ in range(3):
+        beside = limited.submit(slip, None)
+        assert await said(limited) == "private waiting"
+        with pytest.raises(Slip):
+            await beside
+    assert await said(limited) == "person_limit waiting"  # to tell him
+    assert await said(limited) == "person_limit silent"
+    assert await sync_to_async(Tally.objects.get)(subject="onebot:10001/20001") is not None
+
+
+async def test_a_batch_that_is_rolled_back_whole_leaves_no_count(limited):
+    def accepted_and_slipped(items: Sequence[Any]) -> NoReturn:
+        limited._arrivals.accept(items)
+        raise Slip
+
+    for _ in range(5):
+        with pytest.raises(Slip):
+            await limited.submit(accepted_and_slipped, arrival(message("hi")))
+    assert [await said(limited) for _ in range(3)] == ["private waiting"] * 3
+
+
+async def test_messages_of_one_commit_count_one_after_the_other(limited):
+    accepted = await asyncio.gather(*(limited.accept(arrival(message(f"hi {number}"))) for number in range(6)))
+    assert [one.decision.reason for one in accepted] == ["private"] * 3 + ["person_limit"] * 3
+    assert [one.decision.state for one in accepted] == ["waiting"] * 4 + ["silent"] * 2
+
+
+async def test_a_message_that_comes_twice_counts_once(limited):
+    for _ in range(4):
+        await limited.accept(arrival(message("hi", message_id="77")))
+    assert [await said(limited) for _ in range(2)] == ["private waiting"] * 2
+
+
+async def test_what_is_not_for_the_bot_counts_nothing(limited):
+    for _ in range(10):
+        await limited.accept(arrival(message("chatter", GROUP)))
+    assert await said(limited, GROUP) == "mention waiting"
+
+
+async def test_no_minute_holds_more_than_the_limit_and_no_day_either(limited):
+    start = datetime(2026, 5, 4, 8, 0, 59, tzinfo=timezone.get_default_timezone())
+    times = [start + timedelta(seconds=seconds) for seconds in range(0, 300, 5)]
+    answered = [at for at in times if (await said(limited, at=at)).startswith("private")]
+    assert len(answered) == 5
+    assert all(sum(at <= one < at + timedelta(seconds=60) for one in answered) <= 3 for at in answered)
+    assert (await said(limited, at=start + timedelta(days=1))).startswith("private")
+
+
+async def test_one_person_and_another_account_are_counted_apart(limited):
+    elsewhere = ChatAddress("10002", "private", PRIVATE.peer_id)
+    assert [await said(limited, chat) for chat in (PRIVATE, elsewhere) for _ in range(3)] == ["private waiting"] * 6
+
+
+async def test_counts_that_nobody_adds_to_are_deleted(limited):
+    await said(limited, at=timezone.now() - timedelta(days=3))
+    await said(limited, GROUP, sender_id="20009")
+    await sync_to_async(Spending.objects.create)(day="2020-01-01", tokens=5)
+    assert await counts.forget_old(limited) == 3
+    assert await sync_to_async(Tally.objects.count)() == 3
+    assert not await sync_to_async(Spending.objects.exists)()
+
+
+# --- Deciding, without a record ------------------------------------------------------
+
+
+def case(**fields: Any) -> Case:
+    return Case(fields.pop("limits", LIMITS), Count(), Count(), Count(), **fields)
+
+
+def test_a_clock_that_was_put_back_locks_nobody_out():
+    one = case()
+    for _ in range(3):
+        note(one, None, Moment(2_000_000_000, "2033-05-18"))
+    assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+
+
+def test_a_silence_begins_after_ten_exchanges_and_ends_after_five_minutes():
+    one = case(limits=Limits(person_per_minute=100))
+    now = 1_800_000_000
+    for number in range(LOOP_EXCHANGES):
+        moment = Moment(now + number, "2027-01-15")
+        assert refusal(one, moment) is None
+        note(one, None, moment)
+    opening = Moment(now + 10, "2027-01-15")
+    refused = refusal(one, opening)
+    assert refused is not None
+    assert (refused.reason, refused.opens_loop, refused.is_told) == ("loop", True, False)
+    note(one, refused, opening)
+    later = refusal(one, Moment(now + 10 + LOOP_SILENCE - 1, "2027-01-15"))
+    assert later is not None
+    assert not later.opens_loop
+    assert refusal(one, Moment(now + 10 + LOOP_SILENCE, "2027-01-15")) is None
+
+
+def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
+    one = case(limits=Limits(person_per_minute=100))
+    for number in range(40):
+        moment = Moment(1_800_000_000 + 4 * number, "2027-01-15")
+        assert refusal(one, moment) is None
+        note(one, None, moment)
+
+
+def test_a_limit_of_nothing_refuses_nobody():
+    one = case(limits=Limits())
+    for _ in range(1_000):
+        assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+        note(one, None, Moment(1_800_000_000, "2027-01-15"))

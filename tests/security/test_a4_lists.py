@@ -1,0 +1,109 @@
+"""Who is answered at all: friends, listed people and groups, and those who never are."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import scripted_env
+from tests.e2e.chat import client, tell
+from tests.e2e.cockpit import Cockpit
+from tests.fake_onebot import FakeOneBot, at, text
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel
+from tests.security.limits import DEFAULTS, heard, override, page, settled
+
+OWNER, LISTED, BLOCKED, STRANGER = "7100001", "7100002", "7100003", "7100004"
+OPEN, CLOSED, ELSE = 8_100_001, 8_100_002, 8_100_003
+
+
+@pytest.fixture(scope="module")
+def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    with LiveServer(scripted_env(model_server) | DEFAULTS | {"PERSON_ANSWERS_PER_MINUTE": "0"}) as running:
+        yield running
+
+
+@pytest.fixture
+async def bot(server: LiveServer, model: ScriptedModel) -> AsyncIterator[FakeOneBot]:
+    model.answer_with(lambda request: "fine")
+    async with client(server) as connected:
+        lists = {"listed_people": f"{LISTED}\n{BLOCKED}", "listed_groups": str(OPEN), "blocked_groups": str(CLOSED)}
+        await override(server, connected, owners=OWNER, blocked_people=f"，{BLOCKED} ；12", **lists)
+        yield connected
+
+
+async def outcome(server: LiveServer, bot: FakeOneBot, person: str, group: int | None, **fields: Any) -> str:
+    """What becomes of a message: ``answered``, or why it is not."""
+    peer = group or person
+    count = len(
+        server.rows(
+            "SELECT 1 FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+            "WHERE s.peer_id = ? AND m.direction = 'in'",
+            str(peer),
+        )
+    )
+    await tell(bot, [at(bot.self_id), text("hi")], user=person, group=group, **fields)
+    row = (await settled(server, peer, count + 1))[-1]
+    return str(row["state"] if row["state"] == "answered" else f"{row['state']} {row['reason']}")
+
+
+FRIEND, TEMPORARY = {"sub_type": "friend"}, {"sub_type": "group", "group_id": ELSE}
+YES, NO, NEVER = "answered", "silent not_listed", "silent blocked"
+
+
+@pytest.mark.parametrize(
+    ("policy", "person", "group", "fields", "expected"),
+    [
+        ("everybody", STRANGER, None, TEMPORARY, YES),
+        ("everybody", STRANGER, ELSE, {}, YES),
+        ("everybody", BLOCKED, None, FRIEND, NEVER),
+        ("everybody", BLOCKED, OPEN, {}, NEVER),
+        ("everybody", STRANGER, CLOSED, {}, NEVER),
+        ("everybody", LISTED, CLOSED, {}, NEVER),
+        ("everybody", OWNER, CLOSED, {}, NEVER),
+        ("friends", STRANGER, None, FRIEND, YES),
+        ("friends", STRANGER, None, TEMPORARY, NO),
+        ("friends", STRANGER, None, {"sub_type": "other"}, NO),
+        ("friends", STRANGER, None, {}, YES),
+        ("friends", STRANGER, ELSE, {}, NO),
+        ("friends", STRANGER, OPEN, {}, YES),
+        ("friends", LISTED, None, TEMPORARY, YES),
+        ("friends", LISTED, ELSE, {}, YES),
+        ("friends", OWNER, ELSE, {}, YES),
+        ("listed", STRANGER, None, FRIEND, NO),
+        ("listed", STRANGER, OPEN, {}, YES),
+        ("listed", LISTED, None, TEMPORARY, YES),
+        ("listed", BLOCKED, OPEN, {}, NEVER),
+        ("listed", OWNER, None, TEMPORARY, YES),
+    ],
+)
+async def test_each_policy_answers_whom_it_names(server, bot, policy, person, group, fields, expected):
+    await override(server, bot, answered=policy)
+    assert await outcome(server, bot, person, group, **fields) == expected
+    said = await heard(bot)
+    assert len(said) == (expected == YES)  # who is not answered is told nothing
+
+
+async def test_what_is_not_answered_is_kept_and_can_be_filtered(server, bot):
+    words = f"kept {fresh_id()}"
+    await tell(bot, words, user=BLOCKED)
+    await server.row("SELECT 1 FROM agent_message WHERE text = ? AND reason = 'blocked' AND state = 'silent'", words)
+    shown = await page(server, "/admin/agent/message/?reason__exact=blocked")
+    assert words in shown
+
+
+@pytest.mark.may_block("the page is asked here")
+async def test_what_is_no_id_is_refused_at_its_field(server, bot):
+    row = await server.row("SELECT id FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
+    cockpit = Cockpit(server)
+    with pytest.raises(AssertionError, match="not saved"):
+        cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", blocked_people="张三 <script>")
+    with pytest.raises(AssertionError, match="not saved"):
+        cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", person_per_minute="-1")
+    with pytest.raises(AssertionError, match="not saved"):
+        cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", person_per_day="99999999999999999999")
+    cockpit.set_bot(bot.self_id, owners=OWNER)  # a form that leaves the new fields out changes none of them
+    cockpit.close()
+    kept = server.rows("SELECT blocked_groups, answered FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
+    assert kept == [{"blocked_groups": str(CLOSED), "answered": "everybody"}]
