@@ -1,6 +1,7 @@
 """Nobody spends the owner's money without bound: how often one is answered, and what is said to him then."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from tests.e2e.chat import client, tell
 from tests.fake_onebot import FakeOneBot, at, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
-from tests.security.limits import DEFAULTS, answered, fill, heard, override, reasons, settled
+from tests.security.limits import DEFAULTS, answered, fill, heard, override, page, reasons, settled
 
 MINUTE_NOTICE = "请一分钟后再找我"
 
@@ -187,3 +188,33 @@ async def test_a_notice_is_on_record_and_no_history(server, model, bot):
     (request,) = [one for one in model.received(2) if "fourth" in one.last_text]
     assert "second" not in str(request.messages)
     assert said[1]["text"] not in str(request.messages)
+
+
+async def test_a_silence_is_on_the_chats_page_and_ends_by_itself(server, model, bot):
+    other, group = fresh_id(), fresh_id()
+    for _ in range(11):
+        await bot.say_group(group, other, "again")
+    await settled(server, group, 11)
+    (row,) = server.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
+    assert f"{other}" in (shown := await page(server, f"/admin/agent/chatsession/{row['id']}/change/"))
+    assert "until" in shown or "至" in shown or "直到" in shown
+    write(server, "UPDATE agent_tally SET silent_until = 1, recent = '' WHERE silent_until > 0")
+    await bot.say_group(group, other, "are you there?")
+    assert (await settled(server, group, 12))[-1]["state"] == "answered"
+
+
+async def test_many_bots_that_answer_each_other_end_at_the_limit_of_the_chat(server, model, bot):
+    group, others = fresh_id(), [fresh_id() for _ in range(6)]
+    for number in range(90):
+        await bot.say_group(group, others[number % 6], f"round {number}")
+    rows = await settled(server, group, 90)
+    assert answered(rows) == 40
+    assert len(await heard(bot)) == 41
+
+
+def write(server: LiveServer, statement: str) -> None:
+    """Time passes: what the rows of the running server say is moved into the past."""
+    connection = sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)
+    with connection:
+        connection.execute(statement)
+    connection.close()

@@ -1,0 +1,41 @@
+"""Two processes on one database count together, and obey what one of them was told."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import scripted_env
+from tests.e2e.brisk import BriskServer
+from tests.e2e.chat import client
+from tests.scripted_model import ScriptedModel
+from tests.security.limits import DEFAULTS, answered, override, reasons, settled
+
+pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+
+
+@pytest.fixture
+def both(model_server: ScriptedModel, postgres_url: str, redis_url: str) -> Iterator[tuple[BriskServer, BriskServer]]:
+    """Two running processes of one installation."""
+    env = scripted_env(model_server) | DEFAULTS | {"DATABASE_URL": postgres_url, "REDIS_URL": redis_url}
+    with BriskServer(env).migrate() as one, BriskServer(env) as other:
+        yield one, other
+
+
+async def test_one_person_who_talks_to_two_processes_is_counted_once(both, model):
+    model.answer_with(lambda request: "fine")
+    one, other = both
+    account, person = fresh_id(), fresh_id()
+    groups = [fresh_id() for _ in range(20)]
+    events = client(one, account, role="Event"), client(other, account, role="Event", greet=False)
+    async with events[0] as first, events[1] as second, client(one, account, role="Api", greet=False):
+        await asyncio.gather(*((first, second)[place % 2].say_group(group, person, "hi") for place, group in enumerate(groups)))
+        rows = [row for group in groups for row in await settled(one, group, 1)]
+        assert answered(rows) == 12
+        assert reasons(rows) == {"person_limit": 8}
+        await override(one, first, person_per_minute="13")
+        await second.say_group(late := fresh_id(), person, "hi")
+        assert answered(await settled(other, late, 1)) == 1
+        (day,) = one.rows("SELECT tokens FROM agent_spending")
+        assert day["tokens"] == 13 * 18
