@@ -121,17 +121,19 @@ def load_policies() -> dict[str, AnswerPolicy]:
 
 
 def _policy(bot: Bot) -> AnswerPolicy:
-    lists = (bot.listed_people, bot.listed_groups, bot.blocked_people, bot.blocked_groups)
     return AnswerPolicy(
         cast("Answered", bot.answered or "everybody"),
-        *(frozenset(map(_bare, ids_of(ids))) for ids in lists),
+        people=_ids(bot.listed_people),
+        groups=_ids(bot.listed_groups),
+        blocked_people=_ids(bot.blocked_people),
+        blocked_groups=_ids(bot.blocked_groups),
         limits=(bot.person_per_minute, bot.person_per_day, bot.chat_per_minute),
     )
 
 
-def _bare(one: str) -> str:
+def _ids(text: str) -> frozenset[str]:
     """``platform:id`` and the like may be written for an id, as elsewhere."""
-    return one.rpartition(":")[2]
+    return frozenset(one.rpartition(":")[2] for one in ids_of(text))
 
 
 def load_by_url() -> frozenset[str]:

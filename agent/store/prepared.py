@@ -87,7 +87,7 @@ class Upsert(Insert):
     def _statement(self, count: int) -> str:
         insert, _, returning = super()._statement(count).rpartition(" RETURNING ")
         names = [_quoted(column.field.column) for name, column, _ in self._columns if name != self._key]
-        key = _quoted(self._model._meta.get_field(self._key).column)
+        key = _quoted(cast("Field", self._model._meta.get_field(self._key)).column)
         changes = ", ".join(f"{name} = excluded.{name}" for name in names)
         return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING {returning}"
 

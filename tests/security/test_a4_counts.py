@@ -44,6 +44,7 @@ async def said(record: Record, chat: ChatAddress = PRIVATE, at: datetime | None 
     """The reason of one more message, and its state."""
     one = arrival(message("hi", chat, mentions_bot=True, **fields), received_at=at or timezone.now())
     decision = (await record.accept(one)).decision
+    assert decision is not None
     return f"{decision.reason} {decision.state}"
 
 
