@@ -55,6 +55,10 @@ class Insert:
             return sorted(pk for (pk,) in cursor.fetchall())
 
     @cached_property
+    def _on_conflict(self) -> str:
+        return ""
+
+    @cached_property
     def _columns(self) -> list[tuple[str, Column, Any]]:
         """Every column but the key, by its attribute, with the value it has when none is given."""
         columns = [Column(field) for field in self._model._meta.concrete_fields if not field.primary_key]
@@ -69,7 +73,7 @@ class Insert:
             table, key = _quoted(self._model._meta.db_table), _quoted(self._model._meta.pk.column)
             columns = ", ".join(_quoted(column.field.column) for _, column, _ in self._columns)
             row = f"({', '.join(['%s'] * len(self._columns))})"
-            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
+            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)}{self._on_conflict} RETURNING {key}"  # noqa: S608
             self._statements[count] = statement
         return statement
 
@@ -84,12 +88,11 @@ class Upsert(Insert):
         super().__init__(model)
         self._key = key
 
-    def _statement(self, count: int) -> str:
-        insert, _, returning = super()._statement(count).rpartition(" RETURNING ")
+    @cached_property
+    def _on_conflict(self) -> str:
         names = [_quoted(column.field.column) for name, column, _ in self._columns if name != self._key]
         key = _quoted(cast("Field", self._model._meta.get_field(self._key)).column)
-        changes = ", ".join(f"{name} = excluded.{name}" for name in names)
-        return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING {returning}"
+        return f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in names)}"
 
 
 class Update:
