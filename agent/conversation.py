@@ -325,12 +325,13 @@ def first_request(
 ) -> list[ChatMessage]:
     """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words or what they stand for."""
     speech = Speech(
-        (message.text + reading.text).strip(),
+        message.text.strip(),
         message.sender_id,
         message.sender_name,
         message.chat.key,
         message.message_id,
         message.happened_at,
+        reading.text,
         reading.pictures,
     )
     request = fit(

@@ -12,6 +12,7 @@ from typing import Any
 from agent.prompt import ChatMessage, system_message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolSpec
 from tools.discovery import named
+from tools.fences import harmless
 from tools.registry import ToolRegistry
 
 TOOLBOX = "toolbox"
@@ -91,7 +92,7 @@ def reminder(deferred: Sequence[ToolSpec]) -> str:
     """
     lines = named(deferred)
     rest = [NOT_NAMED.format(count=len(deferred) - len(lines))] if len(lines) < len(deferred) else []
-    return "\n".join([REMINDER.format(count=len(deferred)), *lines, *rest])
+    return harmless("\n".join([REMINDER.format(count=len(deferred)), *lines, *rest]))
 
 
 def reminded(system: ChatMessage, deferred: Sequence[ToolSpec]) -> ChatMessage:

@@ -4,7 +4,8 @@ The rules are those of Google ADK's instruction templates. A placeholder is a na
 braces; spaces around it do not count, and in ``{{name}}`` all the braces do. A name is an
 identifier, or one behind ``app:``, ``user:`` or ``temp:``. ``{name?}`` is nothing where
 there is no value. Whatever else stands in braces is text and stays as it is written, so
-that examples of JSON need no escape. Values are put in once: braces in a value are text.
+that examples of JSON need no escape. Values are put in once: braces in a value are text,
+and so is what looks like a mark of this program's (:mod:`tools.fences`).
 
 There are placeholders for what the program itself knows, and none for the names of
 people and groups: those are words from outside, which would speak with the authority of
@@ -22,6 +23,7 @@ from typing import Any
 
 from agent.types import Kind
 from tools.contract import TOOL_NAME
+from tools.fences import harmless
 
 PREFIXES = ("app", "user", "temp")
 TOOL_PREFIX = "tool:"
@@ -152,4 +154,4 @@ def _value(placeholder: Placeholder, values: Mapping[str, Any], tools: Collectio
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))

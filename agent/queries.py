@@ -16,6 +16,7 @@ from agent.store.replies import Ending
 from agent.store.runs import Beginning, Plan
 from agent.task import Task
 from tools.contract import ToolExecutionContext
+from tools.fences import harmless_content
 
 
 class Queries:
@@ -37,6 +38,7 @@ class Queries:
         if messages[0]["role"] != "system":
             prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self._engine.registry)
             messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
+        messages = [one if one["role"] == "system" else {**one, "content": harmless_content(one["content"])} for one in messages]
         task = Task(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
         try:
             async with asyncio.timeout(settings.RUN_TIMEOUT):

@@ -17,6 +17,7 @@ from agent.media_folder import MediaError, opened
 from agent.memory.terms import index_terms, normal, search_terms
 from agent.prompt import ChatMessage, system_message
 from agent.store.stickers import CANDIDATES, Candidate, file_of
+from tools.fences import harmless
 
 logger = logging.getLogger(__name__)
 
@@ -125,9 +126,10 @@ class StickerSight:
 
 def choice_messages(wish: str, pictures: Sequence[tuple[Candidate, str]]) -> list[ChatMessage]:
     """The request for one choice: numbered pictures, each after its words. Pure."""
-    content = [{"type": "text", "text": f"要求：{wish}"}]
+    content = [{"type": "text", "text": harmless(f"要求：{wish}")}]
     for number, (one, sha256) in enumerate(pictures, 1):
-        content += [{"type": "text", "text": f"{number}. {one.words} {one.tags}".rstrip()}, picture_part(sha256)]
+        words = " ".join(f"{one.words} {one.tags}".split())  # on one line: another could look like another sticker's
+        content += [{"type": "text", "text": harmless(f"{number}. {words}".rstrip())}, picture_part(sha256)]
     return [system_message(INSTRUCTION), {"role": "user", "content": content}]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from agent.builtin_tools.entry import FENCED, PROVIDER_NAME
 from agent.discoveries import Discovery
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
@@ -10,6 +11,7 @@ from agent.state import StateChange
 from agent.store.later import Suspension
 from agent.store.steps import CallOutcome
 from tools.contract import ToolContentItem, ToolExecutionResult
+from tools.fences import harmless, harmless_content
 from tools.refusals import Reason
 from tools.text import storable
 
@@ -26,6 +28,12 @@ def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> 
     Many servers and plugins say their text twice, as a whole and as items: what the words
     hold already is not told again.
     """
+    text = _told(call_id, result, can_see=can_see)
+    is_own = result.metadata.get("provider_name") == PROVIDER_NAME and result.metadata.get(FENCED) is True
+    return text if is_own else harmless(text)
+
+
+def _told(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
     text = result.get_history_content() or NO_TEXT[result.success]
     if not result.content.strip():
         return text  # the items are the text already
@@ -44,7 +52,8 @@ def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bo
                 yield _picture(call_id, place, item)
     for message in result.post_history_messages:
         if message.get("role") in ROLES and message.get("content"):
-            yield {key: value for key, value in message.items() if key in ("role", "content", "message_id")}
+            kept = {key: message[key] for key in ("role", "message_id") if key in message}
+            yield kept | {"content": harmless_content(message["content"])}
 
 
 def is_picture(item: ToolContentItem) -> bool:
@@ -68,7 +77,7 @@ def once(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
 
 def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
     parts: list[dict[str, Any]] = [
-        {"type": "text", "text": f"[{media_index(call_id, place)}] {item.name or item.description}".strip()},
+        {"type": "text", "text": harmless(f"[{media_index(call_id, place)}] {item.name or item.description}".strip())},
         {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
     ]
     return {"role": "user", "content": parts}

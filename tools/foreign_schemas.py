@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from tools.arguments import UNUSABLE_SCHEMA, schema_faults
 from tools.contract import JsonSchema
+from tools.fences import harmless_json
 from tools.foreign_words import cleaned
 
 MAX_BYTES = 64 * 1024
@@ -66,10 +67,17 @@ def _entry(key: str, value: Any, depth: int) -> Any:
     if key in _WORDS:
         return cleaned(value, _WORDS[key])
     if key in _DATA:
-        return value
+        return _unforged(value)
     if key in _BY_NAME and isinstance(value, dict):
         return {_named(name): _tamed(item, depth + 1) for name, item in value.items()}
     return _tamed(value, depth)
+
+
+def _unforged(value: Any) -> Any:
+    """Data that a call must repeat exactly, so nothing in it can be replaced."""
+    if harmless_json(value) != value:
+        raise SchemaRefused(_("One of its values imitates a mark of this program."))
+    return value
 
 
 def _named(name: str) -> str:

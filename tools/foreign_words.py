@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from tools.fences import harmless
+
 _ALLOWED = "\n\t"
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 """Unicode categories of what changes how text is read without being seen: controls, directions, tags, surrogates."""
@@ -11,13 +13,13 @@ _PLAIN = re.compile(r"[ -~\n\u4e00-\u9fff]*")
 
 
 def cleaned(text: object, limit: int) -> str:
-    """``text`` without what cannot be seen, at most ``limit`` characters; "" for anything but text."""
+    """``text`` without what cannot be seen or imitates a mark, at most ``limit`` characters; "" for anything but text."""
     if not isinstance(text, str):
         return ""
     text = text[: limit * 2]  # what is taken out below is rarely more than that
     if not _PLAIN.fullmatch(text):
         text = "".join(sign for sign in text if sign in _ALLOWED or unicodedata.category(sign) not in _HIDDEN)
-    text = text.strip()
+    text = harmless(text.strip())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

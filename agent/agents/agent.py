@@ -8,6 +8,7 @@ from typing import Any
 from agent.llm.base import LLMClient
 from agent.prompt import ChatMessage, system_message
 from tools.contract import JsonSchema, ToolSpec
+from tools.fences import harmless
 
 #: What an agent without an input schema takes.
 REQUEST: JsonSchema = {
@@ -61,4 +62,4 @@ class Agent:
         """The first messages of a conversation that holds nothing else; ``prompt`` is its own, filled in for the chat."""
         if self.output_schema is not None:
             prompt = f"{prompt}\n\n{ANSWER_FORM}{json.dumps(self.output_schema, ensure_ascii=False)}"
-        return [system_message(prompt), {"role": "user", "content": request}]
+        return [system_message(prompt), {"role": "user", "content": harmless(request)}]

@@ -18,6 +18,8 @@ from tools.own_faults import OWN_FAULTS
 
 PROVIDER_NAME = "maisaka_builtin"
 PROVIDER_TYPE = "builtin"
+FENCED = "fenced"
+"""The entry of a result's metadata by which a tool of this provider says that its words are harmless but for its own fences."""
 
 Stage = Literal["timing", "action", "both"]
 """When a tool is offered: to the timing gate, to the planner after it, or to both."""

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from agent.builtin_tools.entry import FENCED
 from agent.memory.audience import Viewer
 from agent.memory.notebook import Notebook
 from tools.contract import ToolExecutionContext, ToolExecutionResult
@@ -18,7 +19,8 @@ def viewer(context: ToolExecutionContext) -> Viewer:
 
 
 def told(name: str, content: str, structured: Any = None) -> ToolExecutionResult:
-    return ToolExecutionResult(name, success=True, content=content, structured_content=structured)
+    """``content`` for the model; what is in it of notes is fenced."""
+    return ToolExecutionResult(name, success=True, content=content, structured_content=structured, metadata={FENCED: True})
 
 
 def failure(name: str, text: str) -> ToolExecutionResult:

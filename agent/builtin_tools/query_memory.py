@@ -9,12 +9,13 @@ from django.utils import timezone
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import notebook, told, viewer
 from agent.memory.audience import Viewer
-from agent.memory.fence import clean, fenced, shown
+from agent.memory.fence import fenced, shown
 from agent.memory.notebook import Notebook
 from agent.memory.relevance import Recollection
 from agent.store.notes import Search
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
+from tools.fences import clean_name
 
 NAME = "query_memory"
 MODES = {"search": "按内容", "time": "按时间", "hybrid": "两者都用"}
@@ -57,7 +58,7 @@ async def query_memory(invocation: ToolInvocation, context: ToolExecutionContext
     found = await _of_person(book, here, search, ask.person)
     if found:
         return _answer(found)
-    remark = f"没有找到关于“{clean(ask.person)}”的记忆，以下是不限人物的结果。\n"
+    remark = f"没有找到关于“{clean_name(ask.person)}”的记忆，以下是不限人物的结果。\n"
     others = await book.find(search)
     return _answer(others, remark) if others else _answer([])
 
@@ -75,7 +76,7 @@ def wanted(arguments: dict[str, Any]) -> Wanted:
     mode = (arguments.get("mode") or "").strip().lower()
     if mode not in ("", *MODES):
         options = "、".join(f"{name}（{words}）" for name, words in MODES.items())
-        raise InvalidArguments([f"mode 不支持: {clean(mode)}，可用的有 {options}"])
+        raise InvalidArguments([f"mode 不支持: {clean_name(mode)}，可用的有 {options}"])
     words, since, until = "" if mode == "time" else words, *((None, None) if mode == "search" else (since, until))
     if not (words or since or until):
         raise InvalidArguments([NOTHING_ASKED])

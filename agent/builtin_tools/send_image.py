@@ -10,12 +10,12 @@ from agent.media.gallery import Gallery
 from agent.media.kept import Kept, KeptFiles
 from agent.media.kinds import HEAD, sniff
 from agent.media.picture_names import OF_MESSAGE, PictureName, parse
-from agent.memory.fence import clean
 from agent.speaker import Speaker
 from agent.store.stickers import TYPES
 from agent.types import Part
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
+from tools.fences import clean_name
 from tools.text import storable
 
 NAME = "send_image"
@@ -75,7 +75,7 @@ def wanted(arguments: dict[str, Any]) -> PictureName:
         raise InvalidArguments([ONE_OF_BOTH])
     name = PictureName(OF_MESSAGE, msg_id, (), 1) if msg_id else parse(index)
     if name is None:
-        raise InvalidArguments([NO_NAME.format(name=clean(index))])
+        raise InvalidArguments([NO_NAME.format(name=clean_name(index))])
     return name
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.media import fences
 from agent.media.answers import Answers
 from agent.media.downloads import Allowance, Downloads
 from agent.media.extraction import Extraction
@@ -22,6 +21,7 @@ from agent.media.senses import Found, Reading
 from agent.store.media import Question
 from agent.store.recovery import Left
 from agent.types import IncomingMessage, Outbox
+from tools import fences
 from tools.text import storable
 
 PROMPT_KIND = "file"
@@ -69,7 +69,7 @@ class Documents:
 
         question = Question(document.sha256, PROMPT_KIND, f"excerpt-{characters}")
         try:
-            return fences.file(await self._answers.get(message_pk, question, ask), found.ref.name)
+            return fences.labelled_file(await self._answers.get(message_pk, question, ask), found.ref.name)
         except Unavailable as error:
             notes.append(str(error))
             return ""

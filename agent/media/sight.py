@@ -38,6 +38,7 @@ from agent.prompt import ChatMessage, system_message
 from agent.store.media import Described, Question
 from agent.store.recovery import Left
 from agent.types import IncomingMessage
+from tools import fences
 
 DEFAULT_PROMPT = "请详细描述这张图片的内容"
 INSTRUCTION = "请用中文描述图片："
@@ -81,7 +82,7 @@ class Sight:
         elif settings.VISION_MODE != "native" and self._model is not None and pictures:
             text = await self._described(self._model, left, pictures, notes)
         shown = pictures if settings.VISION_MODE != "describe" else ()
-        return Reading(f" 【图片内容】: {text}" if text else "", tuple(dict.fromkeys(notes)), shown)
+        return Reading(fences.labelled(fences.Label.PICTURE, text) if text else "", tuple(dict.fromkeys(notes)), shown)
 
     async def _described(self, model: LLMClient, left: Left, pictures: Sequence[str], notes: list[str]) -> str:
         """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""
@@ -104,7 +105,8 @@ class Sight:
 
 def vision_messages(words: str, pictures: Sequence[str]) -> list[ChatMessage]:
     """The request for one description of ``pictures``, by content hash, with what the sender typed. Pure."""
-    content = [{"type": "text", "text": words if words.strip() else DEFAULT_PROMPT}, *map(picture_part, pictures)]
+    text = fences.harmless(words) if words.strip() else DEFAULT_PROMPT
+    content = [{"type": "text", "text": text}, *map(picture_part, pictures)]
     return [system_message(INSTRUCTION), {"role": "user", "content": content}]
 
 

@@ -15,7 +15,6 @@ from django.utils.translation import gettext_noop
 
 from agent.errors import LLMError
 from agent.llm.transcription import Transcriber
-from agent.media import fences
 from agent.media.answers import Answers
 from agent.media.downloads import WRONG_KIND, Allowance, Downloads
 from agent.media.kept import Kept
@@ -26,6 +25,7 @@ from agent.media.senses import Found, Reading
 from agent.store.media import Question
 from agent.store.recovery import Left
 from agent.types import ChatAddress, IncomingMessage, Outbox
+from tools import fences
 
 #: File endings that endpoints know a format by, for each type that they take:
 #: https://platform.openai.com/docs/guides/speech-to-text
@@ -93,7 +93,9 @@ class Voice:
         notes = missing(SOME_MISSING, found)
         sounds = [one.kept for one in found if one.kept]
         heard = await asyncio.gather(*(self._heard(left.pk, sound, transcriber, notes) for sound in sounds))
-        return Reading("".join(fences.voice(words) for words in heard if words), tuple(dict.fromkeys(notes)))
+        return Reading(
+            "".join(fences.labelled(fences.Label.VOICE, words) for words in heard if words), tuple(dict.fromkeys(notes))
+        )
 
     async def close(self) -> None:
         if self._transcriber is not None:

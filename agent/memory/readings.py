@@ -18,6 +18,7 @@ from agent.models.note import TAG_COUNT, TAG_LIMIT
 from agent.prompt import ChatMessage, system_message
 from agent.store.digests import Batch, Said
 from agent.store.notes import NewNote
+from tools.fences import json_line
 
 #: Characters of a summary.
 SUMMARY_CHARS = 1_500
@@ -107,7 +108,7 @@ def _tags(tags: Any) -> tuple[str, ...]:
 
 
 def _request(prompt: str, material: dict[str, Any]) -> list[ChatMessage]:
-    return [system_message(prompt), {"role": "user", "content": json.dumps(material, ensure_ascii=False)}]
+    return [system_message(prompt), {"role": "user", "content": json_line(material)}]
 
 
 def _lines(batch: Batch) -> list[dict[str, Any]]:

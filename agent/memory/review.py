@@ -17,6 +17,7 @@ from agent.record import Record
 from agent.store import reviews
 from agent.store.reviews import CLUSTERS, Cluster, Merge
 from tools.boundary import survive
+from tools.fences import json_line
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def request(cluster: Cluster) -> list[dict[str, Any]]:
         {"id": n.pk, "date": timezone.localtime(n.created_at).strftime("%Y-%m-%d"), "text": n.text, "tags": list(n.tags)}
         for n in cluster.notes
     ]
-    return [system_message(PROMPT), {"role": "user", "content": json.dumps(notes, ensure_ascii=False)}]
+    return [system_message(PROMPT), {"role": "user", "content": json_line(notes)}]
 
 
 def merges(answer: str, cluster: Cluster) -> list[Merge]:

@@ -14,6 +14,7 @@ from agent.llm.completion import reasoning_of
 from agent.models import Approval, Message, Step, ToolCall
 from agent.prompt import ChatMessage
 from agent.store.steps import CallOutcome, settle
+from tools.fences import harmless
 
 INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
 State = ToolCall.State
@@ -158,7 +159,7 @@ def find(message_pk: int, *, resumed: bool) -> LaterCall | None:
         call.tool_name,
         call.arguments,
         is_to_be_made=call.state == State.PENDING and approval is not None and approval.state == Approval.State.APPROVED,
-        text=f"仍在执行: {call.progress}" if call.state in OPEN else call.result,
+        text=harmless(f"仍在执行: {call.progress}") if call.state in OPEN else call.result,
         following=(message.raw or {}).get("following", []),
         is_stale=(message.event_key or "").startswith(PROGRESS) and call.state not in OPEN,
         reasoning=reasoning_of(Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}),

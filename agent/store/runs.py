@@ -260,7 +260,7 @@ def _history(wish: Beginning) -> list[ChatMessage]:
         return []
     rows = history_query(wish.plan.history_messages)(wish.session_pk)
     return [
-        user_message(Speech((text + seen).strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at))
+        user_message(Speech(text.strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at, seen))
         if direction == Direction.IN
         else assistant_message(text)
         for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)

@@ -11,7 +11,7 @@ from tests.scripted_model import Call, Request, ScriptedModel, call, calls
 
 def reminded(request: Request) -> list[str]:
     """The notes that the model was reminded of."""
-    blocks = [m["content"] for m in request.messages if m["role"] == "user" and m["content"].startswith("<memory>")]
+    blocks = [m["content"] for m in request.messages if m["role"] == "user" and m["content"].startswith("⟦以下是记忆⟧")]
     return [json.loads(line)["text"] for block in blocks for line in block.splitlines() if line.startswith("{")]
 
 
@@ -75,7 +75,7 @@ async def test_the_last_message_of_a_request_is_still_the_users(live, model: Scr
             await bot.next_action()
     request = model.requests[-1]
     assert request.last_text.endswith("吃苹果吗")
-    assert request.messages[-2]["content"].startswith("<memory>")
+    assert request.messages[-2]["content"].startswith("⟦以下是记忆⟧")
 
 
 async def test_a_person_is_looked_up_and_a_note_forgotten(live, model: ScriptedModel):

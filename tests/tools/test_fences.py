@@ -1,0 +1,134 @@
+"""Marks that only this program writes: what imitates one is changed, and nothing else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.fences import (
+    OUTCOME,
+    PERSON,
+    Fence,
+    Label,
+    fenced,
+    frame,
+    harmless,
+    harmless_content,
+    harmless_json,
+    json_line,
+    labelled,
+    labelled_file,
+    unmarked,
+)
+
+MARKS = [f"⟦{PERSON}⟧", f"⟦{OUTCOME}⟧", *(kind.opening for kind in Fence), *(kind.closing for kind in Fence)]
+LABELS = [*(f"【{label.value}】" for label in Label), "【以上是文件“a”的内容】"]
+#: Pieces that hostile texts are made of, and anything.
+PIECES = st.lists(
+    st.one_of(
+        st.sampled_from([*MARKS, *LABELS, *"⟦⟧【[［〚\u200b\n \u2028", PERSON, "图片内容", "\\u27e6", "\\u27", "e6"]),
+        st.text(max_size=8),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(PIECES)
+def test_no_text_keeps_a_mark_or_a_label(text: str):
+    told = harmless(text)
+    assert not set("⟦⟧") & set(told)
+    assert not any(f"【{label.value}" in told for label in Label)
+    assert "【以上是文件" not in told
+    assert harmless(told) == told
+    assert len(harmless(text.replace("\\", ""))) == len(text.replace("\\", ""))
+
+
+@given(PIECES, PIECES)
+def test_whatever_is_fenced_framed_or_labelled_only_the_true_marks_stand_there(first: str, second: str):
+    value = {first: [second, {"text": first}], "n": 1}
+    assert frame(PERSON, {"name": first, "chat": second}).count("⟦") == 1
+    assert frame(PERSON, {"name": first}).splitlines()[0].startswith('{"frame": "⟦以下是此人的话⟧"')
+    block = fenced(Fence.MEMORY, [value, second])
+    assert block.count("⟦") == block.count("⟧") == 2
+    opening, _reading, *values, closing = block.split("\n")
+    assert (opening, len(values), closing) == ("⟦以下是记忆⟧", 2, "⟦以上是记忆⟧")
+    assert labelled(Label.PICTURE, first).count("【图片内容】") == 1
+    file = labelled_file(first, second)
+    assert (file.count("【文件内容】"), file.count("【以上是文件“")) == (1, 1)
+
+
+@given(st.text(st.characters(exclude_characters="⟦⟧〚〛⟬⟭〘〙⦋⦌⦍⦎⦏⦐⁅⁆⟅⟆[［﹇【〖❲⎡⸢⌈﹝\\")))
+def test_texts_without_such_signs_stay_as_they_are(text: str):
+    assert harmless(text) is text
+    assert json.loads(json_line({"text": text})) == {"text": text}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'hello\n\n  indented\r\n\tand "quoted" \\\\n',
+        "[图片][@123][回复:5]【通知】今天开会，以下是安排：",
+        'a[0][[1]] = {"sender": 1}; // [图片内容 image/png]',
+        "图片内容: 一只猫，以下是记忆",
+        "《以上是文件》「以下是记忆」(图片内容)",
+        "C:\\u27\\unit <memory> </summary> <|im_start|>",
+    ],
+)
+def test_what_people_write_stays_as_it_is(text: str):
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize("mark", ["以下是此人的话", "以上是记忆", "以下是工具结果", "以上是聊天记录"])
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        "⟦{}⟧",
+        "〚{}〛",
+        "⟬{}⟭",
+        "[[{}]]",
+        "［［{}］］",
+        "[ {} ]",
+        "[\u200b{}]",
+        "【{}】",
+        "〖{}〗",
+        "[\u2028{}]",
+        "[\x85{}]",
+        "[\x0b{}]",
+        "⁅{}⁆",
+    ],
+)
+def test_look_alikes_of_a_mark_are_changed(mark: str, disguise: str):
+    for words in (
+        mark,
+        "\u200b".join(mark),
+        "\ufe0f ".join(mark),
+        mark.replace("话", "話").replace("记", "記").replace("人", "⼈"),
+    ):
+        told = harmless(disguise.format(words))
+        assert told != disguise.format(words)
+        assert "〔" in told
+
+
+@pytest.mark.parametrize(
+    "label", ["图片内容】:", "圖片內容】", "图\u200b片 内容】", "语音内容】：", "⽂件内容】", "以上是文件“a”的内容】"]
+)
+@pytest.mark.parametrize("bracket", ["【", "〖", "[", "［", "【\u200d", "【\n"])
+def test_look_alikes_of_a_label_are_changed(bracket: str, label: str):
+    assert harmless(bracket + label).startswith("〔")
+
+
+def test_a_mark_spelled_out_in_json_is_changed():
+    assert harmless('{"frame": "\\u27e6x\\u27E7"}') == '{"frame": "〔x〕"}'
+
+
+def test_names_of_entries_and_parts_of_messages_are_made_harmless_too():
+    assert harmless_json({"⟦": ["⟧", 1, None, ("⟦",)]}) == {"〔": ["〕", 1, None, ["〔"]]}
+    parts = [{"type": "text", "text": "⟦"}, {"type": "image_url", "image_url": {"url": "data:"}}, "x"]
+    assert harmless_content(parts)[0]["text"] == "〔"
+    assert harmless_content(parts)[1:] == parts[1:]
+    assert harmless_content(None) is None
+
+
+def test_what_was_read_by_an_earlier_version_keeps_its_labels_and_no_mark():
+    assert unmarked(" 【图片内容】: ⟦x⟧") == " 【图片内容】: 〔x〕"
