@@ -40,11 +40,11 @@ class LaterCalls:
         arguments = refusal.metadata["arguments"]
         asked = await self._journal.ask(Question(pk, self._session_pk, arguments))
         if asked is None:
-            return _failed(name, "本会话等待批准的调用太多，请先处理它们。")
+            return _failed(name, "本会话等待批准或刚刚请求批准的调用太多。请告诉用户先等主人处理，过几分钟再试。")
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
         text = question(name, arguments, asked.code)
-        await self._speaker.say(self._parts(text), text, tool_call_pk=pk, is_counted=False)
+        await self._speaker.say(self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False)
         result = pending(name, waiting_words(name, asked.code))
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
@@ -75,8 +75,8 @@ class LaterCalls:
         report = self._jobs.reporter(pk, self._speaker.chat.account)
         return replace(context, metadata={**context.metadata, "report_progress": report})
 
-    def _parts(self, text: str) -> list[Part]:
-        if self._speaker.chat.kind != "group" or not self._owners:
+    def _parts(self, text: str, *, is_loud: bool) -> list[Part]:
+        if self._speaker.chat.kind != "group" or not self._owners or not is_loud:
             return [Part("plain", text=text)]
         mentions = [Part("mention_user", mention_user_id=owner) for owner in sorted(self._owners)[:MENTION_LIMIT]]
         return [*mentions, Part("plain", text=f" {text}")]

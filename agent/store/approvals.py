@@ -20,8 +20,10 @@ from tools.arguments import check_arguments
 from tools.errors import ToolError
 from tools.models import ToolConfig
 
-#: Questions of one chat that may wait; more calls are refused at once.
+#: Questions of one chat that may wait, and that may be asked within a while, whatever came of them; more calls are refused at once.
 CHAT_LIMIT = 20
+#: Of those asked within that while only the first mention the owners: who has calls made can have no phone ring all day.
+MENTIONING, WHILE = 5, timedelta(minutes=10)
 REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
 EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
 State = Approval.State
@@ -38,10 +40,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The code of the question on record. ``is_new``: nobody had asked the same before."""
+    """The code of the question on record. ``is_new``: nobody had asked the same before; ``is_loud``: owners are mentioned."""
 
     code: str
     is_new: bool = True
+    is_loud: bool = True
 
 
 class Ruling(Enum):
@@ -80,9 +83,10 @@ def _ask(question: Question) -> Asked | None:
     for other in same.only("code", "arguments"):
         if other.arguments == question.arguments:
             return Asked(other.code, is_new=False)
-    if waiting.count() >= CHAT_LIMIT:
-        return None
     now = timezone.now()
+    recent = Approval.objects.filter(session_id=question.session_pk, created_at__gt=now - WHILE).count()
+    if recent >= CHAT_LIMIT or waiting.count() >= CHAT_LIMIT:
+        return None
     approval = Approval.objects.create(
         call=call,
         session_id=question.session_pk,
@@ -94,7 +98,7 @@ def _ask(question: Question) -> Asked | None:
     # With the question, so that no crash leaves one that waits for a call of unknown outcome.
     running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
     running.update(state=ToolCall.State.PENDING, result=waiting_words(call.tool_name, approval.code))
-    return Asked(approval.code)
+    return Asked(approval.code, is_loud=recent < MENTIONING)
 
 
 def waiting_words(tool_name: str, code: str) -> str:

@@ -210,3 +210,30 @@ def test_a_crash_right_after_the_question_leaves_a_call_that_waits(session):
     recovery.appear([recovery.Sighting("next", alone=True)])
     call.refresh_from_db()
     assert (call.state, "尚未执行" in call.result) == ("pending", True)
+
+
+# --- How many questions ---------------------------------------------------------------
+
+
+def many(session: ChatSession, number: int) -> list[approvals.Asked | None]:
+    return [ask(called(session), amount=amount) for amount in range(number)]
+
+
+def test_only_the_first_questions_of_a_while_mention_the_owners(session):
+    assert [one and one.is_loud for one in many(session, approvals.MENTIONING + 2)] == [True] * approvals.MENTIONING + [False] * 2
+    Approval.objects.update(created_at=timezone.now() - approvals.WHILE)
+    asked = ask(called(session), amount=-1)
+    assert asked
+    assert asked.is_loud
+    elsewhere = ask(called(chat(account="10002")), amount=1)
+    assert elsewhere
+    assert elsewhere.is_loud
+
+
+def test_refused_questions_cannot_be_replaced_without_end(session):
+    many(session, approvals.CHAT_LIMIT)
+    for approval in Approval.objects.all():
+        rule(approval, Word(False, approval.code))
+    assert ask(called(session), amount=-1) is None
+    Approval.objects.update(created_at=timezone.now() - approvals.WHILE)
+    assert ask(called(session), amount=-1) is not None
