@@ -15,6 +15,7 @@ from tools.text import storable
 NAME = "remember"
 DAYS_LIMIT = 3_650
 FULL = f"这个对象的记忆已达上限 {OWNER_LIMIT} 条，没有记下。请先用 forget 删除不再需要的记忆。"
+FULL_OF_OTHERS = "关于这个人，由别人要求记下的内容已经够多，没有记下。他本人可以要求记录自己的事。"
 PRIVATE_FOR_OTHERS = "visibility 为 person 时只能记录当前发言者本人的事，不能替别人记"
 
 PARAMETERS: JsonSchema = {
@@ -61,6 +62,8 @@ async def remember(invocation: ToolInvocation, context: ToolExecutionContext) ->
     match written.fate:
         case Fate.FULL:
             return failure(NAME, FULL)
+        case Fate.FULL_OF_OTHERS:
+            return failure(NAME, FULL_OF_OTHERS)
         case Fate.KNOWN:
             return told(NAME, f"这件事已经记过了，编号 {written.pk}。", {"note": written.pk, "known": True})
         case _:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agent.memory.audience import Viewer
@@ -17,6 +17,8 @@ from agent.store.note_views import read, visible
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
 OWNER_LIMIT = 500
+#: Of notes about one person those that one other, and that all others together, had written down: the person's own find room.
+OTHER_LIMIT, OTHERS_LIMIT = 20, 200
 #: Messages of a chat in which a person is looked for, from the newest back.
 PEOPLE_WINDOW = 2_000
 
@@ -48,6 +50,8 @@ class Fate(Enum):
     KNOWN = auto()
     """The same is on record already, in the same words and for the same audience."""
     FULL = auto()
+    FULL_OF_OTHERS = auto()
+    """Others, or this one alone, have had enough written down about the person."""
     UNKNOWN = auto()
     """There is no such note, or none that this viewer may see."""
     NOT_ALLOWED = auto()
@@ -100,7 +104,7 @@ class Person:
 
 
 def remember(wishes: Sequence[NewNote]) -> list[Written]:
-    """Store each wish, unless the same is known or its owner has ``OWNER_LIMIT`` notes."""
+    """Store each wish, unless the same is known or its owner has enough notes, in all or from others."""
     return [_remembered(wish) for wish in wishes]
 
 
@@ -111,8 +115,17 @@ def _remembered(wish: NewNote) -> Written:
         return Written(Fate.KNOWN, pk)
     if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
         return Written(Fate.FULL)
+    if note.owner_kind == Note.Owner.PERSON and note.said_by != note.owner_id and _has_enough(here, note):
+        return Written(Fate.FULL_OF_OTHERS)
     note.save()
     return Written(Fate.DONE, note.pk)
+
+
+def _has_enough(here: "QuerySet[Note]", note: Note) -> bool:
+    """Whether others have had enough noted about the person that ``note`` is about."""
+    others = here.exclude(said_by=note.owner_id).exclude(source=Note.Source.OPERATOR)
+    by_same = others.filter(said_by=note.said_by).values("pk")[:OTHER_LIMIT].count()
+    return by_same >= OTHER_LIMIT or others.values("pk")[:OTHERS_LIMIT].count() >= OTHERS_LIMIT
 
 
 def _new_note(wish: NewNote) -> Note:

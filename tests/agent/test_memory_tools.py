@@ -14,7 +14,7 @@ from agent.memory.notebook import Notebook
 from agent.models import Note
 from agent.models.note import TEXT_LIMIT
 from agent.record import Record
-from agent.store.notes import OWNER_LIMIT
+from agent.store.notes import OTHER_LIMIT, OTHERS_LIMIT, OWNER_LIMIT
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted
 from tests.agent.talk import GROUP, accept, message
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -128,6 +128,30 @@ async def test_a_full_memory_says_so(desk: Desk):
     await sync_to_async(fill)()
     result = await desk.call(ANN_IN_GROUP, "remember", text="再多一件")
     assert (result.success, result.error_message) == (False, f"工具执行失败: {remember.FULL}")
+
+
+async def test_one_person_can_have_only_so_much_noted_about_another(desk: Desk):
+    about_bob = {"person": BOB_IN_GROUP.person}
+    await sync_to_async(lambda: [noted(ANN_IN_GROUP, f"鲍勃的第{n}件事", **about_bob) for n in range(OTHER_LIMIT)])()
+    result = await desk.call(ANN_IN_GROUP, "remember", text="再多一件", person_id=BOB_IN_GROUP.person)
+    assert (result.success, result.error_message) == (False, f"工具执行失败: {remember.FULL_OF_OTHERS}")
+    assert (await desk.call(ANN_IN_GROUP, "remember", text="我自己的事")).success
+    assert (await desk.call(BOB_IN_GROUP, "remember", text="再多一件")).success
+    carl = Viewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, "20003")
+    assert (await desk.call(carl, "remember", text="卡尔说的", person_id=BOB_IN_GROUP.person)).success
+    assert {note.said_by async for note in Note.objects.filter(owner_id=BOB_IN_GROUP.person)} == {"20001", "20002", "20003"}
+
+
+async def test_however_many_others_speak_of_somebody_there_is_room_for_the_persons_own_words(desk: Desk):
+    def gossip() -> None:
+        for number in range(OTHERS_LIMIT):
+            crowd = Viewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, str(30_000 + number))
+            noted(crowd, f"第{number}句闲话", person=BOB_IN_GROUP.person)
+
+    await sync_to_async(gossip)()
+    result = await desk.call(ANN_IN_GROUP, "remember", text="再来一句", person_id=BOB_IN_GROUP.person)
+    assert remember.FULL_OF_OTHERS in result.error_message
+    assert (await desk.call(BOB_IN_GROUP, "remember", text="我自己说的")).success
 
 
 # --- query_memory -----------------------------------------------------------------
