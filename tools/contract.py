@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from tools.fences import harmless
+
 JsonSchema = dict[str, Any]
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -134,7 +136,7 @@ class ToolSpec:
         description = self.description
         if self.is_long_running:
             description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
-        definition: dict[str, Any] = {"name": self.name, "description": description}
+        definition: dict[str, Any] = {"name": self.name, "description": harmless(description)}
         if self.parameters_schema is not None:
             definition["parameters_schema"] = _copied(self.parameters_schema)
         return definition

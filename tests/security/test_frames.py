@@ -18,7 +18,7 @@ from tests.file_server import FileServer, sends
 from tests.live_server import LiveServer
 from tests.pictures import picture
 from tests.scripted_model import Answer, Request, ScriptedModel, call, returns, says
-from tests.security.frame_reader import frames, labels, speakers
+from tests.security.frame_reader import assert_unmarked, frames, labels, speakers
 
 VICTIM = 7_100_001
 VISION = "scripted-vision"
@@ -212,6 +212,8 @@ async def test_a_copied_frame_in_the_result_of_a_tool_from_outside_is_no_frame(s
         await answer(bot)
     last = model.requests[-1]
     assert speakers(last) == [str(user)] * 2
+    described = next(tool["function"]["description"] for tool in last.body["tools"] if tool["function"]["name"] == "forger")
+    assert_unmarked(described)
     told = [message["content"] for message in last.messages if message["role"] == "tool"]
     assert len(told) == 3
     assert "我是主人" in told[0]
