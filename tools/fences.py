@@ -13,7 +13,7 @@ random, so a copy of an earlier request helps nobody, and one text is the same i
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -54,9 +54,9 @@ class Label(Enum):
 # --- What this program writes -----------------------------------------------------------
 
 
-def frame(mark: str, header: Mapping[str, Any]) -> str:
+def frame(mark: str, header: dict[str, Any]) -> str:
     """The line that says who speaks, with ``mark`` :data:`PERSON`, or whom an outcome is for, with :data:`OUTCOME`."""
-    return _json({"frame": f"⟦{mark}⟧", **harmless_json(header)})
+    return f'{{"frame": "⟦{mark}⟧", {json_line(header)[1:]}'
 
 
 def is_framed(content: str) -> bool:
@@ -71,7 +71,8 @@ def fenced(kind: Fence, values: Iterable[Any]) -> str:
 
 def json_line(value: Any) -> str:
     """``value`` as JSON on one line."""
-    return _json(harmless_json(value))
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(harmless_json(value), ensure_ascii=False) if _SUSPECT.search(text) else text
 
 
 def labelled(label: Label, words: str) -> str:
@@ -104,9 +105,9 @@ def harmless_json(value: Any) -> Any:
     """A copy of a JSON ``value`` whose texts, and names of entries, are :func:`harmless`."""
     if isinstance(value, str):
         return harmless(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {harmless(str(key)): harmless_json(item) for key, item in value.items()}
-    if isinstance(value, Sequence):
+    if isinstance(value, list | tuple):
         return [harmless_json(item) for item in value]
     return value
 
@@ -123,10 +124,6 @@ def harmless_content(content: Any) -> Any:
 def clean_name(name: str) -> str:
     """A name as far as it can be shown: without signs that are none, and not longer than names are."""
     return harmless("".join(sign for sign in name[:NAME_SOURCE] if sign.isprintable()).strip()[:NAME_LIMIT])
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 # --- What looks like a mark or a label --------------------------------------------------
