@@ -6,6 +6,7 @@ import sys
 
 
 def main() -> None:
+    os.umask(0o077)  # what this program makes, and what it starts, is for its own user
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "frostproject.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from frostproject import listening
 
 if listening.is_served_by_daphne():
+    os.umask(0o077)  # as in manage.py
     listening.refuse_taken(listening.wanted_by_daphne(sys.argv[1:]))  # before the settings make anything
 
 pages = get_asgi_application()

@@ -16,6 +16,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.translation import gettext as _
 
 from agent import database, wiring
+from frostproject import privacy
 from tools.catalogue import ensure_rows
 
 
@@ -27,12 +28,14 @@ def prepare() -> None:
     """
     if is_database_in_use():
         raise ImproperlyConfigured(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
+    privacy.close(settings.DATA_DIR)
     database.bring_up_to_date()
     with database.explained():
         ensure_rows(wiring.declared_tools())
         announce(ensure_admin())
         settings.MEDIA_DIR.mkdir(exist_ok=True)
     connection.close()
+    privacy.warn(settings.DATA_DIR, settings.BASE_DIR / ".env")
 
 
 def is_database_in_use() -> bool:

@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from agent.database import DatabaseRefused, check, examine, explained, marker
 from agent.instructions import placeholders, program_values
+from frostproject import privacy
 from frostproject.machine import own_hosts
 
 LEAST_FREE_BYTES = 500 * 2**20
@@ -70,6 +71,7 @@ def installation() -> Iterator[Finding]:
     yield from system_checks()
     yield from prompt(settings.SYSTEM_PROMPT)
     yield from data_folder(settings.DATA_DIR)
+    yield from private(settings.DATA_DIR, settings.BASE_DIR / ".env")
     yield from database()
     yield from tokens()
     yield from reach(*settings.WS_LISTEN_ADDR)
@@ -95,7 +97,7 @@ def prompt(template: str) -> Iterator[Finding]:
 
 
 def data_folder(folder: Path) -> Iterator[Finding]:
-    """Writable, with room in it, and the secret key readable by its owner alone."""
+    """Writable, with room in it."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
@@ -111,9 +113,12 @@ def data_folder(folder: Path) -> Iterator[Finding]:
         yield warn(text % {"free": free >> 20, "folder": folder}, _("Make room: without it, messages cannot be recorded."))
     else:
         yield ok(_("The data folder %s can be written.") % folder)
-    key = folder / "secret_key"
-    if key.exists() and key.stat().st_mode & 0o077:
-        yield warn(_("Other users of this machine can read the secret key."), f"chmod 600 {key}")
+
+
+def private(folder: Path, dotenv: Path) -> Iterator[Finding]:
+    """What other users of this machine can get at."""
+    found = [warn(text, advice) for text, advice in privacy.complaints(folder, dotenv)]
+    yield from found or [ok(_("Other users of this machine can read nothing of the data folder."))]
 
 
 def database() -> Iterator[Finding]:

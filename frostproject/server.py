@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
-from frostproject import descriptors
+from frostproject import descriptors, own_memory
 from frostproject.callers import Callers
 from frostproject.http_channel import BODY, Factory, in_pieces
 from frostproject.logs import redact
@@ -118,6 +118,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
         daphne_server.HTTPFactory = Factory  # it has no other way to be told
+        own_memory.hide()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
         if self._refusal:

@@ -207,7 +207,7 @@ def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path):
     key = tmp_path / "secret_key"
     key.write_text("x")
     key.chmod(0o644)
-    assert [found.advice for found in diagnosis.data_folder(tmp_path) if found.level is Level.WARN] == [f"chmod 600 {key}"]
+    assert [found.advice for found in diagnosis.private(tmp_path, tmp_path / ".env")] == [f"chmod go= {key}"]
 
 
 @pytest.mark.parametrize("token", ["short", "ChangeMe"])
