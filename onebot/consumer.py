@@ -71,9 +71,10 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
     async def _on_frame(self, data: str | bytes) -> None:
         frame: Event | ActionResponse | Malformed
         if len(data) > LARGE_FRAME:
+            size = len(data)
             small = await asyncio.to_thread(small_frame, data, self.gateway.keep)
             del data  # before the small one is decoded, in what room is left
-            frame = small if isinstance(small, Malformed) else await asyncio.to_thread(decode_frame, small)
+            frame = small if isinstance(small, Malformed) else await asyncio.to_thread(decode_frame, small, size)
         else:
             frame = decode_frame(data)
         if isinstance(frame, Malformed):

@@ -6,13 +6,14 @@ frame with a ``post_type`` is an event even when it also carries ``echo`` or ``s
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from onebot import raw_frames
 from onebot.actions import ActionResponse, parse_response
 from onebot.cq import MAX_SEGMENTS
-from onebot.events import Event, MessageEvent, parse_event
+from onebot.events import Event, MessageEvent, OtherEvent, parse_event
 from onebot.large_frames import Keep, TooMuch, made_small
 from onebot.values import plain_number, to_plain_json
 from tools.text import storable
@@ -40,9 +41,10 @@ class Malformed:
     """How it begins: one printable line of at most 120 characters, secrets blotted out."""
 
 
-def decode_frame(data: str | bytes) -> Event | ActionResponse | Malformed:
+def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | Malformed:
     """One WebSocket message, text or binary, as what it says. Never raises.
 
+    ``size`` is what it was before it was made small; of a large event not all goes on record.
     Whole floats are read as exact integers, for clients send ids as floats; see
     :func:`onebot.values.plain_number`. Of a key given twice the last value counts.
     NUL and lone surrogates, which could not be stored, become U+FFFD.
@@ -62,6 +64,8 @@ def decode_frame(data: str | bytes) -> Event | ActionResponse | Malformed:
     if not isinstance(frame, dict):
         return _malformed("not an object", data)
     result = _classify(storable(frame) if _UNSTORABLE_ESCAPE.search(text) else frame)
+    if isinstance(result, MessageEvent | OtherEvent) and (size := max(size, _bytes_of(data))) > raw_frames.LIMIT:
+        result = replace(result, raw=raw_frames.cut_short(result.raw, text, size))
     return _malformed(result, data) if isinstance(result, str) else result
 
 
@@ -84,6 +88,11 @@ def _classify(frame: dict[str, Any]) -> Event | ActionResponse | str:
     if any(key in frame for key in _RESPONSE_KEYS):
         return parse_response(frame)
     return "neither event nor response"
+
+
+def _bytes_of(data: str | bytes) -> int:
+    """The bytes of a frame; of a short one, its characters will do."""
+    return len(data) if isinstance(data, bytes) or len(data) <= raw_frames.LIMIT // 4 else len(data.encode(errors="replace"))
 
 
 def _is_too_deep(value: object) -> bool:
