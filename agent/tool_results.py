@@ -18,7 +18,7 @@ from tools.text import storable
 #: What stands for a result that has nothing to say.
 NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
 #: Characters of a result that are kept on record where the model was told fewer.
-FULL_LIMIT = 10_000_000
+FULL_LIMIT = 1_000_000
 ROLES = ("user", "assistant", "system")
 
 

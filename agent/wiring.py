@@ -1,6 +1,8 @@
 """Building the agent from the settings: the one place that knows all its parts."""
 
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 from django.conf import settings
 
@@ -29,6 +31,7 @@ from agent.llm.demo import DemoModel
 from agent.llm.embeddings import Embedder
 from agent.llm.transcription import Transcriber
 from agent.media.answers import Answers
+from agent.media.daily import Days
 from agent.media.darkroom import Darkroom
 from agent.media.documents import Documents
 from agent.media.downloads import Downloads
@@ -93,7 +96,13 @@ def vision_model() -> LLMClient | None:
 
 def kept_files() -> KeptFiles:
     """Our own copies of what messages held."""
-    return KeptFiles(settings.RECEIVED_DIR)
+    return _kept_files(settings.RECEIVED_DIR, settings.MEDIA_FREE_BYTES)
+
+
+@cache
+def _kept_files(folder: Path, least_free: int) -> KeptFiles:
+    """One for all that keep something, since it counts what they do."""
+    return KeptFiles(folder, least_free)
 
 
 def transcriber() -> Transcriber | None:
@@ -112,7 +121,8 @@ def senses(record: Record, source: MediaSource, outbox: Outbox) -> Senses:
     voice = Voice(answers, downloads, outbox, transcriber())
     sight = Sight(answers, downloads, darkroom, vision)
     readers: list[Reader] = [sight, voice, Documents(answers, downloads, outbox)]
-    return Senses(record, source, files, readers, [answers, darkroom, fetcher, voice, *filter(None, [vision])])
+    days = Days(record, outbox, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
+    return Senses(record, source, files, readers, [answers, darkroom, fetcher, voice, *filter(None, [vision])], days)
 
 
 def memory(record: Record, model: LLMClient) -> Memory:

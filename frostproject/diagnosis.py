@@ -71,6 +71,7 @@ def installation() -> Iterator[Finding]:
     yield from system_checks()
     yield from prompt(settings.SYSTEM_PROMPT)
     yield from data_folder(settings.DATA_DIR)
+    yield from retention()
     yield from private(settings.DATA_DIR, settings.BASE_DIR / ".env")
     yield from database()
     yield from tokens()
@@ -108,11 +109,27 @@ def data_folder(folder: Path) -> Iterator[Finding]:
             _("Give it to the user that runs the server, or name another one in FROST_DATA_DIR."),
         )
         return
-    if free < LEAST_FREE_BYTES:
+    if LEAST_FREE_BYTES <= free < settings.MEDIA_FREE_BYTES:
+        text = _("Only %(free)d MiB are free for the data folder %(folder)s: pictures, voice and files are not fetched.")
+        yield warn(text % {"free": free >> 20, "folder": folder}, _("Make room, or set MEDIA_FREE_GIB to less."))
+    elif free < LEAST_FREE_BYTES:
         text = _("Only %(free)d MiB are free for the data folder %(folder)s.")
         yield warn(text % {"free": free >> 20, "folder": folder}, _("Make room: without it, messages cannot be recorded."))
     else:
         yield ok(_("The data folder %s can be written.") % folder)
+
+
+def retention() -> Iterator[Finding]:
+    """What is kept how long."""
+    kept = (
+        (_("messages and all that was done for them"), settings.RECORD_KEEP_DAYS),
+        (_("client events"), settings.EVENT_KEEP_DAYS),
+        (_("unused copies of media"), settings.MEDIA_KEEP_DAYS),
+    )
+    told = [f"{what}: {_('%d days') % days if days else _('for ever')}" for what, days in kept]
+    if settings.MEDIA_KEEP_BYTES:
+        told.append(_("copies of media together: %s GiB") % f"{settings.MEDIA_KEEP_BYTES / 2**30:g}")
+    yield ok(_("What is kept: %s.") % "; ".join(told))
 
 
 def private(folder: Path, dotenv: Path) -> Iterator[Finding]:

@@ -73,12 +73,11 @@ class Env:
         return self._within(name, int(word), low, high)
 
     def seconds(self, name: str, default: float, *, low: float, high: float) -> float:
-        word = self.text(name)
-        if not word:
-            return default
-        if not re.fullmatch(r"[+-]?\d{1,9}(\.\d{1,9})?", word):
-            raise WrongSetting(f"{name}: {word!r} is not a number of seconds")
-        return self._within(name, float(word), low, high)
+        return self._decimal(name, default, low, high, "a number of seconds")
+
+    def gibibytes(self, name: str, default: float, *, low: float, high: float) -> int:
+        """Bytes; the variable holds GiB, which may be a decimal."""
+        return int(self._decimal(name, default, low, high, "a number of GiB") * 2**30)
 
     def words(self, name: str) -> list[str]:
         """A comma list, trimmed, without empty entries; the Chinese comma separates as well."""
@@ -113,6 +112,14 @@ class Env:
         if not match or not 0 < int(match[3]) < 65536:
             raise WrongSetting(f"{name}: {word!r} is not HOST:PORT")
         return match[1] or match[2] or "0.0.0.0", int(match[3])  # noqa: S104 - the documented default
+
+    def _decimal(self, name: str, default: float, low: float, high: float, what: str) -> float:
+        word = self.text(name)
+        if not word:
+            return default
+        if not re.fullmatch(r"[+-]?\d{1,9}(\.\d{1,9})?", word):
+            raise WrongSetting(f"{name}: {word!r} is not {what}")
+        return self._within(name, float(word), low, high)
 
     @staticmethod
     def _within(name: str, value: N, low: N, high: N) -> N:

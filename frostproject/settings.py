@@ -59,11 +59,19 @@ DJANGO_SUPERUSER_EMAIL = env.text("DJANGO_SUPERUSER_EMAIL")
 MEDIA_FETCH_SECONDS = env.seconds("MEDIA_FETCH_SECONDS", 45, low=1, high=600)
 MEDIA_FETCH_MIB = env.integer("MEDIA_FETCH_MIB", 32, low=1, high=1024)
 MEDIA_KEEP_DAYS = env.integer("MEDIA_KEEP_DAYS", 30, low=0, high=36_500)
+MEDIA_KEEP_BYTES = env.gibibytes("MEDIA_KEEP_GIB", 5, low=0, high=1_048_576)
+MEDIA_FREE_BYTES = env.gibibytes("MEDIA_FREE_GIB", 1, low=0, high=1_048_576)
+MEDIA_PERSON_MIB_PER_DAY = env.integer("MEDIA_PERSON_MIB_PER_DAY", 200, low=0, high=1_048_576)
 PICTURE_MAX_SIDE = env.integer("PICTURE_MAX_SIDE", 2048, low=64, high=16_384)
 PICTURE_MAX_KIB = env.integer("PICTURE_MAX_KIB", 4096, low=32, high=65_536)
 PICTURE_MAX_MEGAPIXELS = env.integer("PICTURE_MAX_MEGAPIXELS", 50, low=1, high=200)
 FILE_EXCERPT_CHARS = env.integer("FILE_EXCERPT_CHARS", 8_000, low=100, high=1_000_000)
 STICKERS_BY_VISION = env.flag("STICKERS_BY_VISION", default=False)
+
+# --- How long the record is kept ---------------------------------------------------
+
+RECORD_KEEP_DAYS = env.integer("RECORD_KEEP_DAYS", 0, low=0, high=36_500)
+EVENT_KEEP_DAYS = env.integer("EVENT_KEEP_DAYS", 90, low=0, high=36_500)
 
 # --- Memory ----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from django.utils.translation import gettext_noop
 
+from agent.media.daily import DAY_OVER, Day
 from agent.media.disk import on_disk
 from agent.media.kept import Kept, KeptFiles
 from agent.media.refs import MediaRef, Unavailable
@@ -41,27 +42,48 @@ class Allowance:
     twice ``total``, whatever servers send, and a message of one file may use it all.
     """
 
-    def __init__(self, total: int, sharers: int = 1) -> None:
+    def __init__(self, total: int, sharers: int = 1, day: Day | None = None) -> None:
         self.left = total
         self._share = max(total // max(sharers, 1), SMALLEST_SHARE)
         self._alone = asyncio.Lock()
+        self._day = day
 
     async def spend(self, fetch: Callable[[int], Awaitable[bytes]]) -> bytes:
         """What ``fetch`` returns for a number of bytes it may have; :class:`TooLarge` if it cannot be had within them."""
         try:
-            return self._taken(await fetch(min(self._share, self.left)))
+            return self._taken(await self._of_the_day(fetch, min(self._share, self.left)))
         except TooLarge:
             if self.left <= self._share:
                 raise
         async with self._alone:
-            return self._taken(await fetch(self.left))
+            return self._taken(await self._of_the_day(fetch, self.left))
+
+    async def _of_the_day(self, fetch: Callable[[int], Awaitable[bytes]], limit: int) -> bytes:
+        """What ``fetch`` returns for ``limit`` bytes, or for what the person who asks has left of the day."""
+        if self._day is None:
+            return await fetch(limit)
+        async with self._day.promise(limit) as granted:
+            try:
+                content = await fetch(granted)
+            except TooLarge as error:
+                if granted < limit:
+                    raise Unavailable(DAY_OVER) from error
+                raise
+            self._day.note(len(content))
+        return content
 
     def _taken(self, content: bytes) -> bytes:
         self.count(len(content))
         return content
 
+    def count_kept(self, size: int) -> None:
+        """Take ``size`` bytes that are on disk already. Raises :class:`TooLarge`, and :class:`Unavailable`."""
+        self.count(size)
+        if self._day is not None:
+            self._day.count(size)
+
     def count(self, size: int) -> None:
-        """Take ``size`` bytes that cost no memory. Raises :class:`TooLarge` where there are not so many."""
+        """Take ``size`` bytes. Raises :class:`TooLarge` where there are not so many."""
         if size > self.left:
             raise TooLarge(self.left)
         self.left -= size
@@ -122,7 +144,7 @@ class Downloads:
         kept = await on_disk(partial(self.files.find, ref.sha256))
         if kept is None:
             raise Unavailable(GONE)
-        allowance.count(kept.size)
+        allowance.count_kept(kept.size)
         return _accepted(kept, accepts)
 
     async def _downloaded(self, url: str, limit: int) -> bytes:

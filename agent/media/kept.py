@@ -6,8 +6,12 @@ is not the copy itself, and the thumbnail of the admin. The folder is not the on
 another. Everything here blocks; callers on the event loop use a thread.
 """
 
+import contextlib
+import errno
 import hashlib
 import os
+import shutil
+import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -16,6 +20,8 @@ from pathlib import Path
 
 from agent.llm.pictures import Picture
 from agent.media.kinds import HEAD, sniff
+
+HASH_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +34,45 @@ class Kept:
     path: Path
 
 
-class KeptFiles:
-    """The folder of the copies. What is in it is written once and never changed."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is on disk of one content, our copy and what was made of it; ``used_at`` in seconds since 1970."""
 
-    def __init__(self, folder: Path) -> None:
+    used_at: float
+    size: int
+    sha256: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has its name already, the hash of its content; until then it is being written."""
+        return len(self.sha256) == HASH_CHARS
+
+
+class KeptFiles:
+    """The folder of the copies. What is in it is written once and never changed.
+
+    When a file was changed is when it was used last. ``least_free`` are the bytes that have
+    to be free on the disk: with less, nothing is kept any more.
+    """
+
+    def __init__(self, folder: Path, least_free: int = 0) -> None:
         self._folder = folder
+        self._least_free = least_free
+        self._lock = threading.Lock()
+        self.written = 0
+        """Bytes that this process has kept so far."""
+
+    def has_room(self) -> bool:
+        """Whether enough is free on the disk."""
+        place = next(folder for folder in (self._folder, *self._folder.parents) if folder.is_dir())
+        return shutil.disk_usage(place).free >= self._least_free
 
     def put(self, content: bytes) -> Kept:
         """Keep ``content``, unless it is kept already. Raises OSError when the disk is full."""
         sha256 = hashlib.sha256(content).hexdigest()
         path = self.path(sha256)
-        if not path.is_file():
+        if not _used(path):
+            self._count(len(content))
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
             part.write_bytes(content)
@@ -49,10 +83,12 @@ class KeptFiles:
         """Keep a content that comes in pieces; its hash. Raises OSError, and what ``pieces`` raises: then nothing is kept."""
         name, digest = uuid.uuid4().hex, hashlib.sha256()
         part = self._folder / name[:2] / f"{name}.part"
+        self._count(0)
         part.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("wb") as file:
                 for piece in pieces:
+                    self._count(len(piece))
                     digest.update(piece)
                     file.write(piece)
             path = self.path(digest.hexdigest())
@@ -67,6 +103,7 @@ class KeptFiles:
         path = self.path(sha256)
         try:
             with path.open("rb") as file:
+                _used(path)
                 return Kept(sha256, sniff(file.read(HEAD)), path.stat().st_size, path)
         except OSError:
             return None
@@ -101,10 +138,42 @@ class KeptFiles:
             path.unlink(missing_ok=True)
 
     def older_than(self, seconds: float) -> Iterator[str]:
-        """The hashes of copies that were written longer ago than ``seconds``."""
+        """The hashes of copies that were used last longer ago than ``seconds``."""
         limit = time.time() - seconds
+        for entry, found in self._entries():
+            if found.st_mtime < limit:
+                yield entry.name.partition(".")[0]
+
+    def stored(self) -> list[Stored]:
+        """Everything there is, what was not used for longest first."""
+        contents: dict[str, tuple[float, int]] = {}
+        for entry, found in self._entries():
+            sha256 = entry.name.partition(".")[0]
+            used_at, size = contents.get(sha256, (0.0, 0))
+            contents[sha256] = max(used_at, found.st_mtime), size + found.st_size
+        return sorted((Stored(*facts, sha256) for sha256, facts in contents.items()), key=lambda one: one.used_at)
+
+    def _entries(self) -> Iterator[tuple["os.DirEntry[str]", os.stat_result]]:
         for folder in sorted(self._folder.glob("??")):
-            with os.scandir(folder) as entries:
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.stat().st_mtime < limit:
-                        yield entry.name.partition(".")[0]
+                    with contextlib.suppress(FileNotFoundError):
+                        yield entry, entry.stat(follow_symlinks=False)
+
+    def _count(self, size: int) -> None:
+        """Note that ``size`` bytes are about to be written. Raises OSError where there is no room."""
+        if not self.has_room():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with self._lock:
+            self.written += size
+
+
+def _used(path: Path) -> bool:
+    """Note that a file is of use now; False where there is none."""
+    try:
+        os.utime(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:  # of another user, who may still let us read it
+        return path.is_file()
+    return path.is_file()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from datetime import timedelta
 
 from django.conf import settings
@@ -11,13 +12,21 @@ from agent.media.kept import KeptFiles
 from agent.record import Record
 from agent.store import media as store
 from tools.boundary import survive
+from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+LogLimit(logger)
 
 #: How often old copies are looked for, in seconds, and how long after the start for the first time.
 EVERY_SECONDS = 3600.0
 FIRST_SECONDS = 60.0
 DAY = 86_400
+#: How often it is looked whether there are too many, in seconds.
+LOOK_SECONDS = 2.0
+#: What is deleted beyond the limit, so that not every new copy costs a look at all of them.
+SPARE = 0.1
+#: What is only half written is left alone for so many seconds.
+SPARED_SECONDS = 3600.0
 
 
 async def keep_forgetting(record: Record, files: KeptFiles) -> None:
@@ -28,6 +37,39 @@ async def keep_forgetting(record: Record, files: KeptFiles) -> None:
             if count := await forget_old(record, files, settings.MEDIA_KEEP_DAYS):
                 logger.info("%d copies of media were deleted, unused for %d days", count, settings.MEDIA_KEEP_DAYS)
         await asyncio.sleep(EVERY_SECONDS)
+
+
+async def keep_within(record: Record, files: KeptFiles, limit: int) -> None:
+    """Delete the copies that were not used for longest whenever all together take more than ``limit`` bytes.
+
+    What is on the disk counts, so that it does not matter who wrote it, and which of it is on record.
+    """
+    size, written, measured_at = limit, files.written, -EVERY_SECONDS
+    while limit:
+        with survive(logger, "The copies of media could not be kept within MEDIA_KEEP_GIB"):
+            if size + files.written - written > limit or time.monotonic() - measured_at > EVERY_SECONDS:
+                written, measured_at = files.written, time.monotonic()
+                size = await forget_beyond(record, files, limit)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def forget_beyond(record: Record, files: KeptFiles, limit: int) -> int:
+    """Delete what was not used for longest until the rest takes less than ``limit`` bytes, with some to spare; what it takes."""
+    stored = await asyncio.to_thread(files.stored)
+    size, going, young = sum(one.size for one in stored), [], time.time() - SPARED_SECONDS
+    wanted = limit * (1 - SPARE) if size > limit else size
+    for one in stored:
+        if size <= wanted or (one.used_at > young and not one.is_whole):
+            continue
+        going.append(one.sha256)
+        size -= one.size
+    for start in range(0, len(going), store.PRUNE_BATCH):
+        batch = going[start : start + store.PRUNE_BATCH]
+        await record.submit(store.forget_hashes, batch)
+        await asyncio.to_thread(_remove, files, batch)
+    if going:
+        logger.info("%d copies of media were deleted: together they took more than MEDIA_KEEP_GIB", len(going))
+    return size
 
 
 async def forget_old(record: Record, files: KeptFiles, days: int) -> int:

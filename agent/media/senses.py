@@ -10,6 +10,8 @@ from typing import Protocol
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from agent.media.daily import Days
+from agent.media.disk import on_disk
 from agent.media.downloads import Allowance
 from agent.media.kept import Kept, KeptFiles
 from agent.media.refs import MediaKind, MediaRef, Unavailable
@@ -30,6 +32,7 @@ AT_ONCE = 8
 
 TOO_LATE = gettext_noop("it could not be fetched in time")
 TOO_MANY = gettext_noop("the message holds too many pictures, voice messages and files")
+LOW_DISK = gettext_noop("the disk of the server is nearly full")
 FAILED = gettext_noop("an error of this program; see the log")
 
 
@@ -89,12 +92,14 @@ class Senses:
         files: KeptFiles,
         readers: Sequence[Reader],
         owned: Sequence[Closable] = (),
+        days: Days | None = None,
     ) -> None:
         self._record = record
         self._source = source
         self._files = files
         self._readers = readers
         self._owned = owned
+        self._days = days
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[Gathering] = set()
 
@@ -151,14 +156,25 @@ class Senses:
         deadline = asyncio.get_running_loop().time() + settings.MEDIA_FETCH_SECONDS
         refs = [*message.media, *await self._around(left, deadline)]
         wanted = [(reader, ref) for ref in refs for reader in self._readers if ref.kind in reader.kinds and reader.wants(message)]
-        allowance = Allowance(settings.MEDIA_FETCH_MIB * 2**20, min(len(wanted), MOST))
-        async with self._turns:
-            found = await asyncio.gather(*(self._fetched(*one, message, allowance, deadline) for one in wanted[:MOST]))
+        found = await self._all_fetched(wanted[:MOST], message, deadline)
         found += [Found(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
         if found:
             with survive(logger, "What became of the media of message %s could not be recorded", left.pk):
                 await self._record.submit(store.record_media, (left.pk, [_row(one) for one in found]))
         return found
+
+    async def _all_fetched(
+        self, wanted: Sequence[tuple[Reader, MediaRef]], message: IncomingMessage, deadline: float
+    ) -> list[Found]:
+        if not wanted:
+            return []
+        if not await on_disk(self._files.has_room):
+            logger.warning("Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched")
+            return [Found(ref, reason=LOW_DISK) for _, ref in wanted]
+        day = await self._days.of(message) if self._days else None
+        allowance = Allowance(settings.MEDIA_FETCH_MIB * 2**20, len(wanted), day)
+        async with self._turns:
+            return await asyncio.gather(*(self._fetched(*one, message, allowance, deadline) for one in wanted))
 
     async def _around(self, left: Left, deadline: float) -> list[MediaRef]:
         """What is in quoted and forwarded messages, if any reader wants to know."""

@@ -161,6 +161,22 @@ def forget_copies(before: Sequence[datetime]) -> list[list[str]]:
     return forgotten
 
 
+def forget_hashes(wanted: Sequence[Sequence[str]]) -> list[None]:
+    """Forget copies, whatever names them."""
+    KeptFile.objects.filter(sha256__in={one for some in wanted for one in some}).delete()
+    return [None] * len(wanted)
+
+
+def fetched_for(wanted: Sequence[tuple[str, str, datetime]]) -> list[list[tuple[datetime, int]]]:
+    """For each (platform, person, moment) when something was fetched for the person since, and how many bytes it has."""
+    found = []
+    for platform, person, since in wanted:
+        said = MessageMedia.objects.filter(message__sender_id=person, message__direction=Message.Direction.IN)
+        recent = said.filter(message__session__platform=platform, message__created_at__gte=since, kept__isnull=False)
+        found.append(list(recent.order_by("message__created_at").values_list("message__created_at", "kept__size")))
+    return found
+
+
 def unknown_copies(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
     """Which of the hashes have no row: copies of a process that died before it could say so."""
     known = set(KeptFile.objects.filter(sha256__in={one for some in candidates for one in some}).values_list("sha256", flat=True))
