@@ -8,6 +8,7 @@ import asyncio
 import fcntl
 import logging
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -19,9 +20,10 @@ from agent.engine import Engine
 from agent.inbox import Inbox
 from agent.jobs import Jobs
 from agent.llm.meter import meter
-from agent.media.retention import keep_forgetting
+from agent.media.retention import keep_forgetting, keep_within
 from agent.queries import Queries
 from agent.record import Record
+from agent.retention import Kind, keep_erasing, kinds
 from agent.serving import Serving
 from agent.types import IncomingMessage, MediaSource, Outbox
 from tools.boundary import survive
@@ -40,7 +42,8 @@ WATCH_SECONDS = 1.0
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
-    def __init__(self, outbox: Outbox, source: MediaSource | None = None) -> None:
+    def __init__(self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[Kind] = ()) -> None:
+        """``kept`` is what the layer above has on record for some days."""
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self._outbox = outbox
@@ -65,8 +68,8 @@ class Runtime:
         self._accounts: set[str] = set()
         self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
-        self._retention: asyncio.Task[None] | None = None
-        self._counts: asyncio.Task[None] | None = None
+        self._kept = [*kinds(), *kept]
+        self._retention: list[asyncio.Task[None]] = []
         self._watch: asyncio.Task[None] | None = None
         self._lock: IO[str] | None = None
 
@@ -79,8 +82,13 @@ class Runtime:
         self.shares_database = self._inbox.shares_database = not alone
         first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
-        self._retention = loop.create_task(keep_forgetting(self.record, self.files), name="retention")
-        self._counts = loop.create_task(counts.keep_forgetting(self.record), name="counts")
+        retained = (
+            keep_forgetting(self.record, self.files),
+            keep_within(self.record, self.files, settings.MEDIA_KEEP_BYTES),
+            keep_erasing(self.record, self._kept),
+            counts.keep_forgetting(self.record),
+        )
+        self._retention = [loop.create_task(work, name="retention") for work in retained]
         self.memory.start()
         for provider in self._live:
             provider.start()
@@ -119,7 +127,7 @@ class Runtime:
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
         serving.end(self.registry)
-        for task in filter(None, [self._presence, self._retention, self._counts, self._watch]):
+        for task in filter(None, [self._presence, *self._retention, self._watch]):
             task.cancel()
             await asyncio.wait([task])
         if self._senses is not None:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from agent.answer_policy import Answered, AnswerPolicy
 from agent.models import ServerProcess
 from agent.store import recovery
+from agent.store.expiry import BATCH, Erased, Erasure
 from agent.types import Attention, Whom
 from onebot.events import OtherEvent
 from onebot.models import Bot, ClientEvent
@@ -96,6 +97,18 @@ def keep_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
         for event, at in events
     )
     return [None] * len(events)
+
+
+def erase_events(wishes: Sequence[Erasure]) -> list[Erased]:
+    """Erase client events that are too old, the oldest first."""
+    return [_erase_events(wish) for wish in wishes]
+
+
+def _erase_events(wish: Erasure) -> Erased:
+    rows = list(ClientEvent.objects.filter(pk__gt=wish.after).order_by("pk").values_list("pk", "created_at")[:BATCH])
+    going = [pk for pk, created_at in rows if created_at < wish.before]
+    count, _ = ClientEvent.objects.filter(pk__in=going).delete()
+    return Erased(count, rows[-1][0] if len(going) == BATCH else None)
 
 
 def forget_connections(requests: Sequence[None]) -> list[None]:

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from agent.retention import Kind
 from agent.runtime import Runtime
 from agent.store.replies import LateAnswer
 from agent.store.targets import Recall, recall
@@ -49,7 +50,8 @@ class Gateway:
         self._relay = Relay(self._online_accounts, self._on_moved)
         wire = (self.connections, self._calls, self._relay)
         self._delivery = Delivery11(*wire)
-        self.runtime = Runtime(self._delivery, MediaSource11(*wire))
+        events = Kind("client events", bots.erase_events, settings.EVENT_KEEP_DAYS)
+        self.runtime = Runtime(self._delivery, MediaSource11(*wire), [events])
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 

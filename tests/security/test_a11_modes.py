@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ Start = Callable[..., LiveServer]
 
 
 @pytest.fixture
-def installation(model_server) -> LiveServer:
+def installation() -> Iterator[LiveServer]:
     """An installation that is not started yet, with an open data folder, as ``mkdir data`` leaves it."""
     server = LiveServer({})
     server.data_dir.mkdir(mode=0o755)
