@@ -23,7 +23,8 @@ if listening.is_served_by_daphne():
 
 pages = get_asgi_application()
 
-from frostproject import bootstrap, http  # noqa: E402
+from frostproject import bootstrap, greeting, http  # noqa: E402
+from frostproject.admission import for_admin_networks  # noqa: E402
 from frostproject.mcp import McpAddress  # noqa: E402
 from frostproject.readiness import Ready  # noqa: E402
 from frostproject.server import DrainingServer  # noqa: E402
@@ -41,10 +42,10 @@ application = ProtocolTypeRouter(
             [
                 route(r"^health$", http.health),
                 route(r"^ready$", Ready(gateway)),
-                route(r"^agent/query$", http.AgentQuery(gateway)),
-                *([route(r"^mcp/?$", mcp)] if mcp else []),
+                route(r"^agent/query$", for_admin_networks(http.AgentQuery(gateway))),
+                *([route(r"^mcp/?$", for_admin_networks(mcp))] if mcp else []),
                 route(r"^ws/frostagent(?:/|$)", http.upgrade_required),
-                route(r"", pages),
+                route(r"", for_admin_networks(pages, is_page=True)),
             ]
         ),
         "websocket": websocket_routes(gateway),
@@ -56,3 +57,4 @@ if listening.is_served_by_daphne():
         bootstrap.prepare()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
+    greeting.greet(listening.wanted_by_daphne(sys.argv[1:]))

@@ -4,7 +4,6 @@ Each check yields :class:`Finding` objects and raises nothing for what is wrong 
 installation. No finding ever holds a secret.
 """
 
-import ipaddress
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,16 +21,15 @@ from django.utils.translation import gettext as _
 
 from agent.database import DatabaseRefused, check, examine, explained, marker
 from agent.instructions import placeholders, program_values
-from frostproject import privacy
+from frostproject import privacy, tokens
 from frostproject.machine import own_hosts
+from onebot import bots
 
 LEAST_FREE_BYTES = 500 * 2**20
-SHORTEST_TOKEN = 8
-#: Words that stand in other programs' example files, and are guessed first.
-PLACEHOLDERS = frozenset({"changeme", "change-me", "password", "12345678", "123456789", "access_token", "your-token"})
+#: Accounts that one finding names.
+LISTED = 20
 REDIS_SECONDS = 3.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
-MAKE_ONE = 'python3 -c "import secrets; print(secrets.token_urlsafe(24))"'
 
 
 class Level(StrEnum):
@@ -74,8 +72,6 @@ def installation() -> Iterator[Finding]:
     yield from retention()
     yield from private(settings.DATA_DIR, settings.BASE_DIR / ".env")
     yield from database()
-    yield from tokens()
-    yield from reach(*settings.WS_LISTEN_ADDR)
     yield from channel_layer(settings.REDIS_URL)
 
 
@@ -158,6 +154,7 @@ def database() -> Iterator[Finding]:
         return
     yield ok(_("The database can be reached and is up to date."))
     yield from _accounts(accounts)
+    yield from account_tokens()
 
 
 def _pending(*, is_file: bool) -> Finding:
@@ -178,35 +175,13 @@ def _accounts(accounts: list[User]) -> Iterator[Finding]:
             yield fail(_("The password of the admin account %s is its name.") % account.username, advice)
 
 
-def tokens() -> Iterator[Finding]:
-    """Tokens that can be guessed. They are judged and never shown."""
-    for name in ("ONEBOT_ACCESS_TOKEN", "HTTP_API_TOKEN"):
-        token = getattr(settings, name)
-        if token and (len(token) < SHORTEST_TOKEN or token.lower() in PLACEHOLDERS):
-            yield fail(_("%s can be guessed.") % name, _("Make a new one: %s") % MAKE_ONE)
-
-
-def reach(host: str, port: int) -> Iterator[Finding]:
-    """Who can reach the port, and whether that fits the tokens."""
-    if is_loopback(host):
-        yield ok(_("Only this machine can reach the server (%s).") % f"{host}:{port}")
-        return
-    if settings.ONEBOT_ACCESS_TOKEN:
-        yield ok(_("Other machines can reach the server, and OneBot clients have to show a token."))
-    else:
-        yield warn(
-            _("Other machines can reach the server, but without ONEBOT_ACCESS_TOKEN their OneBot clients are refused."),
-            _("Set one, here and in the client; make it with: %s") % MAKE_ONE,
+def account_tokens() -> Iterator[Finding]:
+    """Which accounts are not opened by the common token."""
+    if own := sorted(bots.load_tokens()):
+        yield note(
+            _("Accounts with an access token of their own: %s") % ", ".join(own[:LISTED]),
+            _("Enter it in the client of that account; the common token does not open it."),
         )
-    if settings.DEBUG:
-        yield warn(_("DEBUG is on: whoever causes an error is shown the program's insides."), _("Remove DEBUG from .env."))
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def channel_layer(url: str) -> Iterator[Finding]:
@@ -239,6 +214,6 @@ def client_settings(url: str) -> Iterator[str]:
         addresses = [f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"]
     for address in addresses:
         yield f"URL: {address.replace('http', 'ws', 1)}/ws/frostagent"
-    token = settings.ONEBOT_ACCESS_TOKEN
-    yield _("Token: the value of ONEBOT_ACCESS_TOKEN") if token else _("Token: none, so the client has to run on this machine")
+    file = tokens.sources.get("ONEBOT_ACCESS_TOKEN")
+    yield _("Token: what is in the file %s") % file if file else _("Token: the value of ONEBOT_ACCESS_TOKEN")
     yield _("Type: WebSocket client (reverse WebSocket, universal). Message format: array")

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from frostproject.networks import Networks
 from tools.fetch.allow_list import AllowList
 
 TRUE_WORDS = frozenset({"true", "1", "yes", "on"})
@@ -91,6 +92,13 @@ class Env:
         except ValueError as error:
             raise WrongSetting(f"{name}: {error}") from None
         return entries
+
+    def networks(self, name: str, default: str) -> Networks:
+        """A comma list of networks and addresses, as :class:`Networks` reads it."""
+        try:
+            return Networks.parse(self.words(name) or [default])
+        except ValueError as error:
+            raise WrongSetting(f"{name}: {error}") from None
 
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         word = self.text(name, default)

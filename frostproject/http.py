@@ -15,7 +15,7 @@ from django.http.request import split_domain_port, validate_host
 
 from agent.errors import AgentError, ClaimLost
 from onebot.gateway import Gateway
-from onebot.handshake import Handshake, is_local, origin_refusal
+from onebot.handshake import Handshake, is_trusted_loopback, origin_refusal, presented_tokens
 from tools.text import storable
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -64,10 +64,14 @@ class AgentQuery:
             raise Refusal(405, "use POST")
         request = Handshake.from_scope(scope)
         refuse_unknown_host(request)
-        if settings.HTTP_API_TOKEN:
+        if not self._needs_no_token(request):
             refuse_wrong_bearer(request, settings.HTTP_API_TOKEN)
-        elif not is_local(request) or origin_refusal(request, self._gateway.admission):
-            raise Refusal(401, "no HTTP_API_TOKEN is configured, so only programs on this machine may ask")
+
+    def _needs_no_token(self, request: Handshake) -> bool:
+        """A program on this machine, where that is enough; a wrong token is refused even there, and so are foreign pages."""
+        admission = self._gateway.admission
+        trusted = admission.trust_loopback and is_trusted_loopback(request)
+        return trusted and not presented_tokens(request) and not origin_refusal(request, admission)
 
 
 def refuse_unknown_host(request: Handshake) -> None:
@@ -134,7 +138,16 @@ async def read_body(receive: Receive) -> bytes:
 
 async def respond(send: Send, status: int, body: dict[str, Any], *headers: tuple[bytes, bytes]) -> None:
     content = json.dumps(body, ensure_ascii=False).encode()
-    usual = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", str(len(content)).encode())]
+    await send_answer(send, status, b"application/json; charset=utf-8", content, *headers)
+
+
+async def send_answer(send: Send, status: int, kind: bytes, content: bytes, *headers: tuple[bytes, bytes]) -> None:
+    """A whole answer of the content type ``kind``."""
+    usual = [
+        (b"content-type", kind),
+        (b"content-length", str(len(content)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": [*usual, *headers]})
     await send({"type": "http.response.body", "body": content})
 

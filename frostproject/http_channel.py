@@ -78,6 +78,8 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
 
     def process(self) -> Any:
         self.requestHeaders.removeHeader(b"daphne-root-path")  # the command line says where this server is, not its clients
+        if not self.uri.startswith(b"/"):  # such a target names the host, whatever the header says (RFC 9112, 3.2.2)
+            self.requestHeaders.setRawHeaders(b"host", [self.uri.partition(b"//")[2].partition(b"/")[0]])
         self.channel.enter(Phase.HANDSHAKE if self._is_upgrade else Phase.ANSWER)
         if self._is_upgrade:
             for name, values in list(self.requestHeaders.getAllRawHeaders()):

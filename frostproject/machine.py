@@ -1,6 +1,5 @@
 """What the program finds out about the machine it starts on."""
 
-import contextlib
 import os
 import re
 import secrets
@@ -61,25 +60,32 @@ def data_folder(path: Path) -> Path:
 
 
 def secret_key(folder: Path) -> str:
-    """The installation's secret key, made on the first start and kept in ``folder``.
-
-    Written aside and linked into place, so that two processes that start together
-    agree on one key and neither reads half of it.
-    """
+    """The installation's secret key, made on the first start and kept in ``folder``."""
     path = folder / "secret_key"
     try:
-        if not path.exists():
-            _make_secret(path, folder / f".secret_key.{os.getpid()}")
+        keep(path, secrets.token_urlsafe(50))
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise WrongSetting(f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}") from error
 
 
-def _make_secret(path: Path, draft: Path) -> None:
+def keep(path: Path, secret: str) -> bool:
+    """Have ``path`` hold ``secret`` unless it is there already; whether this call made it. Raises OSError.
+
+    Written aside and linked into place, so that two processes that start together
+    agree on one secret and neither reads half of it.
+    """
+    if path.exists():
+        return False
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(50))
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
+            file.write(secret)
+            file.flush()
+            os.fsync(file.fileno())  # a file that a power cut leaves empty would stop every later start
+        os.link(draft, path)
+    except FileExistsError:
+        return False
     finally:
         draft.unlink(missing_ok=True)
+    return True

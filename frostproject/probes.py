@@ -198,6 +198,11 @@ def _pages(url: str) -> Iterator[Finding]:
     if login.status_code == 400:
         host = urlsplit(url).hostname
         yield fail(_("The admin does not know the host %s.") % host, _("Add it to DJANGO_ALLOWED_HOSTS and restart the server."))
+    elif login.status_code == 403:
+        yield note(
+            _("The admin is not served to this machine's own address."),
+            _("ADMIN_NETWORKS does not name 127.0.0.1; is that meant?"),
+        )
     elif not login.ok:
         yield fail(_("The admin answers %d.") % login.status_code, _("See the server's log."))
     if url.startswith("https:") and url not in settings.CSRF_TRUSTED_ORIGINS:
@@ -258,9 +263,9 @@ def _refused(status: int, token: str) -> Finding:
         return fail(text, _("The proxy before it does not pass on WebSockets: set the Upgrade and Connection headers there."))
     if status != 403:
         return fail(text, _("Does a proxy before it lead /ws/frostagent elsewhere?"))
-    if token:
-        return fail(text, _("It was started with another ONEBOT_ACCESS_TOKEN, or a proxy drops the Authorization header."))
-    return fail(text, _("Without ONEBOT_ACCESS_TOKEN only clients on this machine are let in: set one and restart the server."))
+    return fail(
+        text, _("It was started with another ONEBOT_ACCESS_TOKEN or data folder, or a proxy drops the Authorization header.")
+    )
 
 
 async def _wrong_token(session: aiohttp.ClientSession, address: str) -> Finding:

@@ -8,7 +8,6 @@ It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import sys
 from typing import Any, ClassVar, cast
@@ -115,6 +114,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     def run(self) -> None:
         """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot be listened at."""
+        self.gateway.prepare()
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
         daphne_server.HTTPFactory = Factory  # it has no other way to be told
@@ -133,13 +133,6 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         super().listen_success(port)
         self.ws_factory.protocol = Frames
         self._ports.append(port)
-        host = getattr(port.getHost(), "host", "127.0.0.1")
-        if not settings.ONEBOT_ACCESS_TOKEN and not ipaddress.ip_address(host).is_loopback:
-            logger.warning(
-                "ONEBOT_ACCESS_TOKEN is empty while the server can be reached at %s: OneBot clients on other machines "
-                "are refused until you set a token, here and in the client",
-                host,
-            )
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):

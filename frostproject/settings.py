@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
-from frostproject import machine
+from frostproject import machine, tokens
 from frostproject.env import Env, parse_database_url, sqlite
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -92,8 +92,10 @@ PLUGIN_PROCESSES = env.integer("PLUGIN_PROCESSES", 16, low=1, high=10_000)
 
 WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
 WS_ALLOWED_ORIGINS = env.words("WS_ALLOWED_ORIGINS")
-ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN")
-HTTP_API_TOKEN = env.text("HTTP_API_TOKEN")
+ADMIN_NETWORKS = env.networks("ADMIN_NETWORKS", "private")
+TRUST_LOOPBACK = env.flag("TRUST_LOOPBACK", default=False)
+ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or tokens.kept_token(DATA_DIR, "ONEBOT_ACCESS_TOKEN")
+HTTP_API_TOKEN = env.text("HTTP_API_TOKEN") or tokens.kept_token(DATA_DIR, "HTTP_API_TOKEN")
 FETCH_ALLOW = env.destinations("FETCH_ALLOW")
 
 # OneBot clients put whole pictures into one frame; daphne's own limit is 1 MiB.
@@ -134,6 +136,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "frostproject.policy.browser_policy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -196,8 +199,16 @@ STATIC_URL = "static/"
 STATIC_ROOT = machine.data_folder(DATA_DIR / "static")
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
-SECURE_CONTENT_TYPE_NOSNIFF = True
+# Counted from signing in: a working day, and no write to the database for each page that is looked at.
+SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_HTTPONLY = True
+# Where every origin that browsers use is https, nothing is to be had without it.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(CSRF_TRUSTED_ORIGINS) and all(
+    origin.lower().startswith("https://") for origin in CSRF_TRUSTED_ORIGINS
+)
+CSRF_FAILURE_VIEW = "frostproject.plain_http.csrf_failure"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 LOGGING = {

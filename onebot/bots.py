@@ -154,6 +154,11 @@ def load_by_url() -> frozenset[str]:
     return frozenset(Bot.objects.filter(media_by_url=True).values_list("self_id", flat=True))
 
 
+def load_tokens() -> dict[str, str]:
+    """The hashes of the accounts that have a token of their own."""
+    return dict(Bot.objects.exclude(token_hash="").values_list("self_id", "token_hash"))
+
+
 def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
     """The channel of the process that holds each connected account, once per request.
 

@@ -9,7 +9,7 @@ from typing import Any
 from onebot.handshake import Role
 
 #: Application close codes are 3000 to 4999; no client tells them apart, people who read logs do.
-REPLACED = 4009
+REPLACED, FORBIDDEN = 4009, 4003
 
 
 @dataclass(eq=False, slots=True)
@@ -19,6 +19,8 @@ class Socket:
     send: Callable[[dict[str, Any]], Awaitable[None]]
     role: Role
     user_agent: str = ""
+    keys: frozenset[str] = frozenset({""})
+    """What the client's token opens, see :class:`onebot.handshake.Admitted`."""
     is_open: bool = True
     connected_at: float = field(default_factory=time.time)
     """Unix time, to be compared with that of a socket in another process."""

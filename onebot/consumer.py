@@ -16,11 +16,11 @@ from typing import Any
 from channels.consumer import AsyncConsumer
 
 from onebot.actions import ActionResponse
-from onebot.connections import Socket
+from onebot.connections import FORBIDDEN, Socket
 from onebot.events import Event
 from onebot.frames import Malformed, decode_frame, small_frame
 from onebot.gateway import Gateway
-from onebot.handshake import Admitted, Handshake, Refused, judge
+from onebot.handshake import Admitted, Handshake, Refused, account_refusal, judge
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
 
     async def serve(self, client: Admitted, receive: Receive, send: Send) -> None:
         """Read the socket until it ends, one way or another."""
-        self.socket = Socket(send, client.role, client.user_agent)
+        self.socket = Socket(send, client.role, client.user_agent, client.keys)
         try:
             if client.self_id:
                 await self._identify(client.self_id)
@@ -88,8 +88,8 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
 
     async def _is_own(self, self_id: str) -> bool:
         """Whether an event of ``self_id`` may come over this socket; the first one settles whose it is."""
-        if not self.self_id and self_id.isascii() and self_id.isdigit():
-            await self._identify(self_id)
+        if not self.self_id and self_id.isascii() and self_id.isdigit() and not await self._identify(self_id):
+            return False
         if self.self_id and self_id in (self.self_id, ""):
             return True
         limit.warn(
@@ -100,10 +100,18 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         )
         return False
 
-    async def _identify(self, self_id: str) -> None:
+    async def _identify(self, self_id: str) -> bool:
+        """Whether this socket is ``self_id``'s from now on; it is closed where the client's token is not that account's."""
         assert self.socket is not None  # noqa: S101 - set before anything is read
+        if not self.socket.is_open:
+            return False
+        if refusal := account_refusal(self_id, self.socket.keys, self.gateway.admission.accounts):
+            limit.warn(("account", self_id), "Closed a connection: %s", refusal)
+            await self.socket.close(FORBIDDEN)
+            return False
         self.self_id = self_id
         await self.gateway.attach(self_id, self.socket)
+        return True
 
 
 async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:

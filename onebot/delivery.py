@@ -1,7 +1,7 @@
 """Delivering messages to chats, and telling what became of them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -53,10 +53,12 @@ ERROR_LIMIT = 1_000
 class Delivery11:
     """The :class:`agent.types.Outbox` of OneBot 11."""
 
-    def __init__(self, connections: Connections, calls: Calls, relay: Relay) -> None:
+    def __init__(self, connections: Connections, calls: Calls, relay: Relay, reloaded: Callable[[], None] | None = None) -> None:
+        """``reloaded`` is called after each :meth:`reload`, in the same thread."""
         self._connections = connections
         self._calls = calls
         self._relay = relay
+        self._reloaded = reloaded
         self._owners: dict[str, frozenset[str]] = {}
         self._attention: dict[str, Attention] = {}
         self._policies: dict[str, AnswerPolicy] = {}
@@ -80,6 +82,8 @@ class Delivery11:
         self._policies = bots.load_policies()
         self._attention = bots.load_attention()
         self._by_url = bots.load_by_url()
+        if self._reloaded is not None:
+            self._reloaded()
 
     def is_connected(self, chat: ChatAddress) -> bool:
         return self._connections.action_socket(chat.account) is not None or self._relay.knows(chat.account)

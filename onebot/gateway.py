@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from agent.retention import Kind
@@ -13,14 +14,15 @@ from agent.runtime import Runtime
 from agent.store.replies import LateAnswer
 from agent.store.targets import Recall, recall
 from onebot import bots
+from onebot.account_tokens import AccountTokens
 from onebot.actions import ActionResponse
 from onebot.adapter import to_incoming
 from onebot.calls import Calls
-from onebot.connections import REPLACED, Connections, Socket
+from onebot.connections import FORBIDDEN, REPLACED, Connections, Socket
 from onebot.delivery import Delivery11, outcome
 from onebot.errors import NotConnected
 from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
-from onebot.handshake import Admission
+from onebot.handshake import Admission, account_refusal
 from onebot.media import MediaSource11
 from onebot.media_refs import LOST
 from onebot.relay import Place, Relay
@@ -43,22 +45,29 @@ class Gateway:
 
     def __init__(self) -> None:
         self.admission = Admission(
-            settings.ONEBOT_ACCESS_TOKEN, tuple(settings.WS_ALLOWED_ORIGINS), tuple(settings.ALLOWED_HOSTS)
+            settings.ONEBOT_ACCESS_TOKEN, tuple(settings.WS_ALLOWED_ORIGINS), settings.TRUST_LOOPBACK, AccountTokens()
         )
         self.connections = Connections()
         self._calls = Calls()
         self._relay = Relay(self._online_accounts, self._on_moved)
         wire = (self.connections, self._calls, self._relay)
-        self._delivery = Delivery11(*wire)
+        self._delivery = Delivery11(*wire, self._learn_tokens)
         events = Kind("client events", bots.erase_events, settings.EVENT_KEEP_DAYS)
         self.runtime = Runtime(self._delivery, MediaSource11(*wire), [events])
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
+
+    def prepare(self) -> None:
+        """Read what handshakes are judged by, before the first one comes. Blocks; where it fails all of them are refused."""
+        with survive(logger, "The accounts' tokens could not be read; clients are refused until they are"):
+            self._learn_tokens()
+        connection.close()
 
     def ensure_started(self) -> None:
         """Start what runs in the background, once, on the running loop."""
         if self._start is None:
-            loop = asyncio.get_running_loop()
+            self._loop = loop = asyncio.get_running_loop()
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
                 self._keep(self.runtime.record.submit(bots.forget_connections, None))
@@ -140,6 +149,21 @@ class Gateway:
         for self_id, account in list(self.connections.accounts.items()):  # those that were faster
             if socket := account.action_socket:
                 self._report(self_id, socket)
+
+    def _learn_tokens(self) -> None:
+        """What accounts' own tokens are now. Runs in the thread of the database."""
+        self.admission.accounts.replace(bots.load_tokens())
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._close_foreign)
+
+    def _close_foreign(self) -> None:
+        """Close the sockets that their account's token, which somebody has changed, would not let in again."""
+        for self_id, account in self.connections.accounts.items():
+            for socket in account.sockets.values():
+                if socket.is_open and (reason := account_refusal(self_id, socket.keys, self.admission.accounts)):
+                    logger.warning("Closed a connection: %s", reason)
+                    self._calls.socket_ended(socket)
+                    self._keep(asyncio.get_running_loop().create_task(socket.close(FORBIDDEN)))
 
     def _report(self, self_id: str, socket: Socket) -> None:
         roles = ", ".join(self.connections.accounts[self_id].sockets)

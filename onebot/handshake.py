@@ -6,13 +6,24 @@ clients give a handshake up after two seconds.
 
 import hmac
 import ipaddress
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from onebot.account_tokens import AccountTokens
+
 Role = Literal["universal", "api", "event"]
 ROLES: tuple[Role, ...] = ("universal", "api", "event")
-PROXY_HEADERS = ("x-forwarded-for", "forwarded", "via")
+#: What proxies, tunnels and networks before a site write into a request; also what begins with PROXY_PREFIXES.
+PROXY_HEADERS = frozenset(
+    {
+        *("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"),
+        *("cf-ray", "cdn-loop", "client-ip", "fastly-client-ip", "fly-client-ip", "do-connecting-ip"),
+        *("x-cluster-client-ip", "x-remote-ip", "x-remote-addr", "x-originating-ip", "x-proxyuser-ip"),
+    }
+)
+PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-")
 ID_LIMIT = 32
 
 
@@ -21,8 +32,10 @@ class Admission:
     """Who may connect: the settings that a handshake is judged by."""
 
     token: str
+    """The common one, of all accounts that have none of their own."""
     allowed_origins: tuple[str, ...]
-    allowed_hosts: tuple[str, ...]
+    trust_loopback: bool = False
+    accounts: AccountTokens = field(default_factory=AccountTokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +57,16 @@ class Handshake:
         return cls(
             path=str(scope.get("path", "")),
             query=query.decode("latin1") if isinstance(query, bytes) else str(query),
-            headers={name.decode("latin1").lower(): value.decode("latin1") for name, value in headers},
+            headers=_headers(headers),
             peer=str(client[0]),
             subprotocols=tuple(scope.get("subprotocols") or ()),  # type: ignore[arg-type]
         )
+
+
+def _headers(given: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in given}
+    hosts = [value.decode("latin1") for name, value in given if name.lower() == b"host"]
+    return headers | ({"host": ", ".join(hosts)} if hosts else {})  # of two hosts neither is to be believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,8 @@ class Admitted:
     self_id: str
     role: Role
     user_agent: str
+    keys: frozenset[str]
+    """What its token opens: hashes of accounts' own tokens, and "" for the accounts that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +91,43 @@ def judge(handshake: Handshake, admission: Admission) -> Admitted | Refused:
     """Admit or refuse. Refusals name what to mend and never the token."""
     if any(name.startswith("12.") for name in handshake.subprotocols):
         return Refused("this is a OneBot 12 client; configure it for OneBot 11")
-    refusal = origin_refusal(handshake, admission) or credential_refusal(handshake, admission)
-    if refusal:
+    if refusal := origin_refusal(handshake, admission):
         return Refused(refusal)
+    keys = _keys(handshake, admission)
+    if isinstance(keys, Refused):
+        return keys
     self_id = handshake.headers.get("x-self-id")
     if self_id is not None and not (self_id.isascii() and self_id.isdigit() and len(self_id) <= ID_LIMIT):
         return Refused("X-Self-ID is not a number")
+    if self_id and (refusal := account_refusal(self_id, keys, admission.accounts)):
+        return Refused(refusal)
     role = _role(handshake)
     if role is None:
         return Refused("X-Client-Role is not one of Universal, API, Event")
-    return Admitted(self_id or "", role, handshake.headers.get("user-agent", "")[:200])
+    return Admitted(self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys)
 
 
-def credential_refusal(handshake: Handshake, admission: Admission) -> str:
-    """Why the token (or, without one, the place the client is at) does not do; "" when it does."""
-    if not admission.token:
-        if is_local(handshake):
-            return ""
-        return "no token is configured, so only clients on this machine may connect; set ONEBOT_ACCESS_TOKEN"
+def _keys(handshake: Handshake, admission: Admission) -> frozenset[str] | Refused:
+    """What the client's token (or, where that is enough, the place it is at) opens."""
     given = presented_tokens(handshake)
+    if not admission.accounts.is_known:
+        return Refused("the accounts' tokens have not been read yet; the client may try again")
     if not given:
-        return "the client presented no access token"
-    if any(hmac.compare_digest(token, admission.token.encode()) for token in given):
+        if admission.trust_loopback and is_trusted_loopback(handshake):
+            return frozenset({""})
+        return Refused("the client presented no access token")
+    common = {""} if any(hmac.compare_digest(token, admission.token.encode()) for token in given) else set()
+    return admission.accounts.keys_for(given) | common or Refused("the client presented a wrong access token")
+
+
+def account_refusal(self_id: str, keys: frozenset[str], accounts: AccountTokens) -> str:
+    """Why a client whose token opens ``keys`` may not speak for ``self_id``; "" when it may."""
+    key = accounts.key_of(self_id)
+    if key in keys:
         return ""
-    return "the client presented a wrong access token"
+    if key:
+        return f"account {self_id} has a token of its own, and the client presented another"
+    return f"account {self_id} has no token of its own, and the client did not present the common one"
 
 
 def presented_tokens(handshake: Handshake) -> list[bytes]:
@@ -106,32 +140,42 @@ def presented_tokens(handshake: Handshake) -> list[bytes]:
     return [token for token in tokens if token]
 
 
-def is_local(handshake: Handshake) -> bool:
-    """Whether the client is on this machine and did not come through a proxy that is."""
-    if any(name in handshake.headers for name in PROXY_HEADERS):
+def is_trusted_loopback(handshake: Handshake) -> bool:
+    """Whether the client is on this machine, came through no proxy that is, and asks for a host that is this machine.
+
+    A local socket is none: what listens before this server dials it, and need add no header.
+    """
+    if any(name in PROXY_HEADERS or name.startswith(PROXY_PREFIXES) for name in handshake.headers):
         return False
-    if not handshake.peer:
-        return True
+    return _is_loopback(handshake.peer.partition("%")[0]) and _is_loopback_host(handshake.headers.get("host", ""))
+
+
+def _is_loopback_host(host: str) -> bool:
+    """``localhost``, 127.0.0.0/8 written out, or ``[::1]``, with a port or without: no other spelling is needed."""
+    found = re.fullmatch(r"(?:(localhost)|(127(?:\.\d{1,3}){3})|\[(::1)\])(?::\d{1,5})?", host.lower(), re.ASCII)
+    return found is not None and (bool(found[1]) or _is_loopback(found[2] or found[3]))
+
+
+def _is_loopback(text: str) -> bool:
     try:
-        address = ipaddress.ip_address(handshake.peer.partition("%")[0])
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def origin_refusal(handshake: Handshake, admission: Admission) -> str:
     """Why a browser's page may not connect; "" when it may, or when no browser is asking.
 
-    Without a token, a page whose name was made to point at this machine would pass as
-    "same host"; so the host must then be one this installation is known by.
+    A page whose name was made to point at this machine passes as "same host". It has no
+    token, and without one the host has to be this machine's own.
     """
     origin = handshake.headers.get("origin")
     if origin is None:
         return ""
     host = handshake.headers.get("host", "").lower()
     origin_host = _origin_host(origin)
-    if origin_host and origin_host == host and (admission.token or _is_known(host, admission.allowed_hosts)):
+    if origin_host and origin_host == host:
         return ""
     listed = {entry.lower().rstrip("/") for entry in admission.allowed_origins}
     if origin_host and (origin.lower().rstrip("/") in listed or origin_host in listed):
@@ -145,12 +189,6 @@ def _origin_host(origin: str) -> str:
     except ValueError:
         return ""
     return parts.netloc.lower() if parts.scheme and parts.hostname else ""
-
-
-def _is_known(host: str, allowed: tuple[str, ...]) -> bool:
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    patterns = [entry.lower() for entry in allowed]
-    return "*" in patterns or any(name == p or (p.startswith(".") and f".{name}".endswith(p)) for p in patterns)
 
 
 def _role(handshake: Handshake) -> Role | None:

@@ -102,6 +102,8 @@ class Bot(models.Model):
             " Otherwise they are loaded here, from public addresses only, and sent as Base64."
         ),
     )
+    token_hash = models.CharField(max_length=100, blank=True, default="", db_default="", editable=False)
+    """Of the account's own token, see :mod:`onebot.account_tokens`; "": the common one counts."""
     owners = models.TextField(
         _("owners"),
         blank=True,

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from frostproject import diagnosis, probes
+from frostproject import diagnosis, exposure, probes, tokens
 from frostproject.diagnosis import Finding, Level
+from frostproject.networks import Networks
 from frostproject.probes import Endpoint
+from onebot.account_tokens import hashed
+from onebot.models import Bot
 from tests.conftest import TOKEN
 from tests.environment import PROJECT, clean_environment
 from tests.live_server import LiveServer, free_port
@@ -142,7 +145,18 @@ def test_a_server_without_the_token_of_the_settings_is_recognised(start_server):
     server = start_server(ONEBOT_ACCESS_TOKEN="")
     found = list(probes.server(server.url, TOKEN))
     assert found[-1].level is Level.FAIL
-    assert "any token" in found[-1].text
+    assert "data folder" in found[-1].advice
+
+
+def test_the_token_that_the_server_made_is_found_and_not_shown(start_server, model):
+    model.script(["OK", "OK"])
+    server = start_server(ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="")
+    token = (server.data_dir / "onebot_access_token").read_text()
+    said = doctor(server.data_dir, "--url", server.url, **(server.env | {"WS_LISTEN_ADDR": "127.0.0.1:1234"}))
+    assert said.returncode == 0, said.stdout
+    assert "token is let in" in said.stdout
+    assert f"Token: what is in the file {server.data_dir / 'onebot_access_token'}" in said.stdout
+    assert token not in said.stdout
 
 
 def test_a_probe_leaves_nothing_on_record(live: LiveServer):
@@ -213,18 +227,48 @@ def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path):
 @pytest.mark.parametrize("token", ["short", "ChangeMe"])
 def test_a_token_that_can_be_guessed_is_a_failure(settings, token):
     settings.ONEBOT_ACCESS_TOKEN = token
-    (found,) = diagnosis.tokens()
+    (found,) = exposure.token_strength()
     assert found.level is Level.FAIL
     assert token not in found.text + found.advice
 
 
-@pytest.mark.parametrize(
-    ("host", "token", "level"),
-    [("127.0.0.1", "", Level.OK), ("0.0.0.0", "", Level.WARN), ("0.0.0.0", "long enough", Level.OK), ("::1", "", Level.OK)],
-)
-def test_an_open_address_wants_a_token(settings, host, token, level):
-    settings.ONEBOT_ACCESS_TOKEN = token
-    assert [found.level for found in diagnosis.reach(host, 1234)] == [level]
+def findings(settings: Any, **changes: Any) -> list[tuple[Level, str]]:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    return levels(exposure.findings())
+
+
+def test_a_file_of_a_token_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
+    path = tmp_path / "http_api_token"
+    path.write_text("x")
+    path.chmod(0o640)
+    monkeypatch.setattr(tokens, "sources", {"HTTP_API_TOKEN": path})
+    assert [(found.level, found.advice) for found in exposure.token_files()] == [(Level.WARN, f"chmod 600 {path}")]
+
+
+def test_what_is_open_is_a_warning_and_what_is_closed_is_none(settings):
+    assert {level for level, _ in findings(settings, WS_LISTEN_ADDR=("0.0.0.0", 1), ALLOWED_HOSTS=["localhost"])} == {Level.OK}
+    assert warned(findings(settings, TRUST_LOOPBACK=True), "TRUST_LOOPBACK is on")
+    assert warned(findings(settings, ADMIN_NETWORKS=Networks.parse(["*"])), "ADMIN_NETWORKS is *")
+    assert warned(findings(settings, ADMIN_NETWORKS=Networks.parse(["private", "203.0.113.0/24"])), "in clear to networks")
+    assert not warned(findings(settings, WS_LISTEN_ADDR=("127.0.0.1", 1)), "in clear to networks")
+
+
+def test_addresses_with_and_without_https_are_a_warning(settings):
+    settings.CSRF_TRUSTED_ORIGINS = ["https://bot.example.org", "http://192.168.1.5:1234"]
+    assert warned(findings(settings), "without https (http://192.168.1.5:1234)")
+    assert any("Behind a proxy" in text for _, text in findings(settings))
+
+
+def warned(found: list[tuple[Level, str]], words: str) -> bool:
+    return any(level is Level.WARN and words in text for level, text in found)
+
+
+@pytest.mark.django_db
+def test_accounts_with_a_token_of_their_own_are_named():
+    assert list(diagnosis.account_tokens()) == []
+    Bot.objects.create(self_id="10001", token_hash=hashed("a token of its own"))
+    assert "10001" in next(diagnosis.account_tokens()).text
 
 
 def test_a_redis_that_does_not_answer_is_a_failure(redis_url):

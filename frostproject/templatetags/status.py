@@ -2,16 +2,19 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import template
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
+from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent import serving
 from agent.models import UNSETTLED, Approval, Message, Run
 from agent.store.spendings import spent, today
+from frostproject import plain_http
 from onebot.models import Bot
 
 register = template.Library()
@@ -26,7 +29,7 @@ JUST_NOW = timedelta(minutes=1)
 def status_panel(context: Any) -> dict[str, Any]:
     """What the user may see of the present state: one short query for each part."""
     request, user = context["request"], context["user"]
-    scheme = "wss" if request.is_secure() else "ws"
+    scheme = "wss" if request.is_secure() or plain_http.is_for_https_only() else "ws"
     messages = _messages(user)
     return {
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
@@ -44,6 +47,17 @@ def outage(context: Any) -> dict[str, Any]:
     serving_now = serving.current() if getattr(context.get("user"), "is_staff", False) else None
     found = serving_now.outage() if serving_now else None
     return {"outage": found, "reason": gettext(found.reason) if found else ""}
+
+
+@register.inclusion_tag("admin/https_only.html", takes_context=True)
+def https_only(context: Any) -> dict[str, Any]:
+    """Where to sign in, for those who are at another host than those of https; a proxy may hide the port."""
+    request = context.get("request")
+    if request is None or not plain_http.is_for_https_only() or getattr(context.get("user"), "is_authenticated", False):
+        return {}
+    addresses = plain_http.addresses()
+    names = {urlsplit(address).hostname for address in addresses}
+    return {"addresses": [] if split_domain_port(request.get_host())[0] in names else addresses}
 
 
 def _bots(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:

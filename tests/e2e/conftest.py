@@ -62,13 +62,15 @@ def start_later(model_server: ScriptedModel) -> Iterator[Callable[..., LaterServ
 def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
     """A server under daphne's own command whose settings are the opposite of the defaults.
 
-    It has no tokens, listed origins, wake words, quotes instead of mentions, narrow
+    It wants no token of this machine's programs, has listed origins, wake words, quotes instead of mentions, narrow
     limits, and speaks English.
     """
     env = {
         "UPSTREAM_ENDPOINT": f"{model_server.url}/chat/completions",
         "MODEL_NAME": "scripted",
         "CODER_MODEL_NAME": "scripted-coder",
+        "TRUST_LOOPBACK": "true",
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
         "WS_ALLOWED_ORIGINS": "https://panel.example, trusted.example:8443",
         "BOT_NAME": "Frosty",
         "BOT_ALIASES": "小霜, f.r.",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from frostproject.env import WrongSetting
+from frostproject.networks import Networks
 from tests.environment import SETTINGS
 
 Run = Callable[..., dict[str, Any]]
@@ -30,8 +31,8 @@ DEFAULTS = {
     "RUN_TIMEOUT": 300,
     "WS_LISTEN_ADDR": ("0.0.0.0", 1234),
     "WS_ALLOWED_ORIGINS": [],
-    "ONEBOT_ACCESS_TOKEN": "",
-    "HTTP_API_TOKEN": "",
+    "ADMIN_NETWORKS": Networks.parse(["private"]),
+    "TRUST_LOOPBACK": False,
     "ENABLE_AT_IN_GROUP_MSG": True,
     "ENABLE_REPLY_IN_GROUP_MSG": False,
     "GROUP_REPLY_ON_MENTION": True,
@@ -93,6 +94,11 @@ def test_a_redis_address_makes_the_channel_layer_shared(run):
         ("DATABASE_URL", "mysql://h/db"),
         ("REDIS_URL", "http://h"),
         ("LANGUAGE_CODE", "tlh"),
+        ("ADMIN_NETWORKS", "home"),
+        ("ADMIN_NETWORKS", "10.0.0.0/33"),
+        ("ADMIN_NETWORKS", "192.168.1.1, 300.1.1.1"),
+        ("ADMIN_NETWORKS", "**"),
+        ("TRUST_LOOPBACK", "maybe"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_with_its_name(run, name, value):

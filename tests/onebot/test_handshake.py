@@ -1,11 +1,14 @@
 """The handshake: every way in, and everything that is kept out, with a reason that can be acted on."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onebot.account_tokens import AccountTokens, hashed
 from onebot.handshake import Admission, Admitted, Handshake, Refused, judge
 
 TOKEN = "t0k-5ecret"
@@ -22,9 +25,13 @@ def verdict(
     token: str = TOKEN,
     origins: tuple[str, ...] = (),
     subprotocols: tuple[str, ...] = (),
+    trust: bool = False,
+    tokens: Mapping[str, str] = MappingProxyType({}),
 ) -> Admitted | Refused:
     handshake = Handshake(path, query, {"host": "bot.example:1234", **(headers or {})}, peer, subprotocols)
-    return judge(handshake, Admission(token, origins, ("localhost", "127.0.0.1", "[::1]", ".lan.example")))
+    accounts = AccountTokens()
+    accounts.replace({account: hashed(one) for account, one in tokens.items()})
+    return judge(handshake, Admission(token, origins, trust, accounts))
 
 
 def with_token(**headers: str) -> Admitted | Refused:
@@ -84,24 +91,92 @@ def test_a_client_with_the_token_may_come_through_a_proxy():
 
 # --- Without a token ------------------------------------------------------------
 
-
-@pytest.mark.parametrize("peer", [LOOPBACK, "127.8.8.8", "::1", "::1%lo", "::ffff:127.0.0.1", ""])
-@pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer x", "Basic x"])
-def test_without_a_configured_token_anything_on_this_machine_may_connect(peer, authorization):
-    headers = {} if authorization is None else {"authorization": authorization}
-    assert isinstance(verdict(headers, peer=peer, token=""), Admitted)
+HERE = {"host": "localhost:1234"}
 
 
-@pytest.mark.parametrize("peer", [REMOTE, "10.0.0.5", "169.254.1.1", "2001:db8::1", "::ffff:10.0.0.5", "0.0.0.0", "::", "x"])
-def test_without_a_configured_token_nothing_else_may_connect(peer):
-    refused = verdict({"authorization": "Bearer x"}, peer=peer, token="")
-    assert isinstance(refused, Refused)
-    assert "ONEBOT_ACCESS_TOKEN" in refused.reason
+@pytest.mark.parametrize("peer", [LOOPBACK, "127.8.8.8", "::1", "::1%lo", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("authorization", [None, "Bearer", "Basic x"])
+def test_where_loopback_is_trusted_anything_on_this_machine_may_connect(peer, authorization):
+    headers = HERE if authorization is None else {**HERE, "authorization": authorization}
+    assert isinstance(verdict(headers, peer=peer, trust=True), Admitted)
+    assert verdict(headers, peer=peer) == Refused("the client presented no access token")
 
 
-@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "via"])
-def test_without_a_configured_token_a_proxy_on_this_machine_is_not_trusted(header):
-    assert isinstance(verdict({header: ""}, peer=LOOPBACK, token=""), Refused)
+@pytest.mark.parametrize("peer", [REMOTE, "10.0.0.5", "169.254.1.1", "2001:db8::1", "::ffff:10.0.0.5", "0.0.0.0", "::", "x", ""])
+def test_where_loopback_is_trusted_nothing_else_is(peer):
+    assert verdict(HERE, peer=peer, trust=True) == Refused("the client presented no access token")
+
+
+def test_a_wrong_token_is_refused_even_where_none_is_needed():
+    refused = Refused("the client presented a wrong access token")
+    assert verdict({**HERE, "authorization": "Bearer x"}, peer=LOOPBACK, trust=True) == refused
+    assert verdict(HERE, query="access_token=x", peer=LOOPBACK, trust=True) == refused
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded", "x-forwarded-anything"),
+        *("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip", "cf-ray"),
+    ],
+)
+def test_a_proxy_on_this_machine_is_not_trusted(header):
+    assert isinstance(verdict({**HERE, header: ""}, peer=LOOPBACK, trust=True), Refused)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:80", "127.9.8.7:1", "[::1]", "[::1]:1234"]
+)
+def test_a_loopback_host_is_this_machine(host):
+    assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), Admitted)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "localhost.", "127.1", "0177.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "::1", "0.0.0.0", "[::]"),
+        *("bot.example", "localhost.evil.example", "evil.example:127", "127.0.0.1.evil.example", "127.0.0.1@evil", "127.0.0.999"),
+        *("localhost:", "localhost:x", "localhost evil", "localhost, evil.example", "localhost\n", "x.localhost", "１27.0.0.1"),
+    ],
+)
+def test_any_other_host_is_not(host):
+    assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), Refused)
+
+
+# --- Tokens of accounts ---------------------------------------------------------
+
+OWN = {"1": "the token of one", "2": "the token of two", "3": "the token of two"}
+
+
+def holding(token: str, self_id: str | None = None, **options: Any) -> Admitted | Refused:
+    named = {} if self_id is None else {"x-self-id": self_id}
+    return verdict({"authorization": f"Bearer {token}", **named}, tokens=OWN, **options)
+
+
+def test_an_account_with_a_token_of_its_own_is_opened_by_that_alone():
+    assert isinstance(holding(OWN["1"], "1"), Admitted)
+    assert isinstance(holding(TOKEN, "1"), Refused)
+    assert isinstance(holding(OWN["2"], "1"), Refused)
+    assert isinstance(verdict({**HERE, "x-self-id": "1"}, peer=LOOPBACK, trust=True, tokens=OWN), Refused)
+
+
+def test_an_accounts_token_opens_no_other_account():
+    assert isinstance(holding(OWN["1"], "9"), Refused)
+    assert isinstance(holding(TOKEN, "9"), Admitted)
+    assert isinstance(holding(OWN["2"], "3"), Admitted)
+
+
+def test_a_client_that_names_no_account_is_told_by_its_token_what_it_may_be():
+    admitted, common = holding(OWN["1"]), holding(TOKEN)
+    assert isinstance(admitted, Admitted)
+    assert isinstance(common, Admitted)
+    assert admitted.keys.isdisjoint(common.keys)
+    assert isinstance(holding("wrong"), Refused)
+
+
+def test_nobody_is_let_in_before_the_accounts_tokens_are_known():
+    handshake = Handshake("/ws/frostagent", f"access_token={TOKEN}", {"host": "x"}, REMOTE)
+    assert isinstance(judge(handshake, Admission(TOKEN, ())), Refused)
 
 
 # --- Origins --------------------------------------------------------------------
@@ -154,12 +229,12 @@ def test_other_origins_are_refused_with_the_setting_to_mend(origin):
 
 @pytest.mark.parametrize(
     ("host", "admitted"),
-    [("localhost:1234", True), ("[::1]:1234", True), ("pc.lan.example:1234", True), ("evil.example:1234", False)],
+    [("localhost:1234", True), ("[::1]:1234", True), ("pc.lan.example:1234", False), ("evil.example:1234", False)],
 )
-def test_without_a_token_a_page_must_come_from_a_name_of_this_installation(host, admitted):
+def test_without_a_token_a_page_must_come_from_this_machine(host, admitted):
     """A name of the attacker's may point at 127.0.0.1; the page then has the same host, and must not get in."""
     headers = {"host": host, "origin": f"http://{host}"}
-    assert isinstance(verdict(headers, peer=LOOPBACK, token=""), Admitted) == admitted
+    assert isinstance(verdict(headers, peer=LOOPBACK, trust=True), Admitted) == admitted
 
 
 def test_an_origin_does_not_stand_in_for_the_token():
@@ -254,6 +329,12 @@ def test_a_handshake_is_read_from_an_asgi_scope():
     assert Handshake.from_scope(scope) == Handshake("/ws/frostagent", "access_token=t", wanted, REMOTE, ("json",))
 
 
+def test_two_hosts_are_no_host():
+    headers = [(b"Host", b"localhost"), (b"host", b"evil.example")]
+    handshake = Handshake.from_scope({"path": "/", "query_string": b"", "headers": headers, "client": [LOOPBACK, 5]})
+    assert handshake.headers["host"] == "localhost, evil.example"
+
+
 def test_a_scope_without_a_peer_is_a_local_socket():
     handshake = Handshake.from_scope({"path": "/", "query_string": b"", "headers": [], "client": None})
     assert handshake.peer == ""
@@ -264,8 +345,8 @@ VALUES = st.text(st.characters(max_codepoint=255)) | st.sampled_from([f"Bearer {
 
 
 @given(st.dictionaries(NAMES, VALUES), VALUES, st.booleans())
-def test_no_handshake_raises_or_has_the_token_told(headers, query, configured):
-    found = verdict(headers, query=query, peer=LOOPBACK, token=TOKEN if configured else "")
+def test_no_handshake_raises_or_has_the_token_told(headers, query, trusted):
+    found = verdict(headers, query=query, peer=LOOPBACK, trust=trusted, tokens=OWN)
     if isinstance(found, Refused):
         assert found.reason.isprintable()
         assert TOKEN not in found.reason or TOKEN in headers.get("origin", "")

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from frostproject import diagnosis, mcp_check, probes
+from frostproject import diagnosis, exposure, mcp_check, probes
 from frostproject.diagnosis import Finding, Level
 
 
@@ -37,7 +37,8 @@ class Command(BaseCommand):
     def _shown(self, url: str) -> Iterator[Finding]:
         styles = {Level.OK: self.style.SUCCESS, Level.WARN: self.style.WARNING, Level.FAIL: self.style.ERROR}
         token = settings.ONEBOT_ACCESS_TOKEN
-        for finding in chain(diagnosis.installation(), mcp_check.mcp_servers(), probes.models(), probes.server(url, token)):
+        checks = (diagnosis.installation(), exposure.findings(), mcp_check.mcp_servers(), probes.models())
+        for finding in chain(*checks, probes.server(url, token)):
             style = styles.get(finding.level, str)
             self.stdout.write(f"{style(f'{finding.level:4}')} {finding.text}")
             if finding.advice:
