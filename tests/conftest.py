@@ -136,7 +136,8 @@ def file_server() -> Iterator[FileServer]:
 
 def scripted_env(model_server: ScriptedModel) -> dict[str, str]:
     """The least that a server needs which asks the scripted model and lets clients with :data:`TOKEN` in."""
-    return {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
+    tokens = {"ONEBOT_ACCESS_TOKEN": TOKEN, "HTTP_API_TOKEN": TOKEN}
+    return {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", **tokens}
 
 
 def _usual_env(model_server: ScriptedModel) -> dict[str, str]:
@@ -145,7 +146,6 @@ def _usual_env(model_server: ScriptedModel) -> dict[str, str]:
         "UPSTREAM_API_KEY": "sk-test",
         "VISUAL_MODEL_NAME": "scripted-vision",
         "CODER_MODEL_NAME": "scripted-coder",
-        "HTTP_API_TOKEN": TOKEN,
         "FETCH_ALLOW": "127.0.0.1",
     }
 

@@ -31,8 +31,7 @@ def free_port() -> int:
 class LiveServer:
     """One installation: a port, a data folder, an environment, and at most one running process.
 
-    ``env`` is all the server sees of settings; what is not named there is empty, but that this machine's
-    programs are trusted without a token. The
+    ``env`` is all the server sees of settings; what is not named there is empty. The
     methods that start and end it block until that is done. As a context manager it is
     started on entry, and ended and deleted on exit.
     """
@@ -124,7 +123,6 @@ class LiveServer:
     def _environment(self) -> dict[str, str]:
         admin = {"DJANGO_SUPERUSER_USERNAME": ADMIN, "DJANGO_SUPERUSER_PASSWORD": ADMIN_PASSWORD}
         fixed = {"FROST_DATA_DIR": str(self.data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "PYTHONUNBUFFERED": "1"}
-        fixed["TRUST_LOOPBACK"] = "true"
         return clean_environment(**(fixed | admin | self.env))
 
     # --- What can be seen of it -------------------------------------------------

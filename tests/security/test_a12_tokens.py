@@ -43,7 +43,7 @@ def printed(server: LiveServer) -> str:
     """The token that the terminal showed."""
     found = re.findall(r"^Access token: (\S{32})$", server.log, re.MULTILINE)
     assert len(found) == 1, server.log
-    return found[0]
+    return str(found[0])
 
 
 def kept(server: LiveServer, name: str) -> str:
@@ -51,7 +51,7 @@ def kept(server: LiveServer, name: str) -> str:
 
 
 @pytest.fixture
-def plain(start_server) -> LiveServer:
+def plain(start_server):
     """A server as a newcomer starts it: no setting says anything of tokens."""
     return start_server(ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="", LANGUAGE_CODE="en")
 
