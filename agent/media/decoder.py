@@ -18,8 +18,8 @@ import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pi_heif import register_heif_opener
 from PIL import Image, ImageFile, ImageOps
-from pillow_heif import register_heif_opener
 
 try:
     import resource

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from agent.media.decoder import ORIENTATION, Limits, answer, develop
-from tests.pictures import BLUE, animated, colour_of, noise, opened, picture, plain, saved
+from tests.pictures import BLUE, HEIC, animated, colour_of, noise, opened, picture, plain, saved
 
 LIMITS = Limits(side=256, size=2**16, pixels=10**6)
 
@@ -25,9 +25,9 @@ def test_a_small_still_picture_stays_as_it_is(kind, tmp_path):
     assert made(content, tmp_path) == content
 
 
-@pytest.mark.parametrize("kind", ["BMP", "HEIF", "AVIF"])
-def test_a_format_of_its_own_becomes_a_common_one(kind, tmp_path):
-    result = opened(made(picture(kind), tmp_path))
+@pytest.mark.parametrize("content", [picture("BMP"), HEIC, picture("AVIF")], ids=["BMP", "HEIC", "AVIF"])
+def test_a_format_of_its_own_becomes_a_common_one(content, tmp_path):
+    result = opened(made(content, tmp_path))
     assert (result.format, result.size) == ("JPEG", (64, 48))
 
 

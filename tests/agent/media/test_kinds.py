@@ -3,7 +3,7 @@
 import pytest
 
 from agent.media.kinds import HEAD, PICTURES, sniff
-from tests.pictures import animated, picture
+from tests.pictures import HEIC, animated, picture
 
 PICTURE_FILES = {
     "image/jpeg": picture("JPEG"),
@@ -11,7 +11,7 @@ PICTURE_FILES = {
     "image/gif": animated("GIF"),
     "image/webp": picture("WEBP"),
     "image/bmp": picture("BMP"),
-    "image/heic": picture("HEIF"),
+    "image/heic": HEIC,
     "image/avif": picture("AVIF"),
 }
 
