@@ -7,11 +7,14 @@ PY := $(VENV)/bin/python
 PYTHON ?=
 ARGS ?=
 INSTALL := PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 $(PY) -m pip install --quiet --disable-pip-version-check
-PINS := requirements.txt constraints.txt
+LOCK = $(VENV)/bin/uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(ARGS)
+# What uv writes behind every package because pyproject.toml says so; a newer Python is to install the packages all the same.
+EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'CPython'|sys_platform != 'emscripten')
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench chaos messages clean
+.PHONY: help install run chat doctor test lint format bench chaos messages lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -24,6 +27,7 @@ help:
 	@echo "make bench     run the load benchmark"
 	@echo "make chaos     have every fault happen to a server under load, and judge what comes of it"
 	@echo "make messages  collect the texts to translate, and compile the translations"
+	@echo "make lock      write the lock files anew after requirements*.txt changed"
 	@echo "make clean     remove .venv and caches; data stays"
 
 install: $(VENV)/.installed
@@ -64,19 +68,29 @@ messages: $(VENV)/.installed-dev
 		--width=130 --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	$(PY) -m babel.messages.frontend compile -i $(CATALOGUE) -o $(CATALOGUE:.po=.mo) -l zh_Hans --statistics
 
+# What is locked stays as it is where it can; make lock ARGS=--upgrade takes the newest of what the packages bring along.
+# The lines -c and -r are left out, because requirements.txt is bound by what was locked before.
+lock: $(VENV)/.installed-dev
+	@grep -hv '^-[cr] ' requirements.txt requirements-dev.txt | $(LOCK) --output-file requirements-dev.lock
+	@grep -hv '^-[cr] ' requirements.txt | $(LOCK) --constraints requirements-dev.lock --output-file requirements.lock
+	@sed -E -i.bak "s/ and $(EVERYWHERE)//g; s/ ; $(EVERYWHERE) and / ; /; s/ ; $(EVERYWHERE)//" *.lock
+	@{ echo "# Written by make lock: the versions of requirements-dev.lock, for a plain pip install -r requirements.txt."; \
+		sed -n 's/ *\\$$//; /==/p' requirements-dev.lock; } > constraints.txt
+	@rm -f *.lock.bak
+
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/mcp_servers/node_modules
 
 # --- Installing -----------------------------------------------------------------
 
-$(VENV)/.installed: $(PY) $(PINS)
+$(VENV)/.installed: $(PY) requirements.lock
 	@echo "Installing what the server needs into $(VENV) (once, about a minute) ..."
-	@$(INSTALL) -r requirements.txt
+	@$(INSTALL) --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	@echo "Installing what the tests need into $(VENV) (once) ..."
-	@$(INSTALL) -r requirements-dev.txt
+	@$(INSTALL) --require-hashes -r requirements-dev.lock
 	@touch $@
 
 # A name on the PATH may be a shim of a Python that is not there, or too old: each is tried. Where Python comes

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pi_heif
 import pytest
 from django.core.management import get_commands
 from packaging.requirements import Requirement
@@ -19,6 +20,7 @@ from tests.environment import PROJECT, SETTINGS, variables_of_settings
 from tools.contract import ToolExecutionContext
 
 GUIDES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+LOCKS = ("requirements.lock", "requirements-dev.lock")
 #: Names in capitals that documents mention and settings do not read.
 FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "FROST_TEST_NODE", "SAMPLE_TOOLS"}
 
@@ -35,7 +37,7 @@ def installed(tmp_path: Path) -> Path:
     """A copy of the project's outside in which everything was installed a moment ago."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    for name in ("Makefile", "requirements.txt", "requirements-dev.txt", "constraints.txt"):
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock"):
         shutil.copy(PROJECT / name, tmp_path)
         os.utime(tmp_path / name, (1, 1))
     for place, name in enumerate(("bin/python", ".installed", ".installed-dev")):
@@ -59,19 +61,18 @@ def test_a_second_run_starts_the_server_and_does_nothing_else(installed):
     ]
 
 
-@pytest.mark.parametrize("changed", ["requirements.txt", "constraints.txt"])
-def test_changed_pins_are_installed_before_the_server_starts(installed, changed):
-    (installed / changed).touch()
+def test_changed_pins_are_installed_before_the_server_starts(installed):
+    (installed / "requirements.lock").touch()
     said = make(installed, "-n", "run").stdout
-    assert said.index("pip install") < said.index("runserver")
-    assert "requirements-dev.txt" not in said
+    assert said.index("--require-hashes -r requirements.lock") < said.index("runserver")
+    assert "requirements-dev" not in said
 
 
 def test_tests_install_what_only_they_need(installed):
-    (installed / "requirements-dev.txt").touch()
+    (installed / "requirements-dev.lock").touch()
     said = make(installed, "-n", "test").stdout
     assert "pip install" in said
-    assert "-r requirements-dev.txt" in said
+    assert "--require-hashes -r requirements-dev.lock" in said
 
 
 def test_a_python_that_is_missing_or_too_old_is_named_and_nothing_is_left(installed):
@@ -105,12 +106,12 @@ def test_the_gate_can_be_run_and_takes_no_input():
 
 
 def requirements(name: str) -> list[Requirement]:
-    lines = (line.partition(" #")[0].strip() for line in text(name).splitlines())
+    lines = (line.partition(" #")[0].strip(" \\") for line in text(name).splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
 
 
-def pins() -> dict[str, str]:
-    return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements("constraints.txt")}
+def pins(name: str = "constraints.txt") -> dict[str, str]:
+    return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements(name)}
 
 
 def needed_by(names: list[Requirement]) -> Iterator[str]:
@@ -130,7 +131,7 @@ def needed_by(names: list[Requirement]) -> Iterator[str]:
                 waiting.append(further)
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "constraints.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", *LOCKS, "constraints.txt"])
 def test_every_package_is_pinned_to_one_version(name):
     assert [str(r) for r in requirements(name) if not re.fullmatch(r"==[\w.]+", str(r.specifier)) or r.url] == []
 
@@ -138,6 +139,48 @@ def test_every_package_is_pinned_to_one_version(name):
 def test_every_package_that_is_pulled_in_is_pinned_at_the_version_that_is_tested():
     known, wanted = pins(), set(needed_by(requirements("requirements.txt") + requirements("requirements-dev.txt")))
     assert {name: importlib.metadata.version(name) for name in wanted} == {name: known.get(name) for name in wanted}
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_what_is_asked_for_is_locked_at_the_same_version(name):
+    asked, locked = pins(f"{name}.txt"), pins(f"{name}.lock")
+    assert {package: locked.get(package) for package in asked} == asked, "run: make lock"
+
+
+def test_a_lock_holds_all_that_is_pulled_in_and_what_is_asked_for_no_more_is_gone():
+    for name, files in (
+        ("requirements.lock", ["requirements.txt"]),
+        ("requirements-dev.lock", ["requirements.txt", "requirements-dev.txt"]),
+    ):
+        wanted = set(needed_by([requirement for file in files for requirement in requirements(file)]))
+        elsewhere = {canonicalize_name(r.name) for r in requirements(name) if r.marker and not r.marker.evaluate()}
+        assert set(pins(name)) - elsewhere == wanted, "run: make lock"
+
+
+def test_the_locks_and_the_constraints_name_the_same_versions():
+    server, everything = (dict.fromkeys(map(str, requirements(name))) for name in LOCKS)
+    assert list(everything) == [str(requirement) for requirement in requirements("constraints.txt")]
+    assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
+    assert len(server) == len(pins("requirements.lock"))  # no package in two versions
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_locked_package_has_hashes_and_no_file_says_where_to_load_it_from(name):
+    entries = re.split(r"\n(?=\S)", text(name).strip())
+    packages = [entry for entry in entries if not entry.startswith("#")]
+    assert [entry for entry in packages if not re.fullmatch(r"\S+==.*?(?: \\\n    --hash=sha256:[0-9a-f]{64})+", entry)] == []
+    assert "://" not in text(name)
+
+
+def test_the_server_carries_no_package_under_the_gpl():
+    wanted = sorted(set(needed_by(requirements("requirements.txt"))))
+    assert [name for name in wanted if is_gpl(importlib.metadata.metadata(name))] == []
+    assert list(Path(pi_heif.__file__).parent.parent.glob("pi_heif.libs/*x265*")) == []
+
+
+def is_gpl(metadata: importlib.metadata.PackageMetadata) -> bool:
+    said = [metadata.get("License-Expression") or "", *(metadata.get_all("Classifier") or ())]
+    return any(re.search(r"(?<!Lesser )General Public License|(?<!L)\bA?GPL", line) for line in said)
 
 
 # --- The example settings -------------------------------------------------------
