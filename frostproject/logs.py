@@ -2,7 +2,9 @@
 
 import logging
 import re
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.conf import settings
 
@@ -17,6 +19,8 @@ SECRETS = (
     "MCP_SERVER_TOKEN",
     "DJANGO_SUPERUSER_PASSWORD",
 )
+#: Settings that hold addresses, whose passwords are as secret.
+ADDRESSES = ("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT")
 #: Tokens in addresses: those that were wrong are nobody's business either.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")
 #: What is not seen but does something: control characters, marks of direction and width, separators of lines, halves of pairs.
@@ -62,8 +66,21 @@ def _with_margin(text: str) -> str:
 
 
 def redact(text: str) -> str:
-    for name in SECRETS:
-        secret = getattr(settings, name)
-        if len(secret) >= SHORTEST and secret in text:
-            text = text.replace(secret, BLOT)
+    for secret in secrets():
+        text = text.replace(secret, BLOT)
     return IN_ADDRESS.sub(rf"\g<1>{BLOT}", text)
+
+
+def secrets() -> list[str]:
+    """Every secret of the settings in each way it is written, the longest first."""
+    found = {str(getattr(settings, name)) for name in SECRETS}
+    found.update(password for name in ADDRESSES for password in _passwords(getattr(settings, name)))
+    return sorted((secret for secret in found if len(secret) >= SHORTEST), key=len, reverse=True)
+
+
+def _passwords(url: str) -> Iterator[str]:
+    """As they stand in ``url``, and as they are sent."""
+    parts = urlsplit(url)
+    password = parts.netloc.rpartition("@")[0].partition(":")[2]
+    yield from (password, unquote(password))
+    yield from (value for name, value in parse_qsl(parts.query) if "pass" in name.lower())

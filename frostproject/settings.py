@@ -210,6 +210,8 @@ CSRF_FAILURE_VIEW = "frostproject.plain_http.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+DEFAULT_EXCEPTION_REPORTER = "frostproject.debug_page.DiscreetReporter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "frostproject.debug_page.DiscreetFilter"
 
 LOGGING = {
     "version": 1,

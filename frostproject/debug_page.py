@@ -1,0 +1,30 @@
+"""Django's page of an error, as ``DEBUG=true`` shows it to whoever asks: without the secrets of the installation."""
+
+from django.http import HttpRequest
+from django.utils.html import escape
+from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
+
+from frostproject.logs import BLOT, redact, secrets
+
+
+class DiscreetFilter(SafeExceptionReporterFilter):
+    """What views mark as sensitive is left out with ``DEBUG=true`` as well."""
+
+    def is_active(self, request: HttpRequest | None) -> bool:
+        return True
+
+
+class DiscreetReporter(ExceptionReporter):
+    """Secrets are blotted out of the finished page: they stand in settings, local variables, addresses and messages."""
+
+    def get_traceback_html(self) -> str:
+        return _redact(super().get_traceback_html())
+
+    def get_traceback_text(self) -> str:
+        return _redact(super().get_traceback_text())
+
+
+def _redact(page: str) -> str:
+    for secret in secrets():
+        page = page.replace(escape(secret), BLOT).replace(escape(repr(secret)[1:-1]), BLOT)
+    return redact(page)
