@@ -107,6 +107,15 @@ class RecordChangeList(ChangeList):
 class PageAdmin(ModelAdmin):
     """Pages of one row that show more than its fields."""
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a secret could be guessed."""
+        return lookup in self._filter_lookups()
+
+    def _filter_lookups(self) -> set[str]:
+        filters: Iterable[Any] = self.list_filter
+        names = [(f, f"{f}__exact", f"{f}__isnull") if isinstance(f, str) else (f.parameter_name,) for f in filters]
+        return {name for forms in names for name in forms}
+
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """What the template of one row's page is given beside the stock context."""
         return {}
@@ -167,11 +176,7 @@ class RecordAdmin(PageAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the pages link to: another one typed into the address could scan the table."""
-        return lookup in self.free_lookups or lookup in self.indexed_lookups or lookup in self._filter_lookups()
-
-    def _filter_lookups(self) -> set[str]:
-        filters: Iterable[Any] = self.list_filter
-        return {f"{f}__exact" if isinstance(f, str) else f.parameter_name for f in filters}
+        return lookup in self.free_lookups or lookup in self.indexed_lookups or super().lookup_allowed(lookup, value, request)
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Whether one index answers all ``conditions`` and gives the order."""
