@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,8 +17,11 @@ FIELDS = (
     *("id", "platform", "account", "owner_kind", "owner_id", "visibility", "chat", "source", "said_by", "said_by_name"),
     *("message_id", "created_at", "last_used_at", "use_count", "expires_at", "tags", "text"),
 )
-#: What a spreadsheet takes for the beginning of a formula.
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+#: What a spreadsheet takes for a formula, also behind what is not seen; in Chinese ones full-width signs compute as well.
+FORMULA = re.compile(
+    r"[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u2060-\u206f\ufeff]*[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
+    r"|[\t\r\n]"
+)
 
 
 def as_json(notes: Iterable[Note]) -> HttpResponse:
@@ -41,7 +45,7 @@ def _plain(value: Any) -> Any:
 
 def _cell(value: Any) -> Any:
     text = ", ".join(value) if isinstance(value, list) else value
-    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA_SIGNS) else text
+    return f"'{text}" if isinstance(text, str) and FORMULA.match(text) else text
 
 
 def _file(content: str, content_type: str, name: str) -> HttpResponse:

@@ -95,11 +95,25 @@ def test_notes_are_exported_as_json_with_everything_that_is_known(browser: Clien
     assert "attachment" in answer.headers["Content-Disposition"]
 
 
-def test_a_spreadsheet_computes_nothing_of_what_people_said(browser: Client):
-    pk = noted(ANN_IN_GROUP, '=HYPERLINK("http://evil")').pk
-    text = act(browser, "export_as_csv", pk).content.decode("utf-8-sig")
-    (row,) = csv.DictReader(io.StringIO(text))
-    assert row["text"] == '\'=HYPERLINK("http://evil")'
+def in_spreadsheet(browser: Client, text: str) -> str:
+    """The cell that the export makes of a note."""
+    pk = noted(ANN_IN_GROUP, text).pk
+    (row,) = csv.DictReader(io.StringIO(act(browser, "export_as_csv", pk).content.decode("utf-8-sig"), newline=""))
+    return row["text"]
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212", "\ufe66"])
+@pytest.mark.parametrize(
+    "before", ["", " ", "\t", "\n", "\r\n", "\xa0", "\u3000", "\u2003", "\u200b", "\ufeff", "\x0b", "\x01 \n"]
+)
+def test_a_spreadsheet_computes_nothing_of_what_people_said(browser: Client, before: str, sign: str):
+    said = f'{before}{sign}HYPERLINK("http://evil")'
+    assert in_spreadsheet(browser, said) == f"'{said}"
+
+
+@pytest.mark.parametrize("said", ["喜欢苹果", "1 + 1 = 2", " 两个空格", "a@b.c", "“＝”是等号", "a\n=1"])
+def test_other_words_stay_as_they_are_in_a_spreadsheet(browser: Client, said: str):
+    assert in_spreadsheet(browser, said) == said
 
 
 def test_a_person_is_erased_after_a_question(browser: Client):
