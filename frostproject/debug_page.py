@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest
 from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
 
 from frostproject.logs import BLOT, redact, secrets
@@ -17,14 +18,14 @@ class DiscreetFilter(SafeExceptionReporterFilter):
 class DiscreetReporter(ExceptionReporter):
     """Secrets are blotted out of the finished page: they stand in settings, local variables, addresses and messages."""
 
-    def get_traceback_html(self) -> str:
+    def get_traceback_html(self) -> SafeString:
         return _redact(super().get_traceback_html())
 
-    def get_traceback_text(self) -> str:
+    def get_traceback_text(self) -> SafeString:
         return _redact(super().get_traceback_text())
 
 
-def _redact(page: str) -> str:
+def _redact(page: str) -> SafeString:
     for secret in secrets():
         page = page.replace(escape(secret), BLOT).replace(escape(repr(secret)[1:-1]), BLOT)
-    return redact(page)
+    return mark_safe(redact(page))  # noqa: S308 - Django's own page, shortened

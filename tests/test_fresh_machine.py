@@ -179,7 +179,7 @@ def test_the_server_carries_no_package_under_the_gpl():
 
 
 def is_gpl(metadata: importlib.metadata.PackageMetadata) -> bool:
-    said = [metadata.get("License-Expression") or "", *(metadata.get_all("Classifier") or ())]
+    said = [*(metadata.get_all("License-Expression") or ()), *(metadata.get_all("Classifier") or ())]
     return any(re.search(r"(?<!Lesser )General Public License|(?<!L)\bA?GPL", line) for line in said)
 
 
