@@ -116,7 +116,7 @@ def transcriber() -> Transcriber | None:
 def senses(record: Record, source: MediaSource, outbox: Outbox) -> Senses:
     """Everything that media of messages are understood with."""
     files, darkroom, vision = kept_files(), Darkroom(), vision_model()
-    fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
+    fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media"))
     downloads, answers = Downloads(fetcher, files, source), Answers(record)
     voice = Voice(answers, downloads, outbox, transcriber())
     sight = Sight(answers, downloads, darkroom, vision)
@@ -152,7 +152,7 @@ def chat_tools(record: Record | None, source: MediaSource | None = None) -> Chat
     """The tools that look into a chat and send pictures to it."""
     files = kept_files()
     sight = StickerSight(vision_model, files) if settings.STICKERS_BY_VISION else None
-    return ChatTools(record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW)), source, sight)
+    return ChatTools(record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media")), source, sight)
 
 
 def builtin_tool_entries(runner: AgentRunner, record: Record | None, chat: ChatTools) -> list[BuiltinTool]:
@@ -190,13 +190,13 @@ def tool_registry(cache: SettingsCache, record: Record | None = None, chat: Chat
 
 def live_providers(record: Record) -> list[LiveProvider]:
     """The tools that come from rows: started by whoever serves, and not there for anybody else."""
-    allow, reserved = AllowList.parse(settings.FETCH_ALLOW), [spec.name for spec in declared_tools()]
+    reserved = [spec.name for spec in declared_tools()]
     capabilities = Capabilities(record, PluginServices(record, chat_model))
     plugins = PluginHost(record, settings.PLUGINS_DIR, Limits.from_settings(), capabilities, reserved=reserved)
     return [
         PluginToolProvider(plugins),
-        McpToolProvider(record, allow, reserved=reserved),
-        HttpToolProvider(Fetcher(allow)),
+        McpToolProvider(record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved),
+        HttpToolProvider(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))),
     ]
 
 

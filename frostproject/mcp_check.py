@@ -55,7 +55,7 @@ def _hindrances(server: McpServer) -> Iterator[Finding]:
 
 def _refusal(url: str) -> str:
     """Why the host of ``url`` may not be reached, by what its name stands for at present; "" where it may."""
-    destinations = Destinations(AllowList.parse(settings.FETCH_ALLOW))
+    destinations = Destinations(AllowList.parse(settings.FETCH_ALLOW, "mcp"))
     host = urlsplit(url).hostname or ""
     try:
         asyncio.run(destinations.permitted(host))

@@ -63,7 +63,7 @@ class Delivery11:
         self._attention: dict[str, Attention] = {}
         self._policies: dict[str, AnswerPolicy] = {}
         self._by_url: frozenset[str] = frozenset()
-        self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW)))
+        self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
 
     def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
         return from_parts(parts)

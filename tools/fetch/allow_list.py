@@ -4,36 +4,53 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from yarl import URL
 
 from tools.fetch.addresses import Address, Network, is_public, plain
+from tools.fetch.own import is_own
+
+Use = Literal["media", "model", "tools", "mcp"]
+"""What is loaded: what people send, addresses that the model writes, HTTP tools with their documents, MCP servers."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _NAME = re.compile(rf"(?!(?:.*\.)?(?:\d+|0x[0-9a-f]*)$){_LABEL}(?:\.{_LABEL})*")  # what ends in a number is an address
-FORMS = "wants a host name, *.NAME, an address or a network such as 10.0.0.0/8, without scheme and port"
+FORMS = (
+    "wants a host name, *.NAME, an address or a network such as 10.0.0.0/8, without scheme and port;"
+    " media:, model:, tools: or mcp: before it permits it for that use alone"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class AllowList:
-    """Names (with whatever addresses they have) and networks. Without entries, only public addresses are permitted."""
+    """Names (with whatever addresses they have) and networks. Without entries, only public addresses are permitted.
+
+    The machine's own addresses count as not public: what listens on them was not meant for whoever names a URL.
+    """
 
     names: frozenset[str] = frozenset()
     suffixes: tuple[str, ...] = ()
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def parse(cls, entries: Iterable[str]) -> "AllowList":
-        """The list that ``entries`` describe. Raises ValueError for one that cannot be meant, with the forms that can.
+    def parse(cls, entries: Iterable[str], use: Use | None = None) -> "AllowList":
+        """What ``entries`` permit for ``use``. Raises ValueError for any that cannot be meant, with the forms that can.
 
-        ``*.example.com`` stands for every name below ``example.com``, but not for itself.
+        ``*.example.com`` stands for every name below ``example.com``, but not for itself. ``mcp:nas.lan`` counts for that
+        use alone, an entry without a use for each.
         """
         networks, names = [], []
         for entry in entries:
-            if network := _network(entry):
+            wanted, destination = _split(entry)
+            network = _network(destination)
+            name = "" if network else _name(entry, destination)
+            if wanted and wanted != use:
+                continue
+            if network:
                 networks.append(network)
             else:
-                names.append(_name(entry))
+                names.append(name)
         return cls(
             frozenset(name for name in names if not name.startswith("*")),
             tuple(name[1:] for name in names if name.startswith("*")),
@@ -42,7 +59,7 @@ class AllowList:
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether ``address``, found for ``host``, may be dialled."""
-        return is_public(address) or self._names(canonical(host)) or self._holds(address)
+        return self._names(canonical(host)) or self._holds(address) or (is_public(address) and not is_own(address))
 
     def _names(self, host: str) -> bool:
         return host in self.names or host.endswith(self.suffixes)
@@ -56,6 +73,12 @@ def canonical(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
+def _split(entry: str) -> tuple[str, str]:
+    """The use before an entry, "" for none, and the rest of it."""
+    use, colon, rest = entry.partition(":")
+    return (use, rest.strip()) if colon and use in get_args(Use) else ("", entry)
+
+
 def _network(entry: str) -> Network | None:
     try:
         return ipaddress.ip_network(entry.strip("[]"), strict=False)
@@ -63,8 +86,8 @@ def _network(entry: str) -> Network | None:
         return None
 
 
-def _name(entry: str) -> str:
-    star, bare = ("*.", entry[2:]) if entry.startswith("*.") else ("", entry)
+def _name(entry: str, destination: str) -> str:
+    star, bare = ("*.", destination[2:]) if destination.startswith("*.") else ("", destination)
     try:
         name = canonical(URL.build(scheme="http", host=bare).raw_host or "")
     except ValueError:

@@ -46,7 +46,7 @@ async def probe(settings: McpServerSettings) -> Probe:
 async def _look(settings: McpServerSettings, found: Probe) -> None:
     if settings.fault:
         raise McpFault(settings.fault)
-    connect = await load(Destinations(AllowList.parse(project.FETCH_ALLOW)))
+    connect = await load(Destinations(AllowList.parse(project.FETCH_ALLOW, "mcp")))
     async with connect(settings, Signals(_ignored, _ignored), False) as connection:
         found.about = connection.about
         listing = await connection.list_tools()

@@ -82,5 +82,5 @@ def _address_faults(values: Mapping[str, Any]) -> dict[str, list[str]]:
             "url": [_("Enter the URL of the server.")] if values["enabled"] else [],
             "headers": check_headers(values["headers"] or {}),
         }
-    allow = AllowList.parse(settings.FETCH_ALLOW) if values["enabled"] else None
+    allow = AllowList.parse(settings.FETCH_ALLOW, "mcp") if values["enabled"] else None
     return {"url": check_url(url, allow), "headers": check_headers(values["headers"] or {})}

@@ -151,6 +151,6 @@ class HttpTool(LiveModel):
         return Surroundings(
             secrets=list(hosts),
             hosts=hosts,
-            allow=AllowList.parse(settings.FETCH_ALLOW),
+            allow=AllowList.parse(settings.FETCH_ALLOW, "tools"),
             taken_by=other[1] if other and is_taken else "",
         )

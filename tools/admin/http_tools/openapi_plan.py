@@ -137,13 +137,13 @@ def _faults(row: HttpTool) -> list[str]:
     """What is wrong with a row beside secrets that are not there yet."""
     if len(row.url) > 2000:
         return [gettext("The URL is too long.")]
-    found = tool_faults(settings_of(row), Surroundings(allow=AllowList.parse(settings.FETCH_ALLOW)))
+    found = tool_faults(settings_of(row), Surroundings(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")))
     return [line for lines in found.values() for line in lines]
 
 
 def _fetched(url: str) -> bytes:
     async def fetched() -> bytes:
-        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
+        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
         try:
             return (await fetcher.download(FetchRequest(url, max_bytes=MAX_BYTES, seconds=FETCH_SECONDS))).body
         finally:

@@ -209,7 +209,7 @@ def _names(entries: Any) -> str:
 
 def troubles(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
     """Why ``row`` does not work as it is: a translated line each."""
-    around = Surroundings(secrets=secrets, hosts=Secret.known_hosts(), allow=AllowList.parse(settings.FETCH_ALLOW))
+    around = Surroundings(secrets=secrets, hosts=Secret.known_hosts(), allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
     lines = [line for found in tool_faults(settings_of(row), around).values() for line in found]
     return lines + [
         gettext("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}

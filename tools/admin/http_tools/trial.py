@@ -18,7 +18,7 @@ def rehearsed(row: HttpTool, arguments: Any) -> Rehearsal:
     secrets = load_secrets()
 
     async def tried() -> Rehearsal:
-        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW))
+        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
         try:
             return await rehearse(row, arguments, secrets, fetcher)
         finally:
