@@ -3,25 +3,24 @@
 import functools
 import json
 import math
-import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, UnknownType
 from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from tools.checking import checker
 from tools.coercion import coerced
 from tools.contract import JsonSchema
 from tools.errors import InvalidArguments, ToolFailed
 from tools.extent import TOO_DEEP, refuse_excess, refuse_long
 from tools.faults import fault_lines, listed
+from tools.patterns import PatternRefused, TooMuchText, bounded
 
-UNUSABLE_SCHEMA = (SchemaError, UnknownType, Unresolvable, re.error, RecursionError)
+UNUSABLE_SCHEMA = (SchemaError, UnknownType, Unresolvable, PatternRefused, RecursionError)
 """What :func:`schema_faults` raises when the schema itself is at fault."""
+TOO_LONG = "文字太长，无法检查是否符合要求的格式"
 
 
 def parse_arguments(raw: str | dict[str, Any] | None) -> dict[str, Any]:
@@ -109,7 +108,11 @@ def schema_faults(schema: JsonSchema, value: Any) -> list[str]:
 
 
 def _faults(validator: Validator, value: Any) -> list[str]:
-    return listed(line for finding in validator.iter_errors(value) for line in fault_lines(finding))
+    try:
+        with bounded():
+            return listed(line for finding in validator.iter_errors(value) for line in fault_lines(finding))
+    except TooMuchText:
+        return [TOO_LONG]
 
 
 def _text(schema: JsonSchema) -> str:
@@ -119,8 +122,4 @@ def _text(schema: JsonSchema) -> str:
 @functools.lru_cache(maxsize=512)
 def _validator(schema_text: str) -> Validator:
     """Kept by content: a provider may make its schemas anew for each listing."""
-    schema = json.loads(schema_text)
-    kind = validator_for(schema, default=Draft202012Validator)
-    kind.check_schema(schema)
-    # An empty registry: the default one would fetch remote references from anywhere.
-    return kind(schema, registry=Registry())
+    return checker(json.loads(schema_text))

@@ -1,11 +1,12 @@
 """A validator's findings as lines a model can act on: ``messages[0].text 不能为空``."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
+
+from tools.patterns import found
 
 MAX_LINES = 20
 MAX_SHOWN = 100
@@ -109,7 +110,7 @@ def _unknown(error: ValidationError) -> list[str]:
     return [
         name
         for name in instance
-        if name not in schema.get("properties", {}) and not any(re.search(pattern, name) for pattern in patterns)
+        if name not in schema.get("properties", {}) and not any(found(pattern, name) for pattern in patterns)
     ]
 
 

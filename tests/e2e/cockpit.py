@@ -77,12 +77,21 @@ class Cockpit:
 
     def fill(self, path: str, /, **changes: Any) -> None:
         """Send the form of a page as it stands there but for ``changes``; False unticks a box."""
+        answer = self._sent(path, changes)
+        assert answer.status_code == 302, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+
+    def refused(self, path: str, /, **changes: Any) -> str:
+        """The page that comes back when the form is sent as in :meth:`fill`, and is not saved."""
+        answer = self._sent(path, changes)
+        assert answer.status_code == 200, f"{path} was saved: {answer.status_code}"
+        return answer.text
+
+    def _sent(self, path: str, changes: dict[str, Any]) -> requests.Response:
         shown: Any = lxml.html.document_fromstring(self.page(path))
         form = max(shown.forms, key=lambda form: len(form.fields))
         kept = [(name, value) for name, value in form.form_values() if name not in changes]
         sent = [(name, "on" if value is True else value) for name, value in changes.items() if value is not False]
-        answer = self._browser.post(self._server.url + path, kept + sent, allow_redirects=False, timeout=10)
-        assert answer.status_code == 302, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        return self._browser.post(self._server.url + path, kept + sent, allow_redirects=False, timeout=10)
 
     def page(self, path: str) -> str:
         """A page as the administrator reads it, in the installation's language."""

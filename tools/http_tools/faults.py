@@ -16,7 +16,7 @@ from tools.fetch.urls import check_url
 from tools.http_tools.body_template import content_type
 from tools.http_tools.picking import picker
 from tools.http_tools.rows import HttpToolSettings, parameters_of, required_of
-from tools.http_tools.schema_faults import schema_faults
+from tools.http_tools.schema_faults import has_ascii_classes, schema_faults
 from tools.http_tools.secrets import refusal
 from tools.http_tools.templates import arguments_of, has_places, parsed, secrets_of, template_faults
 from tools.http_tools.texts import read_json, texts_of
@@ -82,6 +82,11 @@ def _warnings(settings: HttpToolSettings) -> Iterator[str]:
         yield gettext("The secret “%(name)s” stands in the path, which servers write into their logs.") % {"name": name}
     if settings.url.lower().startswith("http:") and any(list(secrets_of(parsed(text))) for _, text in texts_of(settings)):
         yield gettext("The URL begins with http: its secrets travel where others can read them.")
+    if has_ascii_classes(settings.parameters_schema):
+        yield gettext(
+            "In patterns, \\w, \\d, \\s and \\b know only letters, digits and spaces of ASCII. For every language write"
+            " [\\p{L}\\p{N}_] instead of \\w, and \\p{Han} for Chinese characters."
+        )
     if not settings.description.strip():
         yield gettext("Without a description the model does not know what the tool is for.")
 

@@ -1,17 +1,17 @@
 """What keeps a JSON Schema from declaring a tool's arguments, for the person who wrote it. Pure."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from django.utils.translation import gettext
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from tools.checking import check_schema
 from tools.errors import InvalidArguments
 from tools.extent import refuse_excess
 from tools.http_tools.templates import PARAMETER_NAME
+from tools.patterns import PatternRefused
 
 BYTES = 64 * 1024
 """The schema stands in every request to the model."""
@@ -29,9 +29,11 @@ def schema_faults(schema: Any) -> list[str]:
     if fault := _excess(schema):
         return [fault]
     try:
-        Draft202012Validator.check_schema(schema)
+        check_schema(schema)
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path)) or "/"
+        if isinstance(error.cause, PatternRefused):
+            return [f"{place}: {error.message}"]
         return [gettext("This is no JSON Schema, at %(place)s: %(fault)s") % {"place": place, "fault": error.message[:200]}]
     except RecursionError:
         return [gettext("The schema is nested too deep.")]
@@ -62,7 +64,7 @@ def _name_faults(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _part_faults(schema: dict[str, Any]) -> Iterator[str]:
-    """References that lead nowhere, and patterns that cannot be checked: each would fail every call."""
+    """References that lead nowhere: each would fail every call."""
     waiting: list[Any] = [schema]
     while waiting:
         part = waiting.pop()
@@ -71,11 +73,9 @@ def _part_faults(schema: dict[str, Any]) -> Iterator[str]:
         if not isinstance(part, dict):
             continue
         waiting += part.values()
-        reference, pattern = part.get("$ref"), part.get("pattern")
+        reference = part.get("$ref")
         if isinstance(reference, str) and not _leads_somewhere(schema, reference):
             yield gettext("The reference “%(reference)s” leads nowhere in this schema.") % {"reference": reference[:200]}
-        if isinstance(pattern, str) and not _compiles(pattern):
-            yield gettext("The pattern “%(pattern)s” cannot be checked here.") % {"pattern": pattern[:200]}
 
 
 def _leads_somewhere(schema: Any, reference: str) -> bool:
@@ -89,9 +89,16 @@ def _leads_somewhere(schema: Any, reference: str) -> bool:
     return True
 
 
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
+def has_ascii_classes(schema: Any) -> bool:
+    """Whether one of its patterns has a class in which people may expect more than it has: ``\\w`` or ``\\b``."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            patterns = [part.get("pattern"), *(part.get("patternProperties") or ())]
+            if any(isinstance(pattern, str) and ("\\w" in pattern or "\\b" in pattern) for pattern in patterns):
+                return True
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return False

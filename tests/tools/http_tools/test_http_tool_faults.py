@@ -125,7 +125,7 @@ def test_a_fault_is_told_at_its_field(field, row, line):
         ({"type": "object", "required": ["a"]}, "not declared"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}}, "leads nowhere"),
         ({"type": "object", "properties": {"a": {"$ref": "https://e.example/x"}}}, "leads nowhere"),
-        ({"type": "object", "properties": {"a": {"pattern": "\\p{L}"}}}, "\\p{L}"),
+        ({"type": "object", "properties": {"a": {"pattern": "(?=a)"}}}, "know no lookahead"),
         ({"type": "object", "description": "x" * 70_000}, "too large"),
         ({"type": "object", "properties": {f"a{n}": {} for n in range(101)}}, "At most 100"),
     ],

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.utils.translation import gettext
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
-from jsonschema.validators import validator_for
-from referencing import Registry
 
 from tools.arguments import UNUSABLE_SCHEMA
+from tools.checking import checker
+from tools.patterns import TooMuchText, bounded
 
 #: Characters of what a plugin has written that a fault repeats.
 SHOWN = 100
@@ -23,10 +22,10 @@ def config_faults(schema: Any, config: dict[str, Any], *, is_complete: bool) -> 
     if not isinstance(schema, dict):
         return []
     try:
-        kind = validator_for(schema, default=Draft202012Validator)
-        kind.check_schema(schema)
-        # An empty registry: the default one would fetch remote references from anywhere.
-        found = list(kind(schema, registry=Registry()).iter_errors(config))
+        with bounded():
+            found = list(checker(schema).iter_errors(config))
+    except TooMuchText:
+        return [("", gettext("The texts are too long to be matched against the plugin's patterns."))]
     except UNUSABLE_SCHEMA as error:
         return [("", gettext("The plugin's config_schema cannot be used: %(reason)s") % {"reason": str(error)[:SHOWN]})]
     faults = [fault for error in found for fault in _faults(error, is_complete=is_complete)]

@@ -1,0 +1,105 @@
+"""Regular expressions that come from outside code: schemas of the admin, of plugins, of servers.
+
+Python's ``re`` goes back and tries again, and may take for ever over thirty letters while it holds
+every thread up. RE2 reads a text once; what it cannot do so, it does not know. Its classes are those of
+JSON Schema's own dialect: ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``\\p{L}`` and ``\\p{Han}`` are not.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import re2
+from django.utils.translation import gettext
+
+MAX_CHARS = 1_000
+"""Of one pattern."""
+MAX_MEMORY = 2 * 1024 * 1024
+"""Bytes that one pattern may take, ready to be matched."""
+STEPS = 100_000_000
+"""Parts of a pattern times bytes of a text, for all patterns that one value is checked with: less than half a second."""
+_left: ContextVar[list[int] | None] = ContextVar("pattern_steps_left", default=None)
+
+_SPELLED = re.compile(
+    r"\\u\{(?P<braced>[0-9A-Fa-f]{1,6})\}|\\u(?P<four>[0-9A-Fa-f]{4})|\\U(?P<eight>[0-9A-Fa-f]{8})"
+    r"|\\(?P<sign>[pP])\{(?:Script|sc)=(?P<script>\w+)\}|\\(?P<escaped>.)",
+    re.DOTALL,
+)
+_LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
+_REFERS_BACK = re.compile(r"\\[1-9]|\\k[<{']|\(\?P=")
+
+
+class PatternRefused(ValueError):  # noqa: N818 - it says what happened
+    """The pattern cannot be matched here; the message says why and what to write instead, translated."""
+
+
+class TooMuchText(Exception):  # noqa: N818 - it says what is wrong
+    """The values are too long for their patterns."""
+
+
+@functools.lru_cache(maxsize=512)
+def compiled(pattern: str) -> Any:
+    """``pattern`` as RE2 has it. Raises :class:`PatternRefused`."""
+    if len(pattern) > MAX_CHARS:
+        raise PatternRefused(gettext("it has more than %(count)d characters") % {"count": MAX_CHARS})
+    options = re2.Options()
+    options.max_mem = MAX_MEMORY
+    options.log_errors = False
+    try:
+        return re2.compile(_SPELLED.sub(_as_re2_spells, pattern), options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise PatternRefused(_reason(pattern, error)) from error
+
+
+def found(pattern: str, text: str) -> bool:
+    """Whether ``pattern`` matches anywhere in ``text``; ``^`` and ``$`` are the ends of the text.
+
+    Raises :class:`PatternRefused`, and :class:`TooMuchText` within :func:`bounded`.
+    """
+    matcher = compiled(pattern)
+    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair has no place in UTF-8
+    if (left := _left.get()) is not None:
+        left[0] -= matcher.programsize * len(text)
+        if left[0] < 0:
+            raise TooMuchText
+    return matcher.search(text) is not None
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Have all patterns that are matched inside take no more than :data:`STEPS` together."""
+    token = _left.set([STEPS])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def _as_re2_spells(escape: re.Match[str]) -> str:
+    if number := escape["braced"] or escape["four"] or escape["eight"]:
+        if 0xD800 <= int(number, 16) <= 0xDFFF:  # half a pair, which no text has
+            return escape[0]
+        return f"\\x{{{number}}}"
+    if escape["script"]:
+        return f"\\{escape['sign']}{{{escape['script']}}}"
+    return r"\z" if escape["escaped"] == "Z" else escape[0]
+
+
+def _reason(pattern: str, error: Exception) -> str:
+    if _LOOKS_AROUND.search(pattern):
+        return gettext(
+            "patterns here know no lookahead and no lookbehind, (?=…) (?!…) (?<=…) (?<!…), because these can take for ever."
+            " Write several patterns in “allOf”, or what must not match as “not”: {“pattern”: …}"
+        )
+    if _REFERS_BACK.search(pattern):
+        return gettext(
+            "patterns here know no references back to a group, like \\1, because these can take for ever."
+            " List what is possible, separated by “|” or as “enum”"
+        )
+    said = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
+    if "too large" in said or "repetition size" in said:
+        return gettext("it is too large. Repeat less in it, and bound the length with “minLength” and “maxLength”")
+    return gettext("it is no regular expression of RE2: %(fault)s") % {"fault": said[:200]}
