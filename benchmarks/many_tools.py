@@ -43,7 +43,7 @@ ROUNDS = 25
 class Far:
     """A server with ``count`` tools that are described at length, in two languages."""
 
-    provider_name, provider_type = "far", "mcp"
+    provider_name, provider_type = "far", "http"
 
     def __init__(self, count: int) -> None:
         chance = random.Random(1)

@@ -8,13 +8,16 @@ from typing import Any
 from tools.choices import Allowed, Scope, Visibility
 from tools.configs import ToolSettings
 from tools.contract import ToolSpec
+from tools.looks import covers, fingerprint, needs_look, source_of
 from tools.models import ToolConfig
 from tools.text import storable
 
 DEFAULT_TIMEOUT = 60
 LONG_TIMEOUT = 3600
 """The first time limit of a long-running tool, which is as much as a row can say."""
-_DECLARED = ("provider_name", "parameter_names", "declaration")
+_DECLARED = ("provider_name", "parameter_names", "declaration", "fingerprint")
+MOST_ROWS = 5_000
+"""Rows, beyond which a tool that somebody would have to look at gets none: a server can make up names for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,23 @@ def ensure_rows(specs: Iterable[ToolSpec]) -> int:
 
     One query when nothing is new. What the operator made of a row stays, what the
     declaration says (provider, arguments, words and schemas) follows the declaration,
-    and two processes that start together do not disturb each other.
+    and two processes that start together do not disturb each other. A new row of a tool that
+    somebody has to look at says so (see :mod:`tools.looks`).
     """
     wanted = {spec.name: _new_row(spec) for spec in specs}
-    known = {row.name: row for row in ToolConfig.objects.only("name", *_DECLARED)}
-    if missing := [row for name, row in wanted.items() if name not in known]:
+    known = {row.name: row for row in ToolConfig.objects.only("name", "looked_at", *_DECLARED)}
+    room = max(0, MOST_ROWS - len(known))
+    new = [row for name, row in wanted.items() if name not in known]
+    missing = [row for row in new if not row.fingerprint] + [row for row in new if row.fingerprint][:room]
+    if missing:
         ToolConfig.objects.bulk_create(missing, ignore_conflicts=True)
     for name in wanted.keys() & known.keys():
         declared = {field: getattr(wanted[name], field) for field in _DECLARED}
         if any(getattr(known[name], field) != value for field, value in declared.items()):
-            ToolConfig.objects.filter(name=name).update(**declared)
+            # A row from before there were sources counts for the one that it is seen of first.
+            same = covers(known[name].looked_at, wanted[name].fingerprint)
+            looked = {"looked_at": wanted[name].fingerprint} if same else {}
+            ToolConfig.objects.filter(name=name).update(**declared, **looked)
     return len(missing)
 
 
@@ -104,6 +114,7 @@ def _new_row(spec: ToolSpec) -> ToolConfig:
         name=spec.name,
         provider_name=spec.provider_name,
         parameter_names=None if schema is None else list(schema.get("properties", {})),
-        declaration=declaration(spec),
+        declaration=(said := declaration(spec)),
+        fingerprint=fingerprint(said, source_of(spec)) if needs_look(spec.provider_type) else "",
         **first,
     )

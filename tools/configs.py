@@ -14,7 +14,8 @@ from tools.row_faults import ids_of
 class ToolSettings:
     """One row of the tool configs. An empty ``description`` leaves the tool its own; a limit of 0 is none.
 
-    ``provider_name`` is where the tool came from when it was seen last.
+    ``provider_name`` is where the tool came from when it was seen last, ``looked_at`` the
+    fingerprint of the declaration that somebody has looked at (see :mod:`tools.looks`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class ToolSettings:
     calls_per_minute_chat: int = 0
     parameter_descriptions: Mapping[str, str] = field(default_factory=dict)
     provider_name: str = ""
+    looked_at: str = ""
 
 
 _FIELDS = tuple(entry.name for entry in fields(ToolSettings))

@@ -170,7 +170,10 @@ class ToolInvocation:
 
 @dataclass(slots=True)
 class ToolAvailabilityContext:
-    """The chat that tools are listed for; ``is_group_chat`` is None where there is no chat."""
+    """The chat that tools are listed for; ``is_group_chat`` is None where there is no chat.
+
+    ``is_owner``: it is for one of the bot's owners.
+    """
 
     session_id: str = ""
     stream_id: str = ""
@@ -178,6 +181,7 @@ class ToolAvailabilityContext:
     group_id: str = ""
     user_id: str = ""
     platform: str = ""
+    is_owner: bool = False
 
 
 @dataclass(slots=True)
@@ -202,6 +206,11 @@ class ToolExecutionContext:
         if report := self.metadata.get("report_progress"):
             report(text, tell)
 
+    @property
+    def is_owner(self) -> bool:
+        """Whether the sender is one of the bot's owners, whose ids are ``metadata["owners"]``."""
+        return bool(self.user_id) and self.user_id in {str(owner) for owner in self.metadata.get("owners") or ()}
+
     def availability(self) -> ToolAvailabilityContext:
         return ToolAvailabilityContext(
             session_id=self.session_id,
@@ -210,6 +219,7 @@ class ToolExecutionContext:
             group_id=self.group_id,
             user_id=self.user_id,
             platform=self.platform,
+            is_owner=self.is_owner,
         )
 
 

@@ -14,6 +14,7 @@ SETTINGS = (
     "scope",
     "allowed",
     "allowed_ids",
+    "looked_at",
     "requires_approval",
     "calls_per_minute_person",
     "calls_per_minute_chat",
@@ -23,7 +24,7 @@ SETTINGS = (
     "parameter_descriptions",
     "timeout_seconds",
 )
-"""The fields that an operator sets, and that a change is about."""
+"""The fields that people decide on, and that a change is about."""
 
 
 def snapshot(config: ToolConfig) -> dict[str, Any]:
@@ -49,6 +50,21 @@ def record_change(config: ToolConfig, author: User | None, before: dict[str, Any
     )
 
 
+def look(pk: int, fingerprint: str, author: User | None) -> bool:
+    """Put on record that ``author`` has looked at what the tool declares; False, and nothing done, where that is
+    something else by now than what had ``fingerprint``, or no longer to be looked at.
+    """
+    with transaction.atomic():
+        config = ToolConfig.objects.select_for_update().filter(pk=pk).exclude(fingerprint="").first()
+        if config is None or config.fingerprint != fingerprint:
+            return False
+        before = snapshot(config)
+        config.looked_at, config.looked_declaration = config.fingerprint, config.declaration
+        config.save(update_fields=["looked_at", "looked_declaration", "updated_at"])
+        record_change(config, author, before)
+        return True
+
+
 def revert(change: ToolConfigChange, author: User | None) -> ToolConfigChange | None:
     """Give the fields of ``change`` back what they held before it, and record that as a change of its own.
 
@@ -61,6 +77,8 @@ def revert(change: ToolConfigChange, author: User | None) -> ToolConfigChange | 
         before = snapshot(config)
         for field in change.before.keys() & set(SETTINGS):
             setattr(config, field, change.before[field])
+        if config.looked_at != before["looked_at"]:
+            config.looked_declaration = None  # only the newest is kept
         config.full_clean()
         config.save()
         return record_change(config, author, before)

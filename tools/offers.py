@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.catalogue import own_settings
-from tools.choices import Visibility
+from tools.catalogue import declaration, own_settings
+from tools.choices import Allowed, Visibility
 from tools.configs import ToolSettings
 from tools.contract import JsonSchema, ToolProvider, ToolSpec
+from tools.looks import covers, fingerprint, needs_look, source_of
 
 OUTSIDE = frozenset({"mcp", "plugin", "http"})
 """Types of providers whose tools are deferred when there are many: a server brings as many as it likes."""
@@ -18,7 +19,8 @@ _DEFERRED = Visibility.DEFERRED.value
 class Offer:
     """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own settings count.
 
-    ``is_deferrable``: the model may be told its name alone.
+    ``is_deferrable``: the model may be told its name alone. ``is_unlooked``: nobody has looked
+    at what it declares, so that it is for owners alone, whatever the row says.
     """
 
     provider: ToolProvider
@@ -27,6 +29,7 @@ class Offer:
     spec: ToolSpec
     settings: ToolSettings
     is_from_outside: bool = False
+    is_unlooked: bool = False
     is_deferrable: bool = False
 
     @property
@@ -36,10 +39,15 @@ class Offer:
 
 
 class Offers:
-    """Makes offers, and keeps them for as long as declaration and row are the same objects."""
+    """Makes offers, and keeps them for as long as declaration and row are the same objects.
 
-    def __init__(self) -> None:
+    ``trusting``: for somebody who may look at every tool, none is new.
+    """
+
+    def __init__(self, *, trusting: bool = False) -> None:
         self._made: dict[tuple[str, str], Offer] = {}
+        self._trusting = trusting
+        self._fingerprints: dict[tuple[str, str], tuple[ToolSpec, str]] = {}
 
     def of(self, provider: ToolProvider, declared: ToolSpec, row: ToolSettings | None) -> Offer:
         key = (provider.provider_name, declared.name)
@@ -47,11 +55,23 @@ class Offers:
         if made is not None and made.declared is declared and made.row is row and made.provider is provider:
             return made
         settings = row or own_settings(declared)
+        unlooked = not self._trusting and self._is_unlooked(key, provider, declared, settings)
+        if unlooked:
+            settings = replace(settings, allowed=Allowed.OWNERS.value)
         outside = not OUTSIDE.isdisjoint((provider.provider_type, declared.provider_type))
         may_wait = (outside or settings.visibility == _DEFERRED) and declared.is_for_model and not settings.pinned
-        made = Offer(provider, declared, row, described(declared, settings), settings, outside, may_wait)
+        made = Offer(provider, declared, row, described(declared, settings), settings, outside, unlooked, may_wait)
         self._made[key] = made
         return made
+
+    def _is_unlooked(self, key: tuple[str, str], provider: ToolProvider, declared: ToolSpec, settings: ToolSettings) -> bool:
+        if not needs_look(provider.provider_type, declared.provider_type):
+            return False
+        known, mark = self._fingerprints.get(key, (None, ""))
+        if known is not declared:
+            mark = fingerprint(declaration(declared), source_of(declared, provider.provider_name))
+            self._fingerprints[key] = declared, mark
+        return not covers(settings.looked_at, mark)
 
 
 def described(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:

@@ -71,7 +71,7 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
         return True
     if context is None:
         return False
-    if is_owner(context):
+    if context.is_owner:
         return True
     match settings.allowed:
         case Allowed.PEOPLE:
@@ -85,15 +85,10 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
             return False
 
 
-def is_owner(context: ToolExecutionContext) -> bool:
-    """Whether the sender is one of the bot's owners."""
-    return bool(context.user_id) and context.user_id in {str(owner) for owner in context.metadata.get("owners") or ()}
-
-
 def is_manager(context: ToolExecutionContext) -> bool:
     """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the group."""
     in_charge = context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
-    return in_charge or is_owner(context)
+    return in_charge or context.is_owner
 
 
 def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:

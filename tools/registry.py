@@ -75,7 +75,7 @@ class ToolRegistry:
         self._clock = clock
         self._roster = Roster()
         self._offers = Offers()
-        self._views: dict[bool | str | None, View] = {}
+        self._views: dict[tuple[bool | None, bool] | None, View] = {}
         self._definitions = Definitions()
         self._rates = CallRates()
         self._hooks = Hooks()
@@ -108,10 +108,13 @@ class ToolRegistry:
         return view
 
     def under(self, settings: Callable[[], Settings]) -> "ToolRegistry":
-        """This registry as it is with other rows: everything else is one with it, as in :meth:`narrowed`."""
+        """This registry with other rows, for somebody who may look at every tool, so that none is new.
+
+        Everything else is one with it, as in :meth:`narrowed`.
+        """
         view = copy.copy(self)
         view._settings = settings
-        view._offers, view._views = Offers(), {}
+        view._offers, view._views = Offers(trusting=True), {}
         return view
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
@@ -218,7 +221,7 @@ class ToolRegistry:
 
     async def _view(self, context: ToolAvailabilityContext | None) -> View:
         pairs, settings = await self._roster.listed(context), self._settings()
-        kind = "everywhere" if context is None else context.is_group_chat
+        kind = None if context is None else (context.is_group_chat, context.is_owner)
         view = self._views.get(kind)
         if view is None or view.settings is not settings or view.pairs != pairs:
             self.newcomers.see(pairs)
@@ -235,7 +238,8 @@ class ToolRegistry:
             first = listed.setdefault(declared.name, offer)
             if first is not offer:
                 self._report_duplicate(declared.name, first.provider, provider)
-        return list(listed.values())
+        knows_all = context is None or context.is_owner
+        return [offer for offer in listed.values() if knows_all or not offer.is_unlooked]
 
     async def _listed(self, context: ToolAvailabilityContext | None) -> Listed:
         return self._kept(await self._roster.listed(context))

@@ -16,6 +16,8 @@ from agent.models import UNSETTLED, Approval, Message, Run
 from agent.store.spendings import spent, today
 from frostproject import plain_http
 from onebot.models import Bot
+from tools.admin.glance import OPEN
+from tools.models import ToolConfig
 
 register = template.Library()
 
@@ -37,6 +39,7 @@ def status_panel(context: Any) -> dict[str, Any]:
         **_bots(user),
         **messages,
         **_approvals(user),
+        **_tools(user),
         **_runs(user, {message.pk for message in messages.get("failed_messages", ())}),
     }
 
@@ -85,6 +88,12 @@ def _approvals(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
         return {}
     asked = Approval.objects.filter(state=Approval.State.WAITING).order_by()[: WAITING_LIMIT + 1].count()
     return {"sees_approvals": True, "approvals": _bounded(asked)}
+
+
+def _tools(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    if not user.has_perm("tools.view_toolconfig"):
+        return {}
+    return {"unlooked": ToolConfig.objects.filter(OPEN).count()}
 
 
 def _bounded(count: int) -> str:

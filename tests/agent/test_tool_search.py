@@ -30,7 +30,7 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required"
 
 
 class Server(Provider):
-    provider_type = "mcp"
+    provider_type = "http"
 
 
 async def answer(invocation: ToolInvocation) -> ToolExecutionResult:

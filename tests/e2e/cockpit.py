@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from typing import Any
 
 import lxml.html
@@ -16,6 +17,7 @@ FIELDS = (
     "mock_enabled",
     "mock_value",
     "allowed",
+    "allowed_ids",
     "requires_approval",
     "calls_per_minute_person",
     "visibility",
@@ -53,6 +55,23 @@ class Cockpit:
         found = re.search(r'action="([^"]*/revert/[^"]*)"', self.page(path))
         assert found, f"nothing to take back at {path}"
         self._post(found[1], {}, page=path)
+
+    def look_at(self, *tools: str) -> None:
+        """Say of tools that are new or have changed that what they declare was looked at, once they are there."""
+        places = ", ".join("?" * len(tools))
+        end = time.monotonic() + 30
+        while len(rows := self._server.rows(f"SELECT id FROM tools_toolconfig WHERE name IN ({places})", *tools)) < len(tools):
+            assert time.monotonic() < end, f"not there: {tools}"
+            time.sleep(0.05)
+        chosen = [row["id"] for row in rows]
+        page = self._post("/admin/tools/toolconfig/", {"action": "look", "_selected_action": chosen, "index": 0}, status=200)
+        marks = re.findall(r'name="look" value="([^"]+)"', page)
+        assert len(marks) == len(tools), f"not to be looked at: {tools}"
+        self.say_looked(*marks)
+
+    def say_looked(self, *marks: str) -> None:
+        """Send what the page that shows declarations sends."""
+        self._post("/admin/tools/toolconfig/look/", {"look": marks}, page="/admin/tools/toolconfig/")
 
     def own(self, account: int | str, owners: str) -> None:
         """Say to whom a bot belongs."""

@@ -19,6 +19,14 @@ for name, fields in json.load(sys.stdin).items():
         setattr(row, field, value)
     row.save()
 """
+_LOOK = """
+import django
+django.setup()
+from tools.history import look
+from tools.models import ToolConfig
+for row in ToolConfig.objects.exclude(fingerprint=""):
+    look(row.pk, row.fingerprint, None)
+"""
 _STATUS = (
     "SELECT t.* FROM tools_mcpserverstatus t JOIN tools_mcpserver s ON s.id = t.server_id "
     "JOIN agent_serverprocess p ON p.id = t.process_id WHERE s.name = ? AND t.state = ?"
@@ -43,9 +51,12 @@ class McpRows:
 
     def save(self, **rows: dict[str, Any]) -> None:
         """Make rows or change them, by name; what is not named stays as it is. Blocks."""
+        self._run(_SAVE, json.dumps(rows).encode())
+
+    def _run(self, program: str, said: bytes = b"") -> None:
         environment = clean_environment(FROST_DATA_DIR=str(self._server.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings")
-        command = [sys.executable, "-c", _SAVE]
-        subprocess.run(command, cwd=PROJECT, env=environment, input=json.dumps(rows).encode(), check=True, timeout=60)
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, cwd=PROJECT, env=environment, input=said, check=True, timeout=60)
 
     def wait_connected(self, timeout: float = 60) -> None:
         """Wait until every enabled server is connected. Blocks."""
@@ -53,6 +64,14 @@ class McpRows:
         while away := self._server.rows(_AWAY):
             assert time.monotonic() < end, f"not connected within {timeout} s: {away}\n{self._server.log[-2000:]}"
             time.sleep(0.05)
+
+    def look(self, *names: str, timeout: float = 60) -> None:
+        """Look at all tools that there are, once these are among them, as somebody at the admin does. Blocks."""
+        end = time.monotonic() + timeout
+        while missing := [name for name in names if not self._server.rows("SELECT 1 FROM tools_toolconfig WHERE name = ?", name)]:
+            assert time.monotonic() < end, f"not there: {missing}"
+            time.sleep(0.05)
+        self._run(_LOOK)
 
     async def state(self, name: str, state: str = "connected", timeout: float = 30) -> dict[str, Any]:  # noqa: ASYNC109 - a bound
         """What the process says of a server, once it is in that state."""

@@ -68,6 +68,7 @@ def live(model_server: ScriptedModel, servers: ReferenceServers, folder: Path, o
             files=stdio(servers.filesystem(folder), include="read_* list_directory write_file", exclude="read_multiple_*"),
         )
         rows.wait_connected()
+        rows.look()
         yield server
 
 
@@ -249,7 +250,7 @@ async def test_a_server_that_was_killed_is_started_again_and_its_tools_come_back
     place = folder / "killed"
     place.mkdir()
     server = await asyncio.to_thread(start, files=stdio(servers.filesystem(place)))
-    await McpRows(server).state("files")
+    await asyncio.to_thread(McpRows(server).look, "read_text_file")
     async with talker(server) as somebody:
         assert "read_text_file" in await somebody.tools(model)
         (child,) = [pid for pid, command in processes(str(place)) if "keeper" not in command]
@@ -266,7 +267,7 @@ async def test_a_server_that_is_down_is_offered_no_more_the_refusal_says_why_and
     with HttpServer(servers.everything("streamableHttp")) as remote:
         row = {"transport": "streamable_http", "url": f"http://127.0.0.1:{remote.port}/mcp"}
         server = await asyncio.to_thread(start, remote=row)
-        await McpRows(server).state("remote")
+        await asyncio.to_thread(McpRows(server).look, "echo")
         async with talker(server) as somebody:
             assert await somebody.result(model, "echo", message="你好") == ECHO
             await asyncio.to_thread(remote.kill)
@@ -288,6 +289,7 @@ async def test_a_server_that_is_down_at_the_start_appears_when_it_is_there(start
         async with talker(server) as somebody:
             assert "echo" not in await somebody.tools(model)
             await asyncio.to_thread(remote.start)
+            await asyncio.to_thread(McpRows(server).look, "echo")
             await somebody.until(model, lambda offered: "echo" in offered)
     finally:
         remote.kill()
@@ -298,7 +300,7 @@ async def test_a_server_that_is_switched_off_while_the_bot_talks_is_gone_with_th
 ):
     server = await asyncio.to_thread(start, everything=stdio(servers.everything()))
     rows = McpRows(server)
-    await rows.state("everything")
+    await asyncio.to_thread(rows.look, "echo")
     async with talker(server) as somebody:
         assert "echo" in await somebody.tools(model)
         await asyncio.to_thread(rows.save, everything={"enabled": False})
@@ -306,6 +308,7 @@ async def test_a_server_that_is_switched_off_while_the_bot_talks_is_gone_with_th
         refusal = await somebody.result(model, "echo", message="x")
         assert "停用" in refusal
         await asyncio.to_thread(rows.save, everything={"enabled": True, "name_prefix": "again_", "include": "echo"})
+        await asyncio.to_thread(rows.look, "again_echo")
         assert {name for name in await somebody.until(model, lambda all_: "again_echo" in all_) if "get-sum" in name} == set()
         assert await somebody.result(model, "again_echo", message="你好") == ECHO
 

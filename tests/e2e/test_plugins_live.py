@@ -9,6 +9,7 @@ import pytest
 
 from tests.cast import fresh_id
 from tests.e2e.chat import client
+from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import Call, calls
@@ -45,6 +46,9 @@ async def switched_on(server: LiveServer) -> int:
     """The process that the plugin runs in, once its tool is there."""
     await server.row("SELECT 1 FROM tools_plugin WHERE plugin_id = 'test.weather'", timeout=PATIENCE)
     switch(server, enabled=True)
+    cockpit = await asyncio.to_thread(Cockpit, server)
+    await asyncio.to_thread(cockpit.look_at, "plugin_weather")
+    cockpit.close()
     row = await server.row("SELECT runner_pid FROM tools_pluginstatus WHERE state = 'running'", timeout=PATIENCE)
     return int(row["runner_pid"])
 

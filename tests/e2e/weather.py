@@ -78,6 +78,7 @@ class Sources:
         )
         self.set_up_http(weather_url)
         self.switch("plugin", on=True)
+        self._cockpit.look_at(TOOLS["mcp"], TOOLS["plugin"])
 
     def set_up_http(self, weather_url: str) -> None:
         self._cockpit.fill(

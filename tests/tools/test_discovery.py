@@ -16,7 +16,7 @@ DEFERRED = {"default_config": DefaultConfig(visibility="deferred")}
 
 
 class Server(Provider):
-    provider_type = "mcp"
+    provider_type = "http"
 
 
 def registry_of(*providers: ToolProvider, above: float = 2, rows: tuple[ToolSettings, ...] = ()) -> ToolRegistry:
@@ -106,7 +106,7 @@ async def test_what_finds_tools_is_never_deferred_itself():
 
 
 async def test_each_view_counts_its_own_tools():
-    registry = registry_of(GroupOnly("g", *(ToolSpec(name=name, provider_type="mcp") for name in "abc")))
+    registry = registry_of(GroupOnly("g", *(ToolSpec(name=name, provider_type="http") for name in "abc")))
     assert await view(registry, context=ToolAvailabilityContext(is_group_chat=True)) == ([SEARCH_TOOL, "reply"], ["a", "b", "c"])
     assert await view(registry, context=ToolAvailabilityContext(is_group_chat=False)) == (["reply"], [])
     assert await view(registry.narrowed(lambda spec: spec.name in (SEARCH_TOOL, "a", "b"))) == (["a", "b"], [])

@@ -51,6 +51,8 @@ def shown(name: str, value: Any) -> str:
         return gettext("yes") if value else gettext("no")
     if value in (None, "", {}, []):
         return "-"
+    if name == "looked_at":
+        return str(value)[:12]
     if not isinstance(value, str):
         return readable(value, limit=VALUE_LIMIT)
     return str(_choices(name).get(value, printable(shortened(value, VALUE_LIMIT))))

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext
@@ -16,9 +17,10 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import differences, field_label
 from tools.admin.declared import declared, title
+from tools.admin.glance import MOST_AT_ONCE, OPEN, Glance, LookFilter, look_badge, look_state
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin_base import PageAdmin, row_number
-from tools.history import record_change, revert, snapshot
+from tools.history import look, record_change, revert, snapshot
 from tools.models import ToolConfig, ToolConfigChange
 
 #: Changes that a tool's page shows.
@@ -61,11 +63,11 @@ class ToolConfigForm(_Form):
 @admin.register(ToolConfig)
 class ToolConfigAdmin(PageAdmin):
     form = ToolConfigForm
-    actions = None
+    actions = ("look",)
     list_display = ("tool", "enabled", "visibility", "scope", "allowed", "mock_enabled", "timeout_seconds")
     # Who may use it is not among these: it needs the ids beside it.
     list_editable = ("enabled", "visibility", "scope", "mock_enabled", "timeout_seconds")
-    list_filter = ("enabled", "visibility", "scope", "allowed", "mock_enabled", "provider_name")
+    list_filter = (LookFilter, "enabled", "visibility", "scope", "allowed", "mock_enabled", "provider_name")
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("name", "description")
     readonly_fields = ("name", "provider_name", "arguments", "created_at", "updated_at")
@@ -101,7 +103,7 @@ class ToolConfigAdmin(PageAdmin):
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:
         words = " · ".join(filter(None, (title(config.declaration), config.provider_name)))
-        return format_html('{}<div class="quiet">{}</div>', config.name, words)
+        return format_html('{} {}<div class="quiet">{}</div>', config.name, look_badge(config), words)
 
     @admin.display(description=_("arguments"))
     def arguments(self, config: ToolConfig) -> str:
@@ -120,7 +122,46 @@ class ToolConfigAdmin(PageAdmin):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.revert_view)
         own = path("<path:object_id>/revert/<int:change_id>/", view, name="tools_toolconfig_revert")
-        return [own, *super().get_urls()]
+        looked = path("look/", self.admin_site.admin_view(self.look_view), name="tools_toolconfig_look")
+        return [looked, own, *super().get_urls()]
+
+    @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
+    def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
+        """The page on which the declarations stand, and are said to have been looked at."""
+        found = list(rows.filter(OPEN).order_by("name")[: MOST_AT_ONCE + 1])
+        if not found:
+            self.message_user(request, gettext("None of these tools is new or has changed."), messages.INFO)
+            return None
+        page = {
+            "glances": [Glance(config) for config in found[:MOST_AT_ONCE]],
+            "most": MOST_AT_ONCE if len(found) > MOST_AT_ONCE else 0,
+            "title": gettext("Look at what tools declare"),
+            "opts": self.opts,
+        }
+        return TemplateResponse(request, "admin/tools/toolconfig/look.html", {**self.admin_site.each_context(request), **page})
+
+    def look_view(self, request: HttpRequest) -> HttpResponse:
+        """Put down that the person has looked at what the page showed, tool by tool, and not at what came since."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        done = [entry for entry in request.POST.getlist("look")[:MOST_AT_ONCE] if self._looked(request, entry)]
+        if done:
+            words = gettext("Looked at: %(count)d. Who may use them is again what their pages say.") % {"count": len(done)}
+            self.message_user(request, words, messages.SUCCESS)
+        return redirect("admin:tools_toolconfig_changelist")
+
+    def _looked(self, request: HttpRequest, entry: str) -> bool:
+        """Put down one entry of the form, :attr:`Glance.mark`; whether it was still true."""
+        number, _colon, mark = entry.partition(":")
+        config = get_object_or_404(ToolConfig, pk=row_number(number))
+        if look(config.pk, mark, cast("User", request.user)):
+            self.log_change(request, config, gettext("Looked at what the tool declares."))
+            return True
+        words = gettext("%(name)s has changed since this page was made: look again.") % {"name": config.name}
+        self.message_user(request, words, messages.WARNING)
+        return False
 
     def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
         """Undo one change, then show the tool's page, with what came of it."""
@@ -154,6 +195,8 @@ class ToolConfigAdmin(PageAdmin):
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
         """What the template of a tool's page is given beside the stock context."""
         page: dict[str, Any] = {"declared": declared(config.declaration)}
+        if look_state(config):
+            page["glance"] = Glance(config)
         if request.user.has_perm("tools.view_toolconfigchange"):
             rows = config.changes.select_related("author")[:CHANGES_SHOWN]
             page["changes"] = [(change, differences(change)) for change in rows]

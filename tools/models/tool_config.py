@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models import Value
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -115,6 +116,12 @@ class ToolConfig(LiveModel):
         editable=False,
         help_text=_("What the tool says of itself: title, description, schemas, icons and annotation."),
     )
+    fingerprint = models.CharField(max_length=100, blank=True, default="", db_default=Value(""), editable=False)
+    """Of what the tool declares now, see :mod:`tools.looks`; empty where nobody has to look."""
+    looked_at = models.CharField(_("looked at"), max_length=100, blank=True, default="", db_default=Value(""), editable=False)
+    """The fingerprint of what somebody has looked at; empty: nobody has."""
+    looked_declaration = models.JSONField(null=True, default=None, blank=True, editable=False)
+    """The declaration that somebody has looked at, to be compared with what it is now."""
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 

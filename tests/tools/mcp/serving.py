@@ -165,7 +165,9 @@ class Office:
         return next((one for one in self.provider._links.values() if one.settings.name == server_name), None)
 
     async def call(self, name: str, **arguments: Any) -> ToolExecutionResult:
-        return await self.registry.invoke(ToolInvocation(name, arguments), ToolExecutionContext(user_id="1"))
+        """Call a tool for an owner: nobody has looked at any of them."""
+        context = ToolExecutionContext(user_id="1", metadata={"owners": {"1"}})
+        return await self.registry.invoke(ToolInvocation(name, arguments), context)
 
     async def close(self) -> None:
         await self.registry.close()

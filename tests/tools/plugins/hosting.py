@@ -123,7 +123,9 @@ class Hosting:
     async def call(
         self, name: str, /, *, session: str = "qq:group:7", call_id: str = "", **arguments: Any
     ) -> ToolExecutionResult:
+        """Call a tool for an owner: nobody has looked at any of them."""
         context = ToolExecutionContext(session_id=session, group_id="7", user_id="42", platform="qq", is_group_chat=True)
+        context.metadata["owners"] = {"42"}
         return await self.registry.invoke(ToolInvocation(name, arguments, call_id=call_id), context)
 
     async def tools(self) -> list[str]:
