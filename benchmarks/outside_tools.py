@@ -20,7 +20,9 @@ from tools.contract import ToolAvailabilityContext
 from tools.models import McpServer, McpServerStatus
 from tools.registry import ToolRegistry
 
-CHAT = ToolAvailabilityContext(session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot", is_owner=True)
+CHAT = ToolAvailabilityContext(
+    session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot", is_owner=True
+)
 CALLS, ROUNDS = 500, 5
 CONNECT_SECONDS = 60
 _PROGRAM = Path(__file__).with_name("outside_server.py")

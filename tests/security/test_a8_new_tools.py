@@ -26,24 +26,27 @@ from tests.scripted_model import ScriptedModel, call
 OWNER = 7_000_008
 SERVER = Path(__file__).with_name("changing_server.py")
 PLAIN = {"type": "object", "properties": {"a": {"type": "string"}}}
-TOOL: dict[str, Any] = {"name": "fetch_page", "description": "Fetches a page.", "inputSchema": PLAIN}
 LIST = "/admin/tools/toolconfig/"
 
 
 class Evil:
-    """The hostile server: what it lists from now on, and how the installation sees it."""
+    """A hostile server with one tool: what it lists from now on, and how the installation sees it."""
 
-    def __init__(self, server: LiveServer, file: Path) -> None:
-        self._server, self._file = server, file
+    def __init__(self, server: LiveServer, folder: Path) -> None:
+        self._server, self._file = server, folder / "tools.json"
+        self.server_name, self.name = f"server_{fresh_id()}", f"fetch_{fresh_id()}"
+        self.row_of_server = stdio([sys.executable, "-I", "-S", str(SERVER), str(self._file)])
 
-    def lists(self, *tools: dict[str, Any]) -> None:
+    def lists(self, **changes: Any) -> None:
+        said = {"name": self.name, "description": "Fetches a page.", "inputSchema": PLAIN, **changes}
         fresh = self._file.with_suffix(".new")
-        fresh.write_text(json.dumps(tools))
+        fresh.write_text(json.dumps([said]))
         fresh.replace(self._file)
 
-    def row(self, name: str = TOOL["name"]) -> dict[str, Any]:
-        (row,) = self._server.rows("SELECT * FROM tools_toolconfig WHERE name = ?", name)
-        return row
+    def row(self) -> dict[str, Any]:
+        """The tool's row; empty before it has one."""
+        rows = self._server.rows("SELECT * FROM tools_toolconfig WHERE name = ?", self.name)
+        return rows[0] if rows else {}
 
     def until(self, condition: Callable[[dict[str, Any]], Any]) -> None:
         """Wait until the tool's row is as wanted."""
@@ -55,29 +58,24 @@ class Evil:
     def says(self, **changes: Any) -> None:
         """Change what the tool says of itself, and wait until that has arrived."""
         before = self.row()["fingerprint"]
-        self.lists(TOOL | changes)
+        self.lists(**changes)
         self.until(lambda row: row["fingerprint"] != before)
 
 
-@pytest.fixture
-def server(model_server: ScriptedModel, tmp_path: Path) -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
     own = {"MCP_ALLOWED_COMMANDS": sys.executable, "LANGUAGE_CODE": "en", "MCP_SERVER_TOKEN": MCP_TOKEN}
-    with LiveServer(scripted_env(model_server) | own) as running:
+    with LiveServer(scripted_env(model_server) | own | {"DEFER_TOOLS_ABOVE": "500"}) as running:
         yield running
 
 
 @pytest.fixture
 def evil(server: LiveServer, tmp_path: Path) -> Evil:
-    """The server's one tool, which is new."""
-    made = Evil(server, tmp_path / "tools.json")
-    made.lists(TOOL)
-    rows = McpRows(server)
-    rows.save(changing=stdio([sys.executable, "-I", "-S", str(SERVER), str(tmp_path / "tools.json")]))
-    rows.wait_connected()
-    end = time.monotonic() + 20
-    while not server.rows("SELECT 1 FROM tools_toolconfig WHERE name = ?", TOOL["name"]):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    """A server that has come just now, and whose tool is new."""
+    made = Evil(server, tmp_path)
+    made.lists()
+    McpRows(server).save(**{made.server_name: made.row_of_server})
+    made.until(bool)
     return made
 
 
@@ -98,33 +96,34 @@ async def bot(server: LiveServer, model: ScriptedModel, cockpit: Cockpit) -> Any
         yield connected
 
 
-async def called(bot: FakeOneBot, model: ScriptedModel, user: int) -> tuple[bool, bool]:
+async def called(bot: FakeOneBot, model: ScriptedModel, evil: Evil, user: int) -> tuple[bool, bool]:
     """Whether the model is offered the tool for ``user``, and whether a call of it is made."""
-    model.script([call(TOOL["name"], a="x"), "The end."])
+    model.script([call(evil.name, a="x"), "The end."])
     await bot.say_private(user, "go!")
     while "The end." not in spoken(await bot.next_action()):
         pass
     first, last = model.requests[-2:]
-    return TOOL["name"] in first.tool_names, "was called" in str(last.messages[-1]["content"])
+    return evil.name in first.tool_names, "was called" in str(last.messages[-1]["content"])
 
 
-async def is_for_owners_alone(bot: FakeOneBot, model: ScriptedModel) -> bool:
-    return await called(bot, model, fresh_id()) == (False, False) and await called(bot, model, OWNER) == (True, True)
+async def is_for_owners_alone(bot: FakeOneBot, model: ScriptedModel, evil: Evil) -> bool:
+    return await called(bot, model, evil, fresh_id()) == (False, False) and await called(bot, model, evil, OWNER) == (True, True)
 
 
-async def is_for_everyone(bot: FakeOneBot, model: ScriptedModel) -> bool:
-    return await called(bot, model, fresh_id()) == (True, True)
+async def is_for_everyone(bot: FakeOneBot, model: ScriptedModel, evil: Evil) -> bool:
+    return await called(bot, model, evil, fresh_id()) == (True, True)
 
 
 async def test_a_new_tool_is_for_owners_until_somebody_has_looked(server, model, bot, evil, cockpit):
-    assert await is_for_owners_alone(bot, model)
+    assert await is_for_owners_alone(bot, model, evil)
     assert evil.row()["allowed"] == "everyone"
-    assert "1 tool is new or has changed" in await asyncio.to_thread(cockpit.page, "/admin/")
-    assert TOOL["name"] in await asyncio.to_thread(cockpit.page, f"{LIST}?look=new")
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
-    assert await is_for_everyone(bot, model)
-    assert "is new or has changed" not in await asyncio.to_thread(cockpit.page, "/admin/")
-    (change,) = server.rows("SELECT c.after, u.username FROM tools_toolconfigchange c JOIN auth_user u ON u.id = c.author_id")
+    assert re.search("is new or has changed|are new or have changed", await asyncio.to_thread(cockpit.page, "/admin/"))
+    assert evil.name in await asyncio.to_thread(cockpit.page, f"{LIST}?look=new")
+    await asyncio.to_thread(cockpit.look_at, evil.name)
+    assert await is_for_everyone(bot, model, evil)
+    assert evil.name not in await asyncio.to_thread(cockpit.page, f"{LIST}?look=open")
+    changes = "SELECT after FROM tools_toolconfigchange WHERE author_id IS NOT NULL AND config_id = ?"
+    (change,) = server.rows(changes, evil.row()["id"])
     assert "looked_at" in change["after"]
 
 
@@ -139,37 +138,37 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 
 async def test_a_tool_that_changes_is_for_owners_again_until_it_changes_back(server, model, bot, evil, cockpit):
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
-    assert await is_for_everyone(bot, model)
+    await asyncio.to_thread(cockpit.look_at, evil.name)
+    assert await is_for_everyone(bot, model, evil)
     for change in CHANGES:
         await asyncio.to_thread(evil.says, **change)
-        assert await is_for_owners_alone(bot, model), change
-        assert TOOL["name"] in await asyncio.to_thread(cockpit.page, f"{LIST}?look=changed")
+        assert await is_for_owners_alone(bot, model, evil), change
+        assert evil.name in await asyncio.to_thread(cockpit.page, f"{LIST}?look=changed")
         await asyncio.to_thread(evil.says)
-        assert await is_for_everyone(bot, model), change
+        assert await is_for_everyone(bot, model, evil), change
 
 
 async def test_the_chosen_policy_counts_again_when_somebody_has_looked_at_the_change(model, bot, evil, cockpit):
     friend = fresh_id()
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
-    await asyncio.to_thread(cockpit.configure, TOOL["name"], allowed="people", allowed_ids=str(friend))
+    await asyncio.to_thread(cockpit.look_at, evil.name)
+    await asyncio.to_thread(cockpit.configure, evil.name, allowed="people", allowed_ids=str(friend))
     await asyncio.to_thread(evil.says, description="Fetches a page, and more.")
-    assert await called(bot, model, friend) == (False, False)
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
-    assert await called(bot, model, friend) == (True, True)
-    assert await called(bot, model, fresh_id()) == (True, False)
+    assert await called(bot, model, evil, friend) == (False, False)
+    await asyncio.to_thread(cockpit.look_at, evil.name)
+    assert await called(bot, model, evil, friend) == (True, True)
+    assert await called(bot, model, evil, fresh_id()) == (True, False)
 
 
 async def test_the_page_shows_what_changed_with_unseen_characters_written_out(evil, cockpit):
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
+    await asyncio.to_thread(cockpit.look_at, evil.name)
     await asyncio.to_thread(evil.says, inputSchema={"type": "object", "properties": {"b": {"enum": ["x\u202ey", "<script>"]}}})
     page = await asyncio.to_thread(cockpit.page, f"{LIST}{evil.row()['id']}/change/")
-    shown = html.unescape(page)
+    shown = html.unescape(page.partition('id="look"')[2].partition("</pre>")[0])
     assert re.search(r'<del>-\s+\|\s+"a": \{</del>', shown)
     assert re.search(r'<ins>\+\s+\|\s+"b": \{</ins>', shown)
     assert r"x\u202ey" in shown
     assert "\u202e" not in shown
-    assert "<script>" not in page.partition('id="look"')[2].partition("</pre>")[0]
+    assert "&lt;script&gt;" in page
 
 
 async def test_what_changed_after_the_page_was_made_is_not_looked_at(model, bot, evil, cockpit):
@@ -178,30 +177,30 @@ async def test_what_changed_after_the_page_was_made_is_not_looked_at(model, bot,
     forged = f"{before['id']}:{before['fingerprint']}"
     await asyncio.to_thread(cockpit.say_looked, forged, f"{before['id']}:", f"{before['id']}:{'0' * 64}")
     assert evil.row()["looked_at"] == ""
-    assert await is_for_owners_alone(bot, model)
+    assert await is_for_owners_alone(bot, model, evil)
 
 
 async def test_the_look_can_be_taken_back(model, bot, evil, cockpit):
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
-    await asyncio.to_thread(cockpit.take_back, TOOL["name"])
-    assert await is_for_owners_alone(bot, model)
+    await asyncio.to_thread(cockpit.look_at, evil.name)
+    await asyncio.to_thread(cockpit.take_back, evil.name)
+    assert await is_for_owners_alone(bot, model, evil)
 
 
-async def test_the_same_words_from_another_server_have_to_be_looked_at_again(server, model, bot, evil, cockpit, tmp_path):
-    await asyncio.to_thread(cockpit.look_at, TOOL["name"])
+async def test_the_same_words_from_another_server_have_to_be_looked_at_again(server, model, bot, evil, cockpit):
+    await asyncio.to_thread(cockpit.look_at, evil.name)
     before = evil.row()["fingerprint"]
-    other = stdio([sys.executable, "-I", "-S", str(SERVER), str(tmp_path / "tools.json")])
-    await asyncio.to_thread(McpRows(server).save, changing={"enabled": False}, another=other)
+    rows = {evil.server_name: {"enabled": False}, f"{evil.server_name}_2": evil.row_of_server}
+    await asyncio.to_thread(lambda: McpRows(server).save(**rows))
     await asyncio.to_thread(evil.until, lambda row: row["fingerprint"] != before)
-    assert await is_for_owners_alone(bot, model)
+    assert await is_for_owners_alone(bot, model, evil)
 
 
 async def test_programs_at_mcp_are_nobodys_owner(server, evil, cockpit):
     async with mcp_client(server) as program:
-        assert TOOL["name"] not in {tool.name for tool in (await program.list_tools()).tools}
-        assert (await program.call_tool(TOOL["name"], {"a": "x"})).is_error
-        await asyncio.to_thread(cockpit.look_at, TOOL["name"])
-        assert TOOL["name"] in {tool.name for tool in (await program.list_tools()).tools}
+        assert evil.name not in {tool.name for tool in (await program.list_tools()).tools}
+        assert (await program.call_tool(evil.name, {"a": "x"})).is_error
+        await asyncio.to_thread(cockpit.look_at, evil.name)
+        assert evil.name in {tool.name for tool in (await program.list_tools()).tools}
 
 
 async def test_a_server_that_always_says_something_else_fills_neither_tables_nor_the_log(server, evil):
