@@ -31,7 +31,8 @@ def checker(schema: Any) -> Validator:
     kind = _linear(validator_for(schema, default=Draft202012Validator))
     check_schema(schema, kind)
     # An empty registry: the default one would fetch remote references from anywhere.
-    return kind(schema, registry=Registry())
+    made: Validator = kind(schema, registry=Registry())
+    return made
 
 
 def check_schema(schema: Any, kind: Any = Draft202012Validator) -> None:
@@ -58,7 +59,8 @@ def _linear(kind: Any) -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional(kind.VALIDATORS.get("additionalProperties")),
     }
-    return extend(kind, {name: check for name, check in ours.items() if name in kind.VALIDATORS})
+    known = {name: check for name, check in ours.items() if name in kind.VALIDATORS}
+    return extend(kind, known)  # type: ignore[no-untyped-call]
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
