@@ -87,7 +87,7 @@ def test_the_name_of_a_tool_is_not_editable(browser: Client, weather: ToolConfig
 def test_rows_are_neither_added_nor_deleted_here(browser: Client, weather: ToolConfig):
     assert browser.get(f"{TOOLS}add/").status_code == 403
     assert browser.post(f"{TOOLS}{weather.pk}/delete/", {"post": "yes"}).status_code == 403
-    assert 'delete_selected' not in page(browser, TOOLS)
+    assert "delete_selected" not in page(browser, TOOLS)
 
 
 def test_what_was_changed_is_in_the_history(browser: Client, weather: ToolConfig):

@@ -184,7 +184,7 @@ async def test_a_tool_is_seen_only_where_its_plugin_wants_it(tmp_path, metadata,
     plugin(tmp_path, "a", f"{HEAD}\n@Tool('quiet', {metadata})\ndef quiet() -> str:\n    return ''\n")
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
-        context = ToolAvailabilityContext(**{"platform": "qq", "is_group_chat": True, **chat})
+        context = ToolAvailabilityContext(**{"platform": "qq", "is_group_chat": True, "is_owner": True, **chat})
         specs = await hosting.registry.list_tools(context)
         assert bool(specs) is is_seen
         assert await hosting.tools() == ["quiet"]
@@ -232,7 +232,9 @@ async def test_progress_reaches_the_call_that_it_is_of(tmp_path):
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
         told: list[tuple[str, bool]] = []
-        context = ToolExecutionContext(metadata={"report_progress": lambda text, tell: told.append((text, tell))})
+        context = ToolExecutionContext(
+            user_id="1", metadata={"owners": {"1"}, "report_progress": lambda text, tell: told.append((text, tell))}
+        )
         result = await hosting.registry.invoke(ToolInvocation("work"), context)
         assert (result.content, told) == ("done", [("half", True)])
 
