@@ -24,7 +24,7 @@ def nothing(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tools", "0001_initial")]
+    dependencies = [("tools", "0003_sealed_arguments")]
 
     operations = [
         migrations.AddField(
