@@ -1,12 +1,21 @@
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
 
 
 class FrostProjectConfig(AppConfig):
     name = "frostproject"
+    default = True
 
     def ready(self) -> None:
         from django.db.backends.signals import connection_created
 
         from frostproject import checks, damage  # noqa: F401 - registers the system checks
+        from frostproject.signin import record
 
         connection_created.connect(damage.watch)
+        record.listen()
+
+
+class FrostAdminConfig(admin_apps.AdminConfig):
+    default = False  # of this package; it is named in the settings
+    default_site = "frostproject.site.FrostAdminSite"

@@ -28,6 +28,7 @@ from frostproject.admission import for_admin_networks  # noqa: E402
 from frostproject.mcp import McpAddress  # noqa: E402
 from frostproject.readiness import Ready  # noqa: E402
 from frostproject.server import DrainingServer  # noqa: E402
+from frostproject.signin.gate import Gate  # noqa: E402
 from onebot.gateway import Gateway  # noqa: E402
 from onebot.routing import route, websocket_routes  # noqa: E402
 
@@ -45,7 +46,7 @@ application = ProtocolTypeRouter(
                 route(r"^agent/query$", for_admin_networks(http.AgentQuery(gateway))),
                 *([route(r"^mcp/?$", for_admin_networks(mcp))] if mcp else []),
                 route(r"^ws/frostagent(?:/|$)", http.upgrade_required),
-                route(r"", for_admin_networks(pages, is_page=True)),
+                route(r"", for_admin_networks(Gate(pages), is_page=True)),
             ]
         ),
         "websocket": websocket_routes(gateway),

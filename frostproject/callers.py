@@ -59,7 +59,11 @@ class Connection(Protocol):
 
 def address_of(peer: Any) -> str:
     """Whom a connection is counted to: an IPv4 address or the /64 network of an IPv6 one; "" for a local socket."""
-    host = getattr(peer, "host", "")
+    return counted_as(getattr(peer, "host", ""))
+
+
+def counted_as(host: str) -> str:
+    """The same of an address in writing. Raises ValueError for what is none."""
     if not host:
         return ""
     address = ipaddress.ip_address(host.partition("%")[0])

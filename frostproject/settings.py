@@ -123,12 +123,14 @@ FROST_FAULT = env.text("FROST_FAULT")
 INSTALLED_APPS = [
     "frostproject",
     "daphne",
-    "django.contrib.admin",
+    "frostproject.apps.FrostAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django_otp",
+    "django_otp_webauthn",
     "channels",
     "onebot",
     "agent",
@@ -144,6 +146,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -188,6 +191,13 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "django_otp_webauthn.backends.WebAuthnBackend"]
+OTP_WEBAUTHN_HELPER_CLASS = "frostproject.signin.passkeys.Helper"
+OTP_WEBAUTHN_RP_ID_CALLABLE = "frostproject.signin.passkeys.domain"
+OTP_WEBAUTHN_RP_NAME = "FrostAgent"
+OTP_WEBAUTHN_EXCEPTION_LOGGER_NAME = ""  # a traceback for whatever a stranger sends
+SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E030"]  # origins follow the address that a page was opened under
 
 LANGUAGE_CODE = env.choice("LANGUAGE_CODE", "zh-hans", ("zh-hans", "en"))
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]

@@ -19,7 +19,7 @@ from tests.agent.databases import inside, postgres  # noqa: F401 - a fixture
 from tests.environment import PROJECT
 
 FROZEN = Path(__file__).with_name("migrations.sha256")
-APPS = ("agent", "onebot", "tools")
+APPS = ("agent", "frostproject", "onebot", "tools")
 #: What takes something away all the same, as :func:`harm` words it, and why no code of before misses it.
 ALLOWED: dict[str, str] = {}
 

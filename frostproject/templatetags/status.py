@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from django import template
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
+from django.db.models import Sum
 from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -15,6 +16,7 @@ from agent import serving
 from agent.models import UNSETTLED, Approval, Message, Run
 from agent.store.spendings import spent, today
 from frostproject import plain_http
+from frostproject.models import FailedSignIns, SignInRecord
 from onebot.models import Bot
 from tools.admin.glance import OPEN
 from tools.models import ToolConfig
@@ -22,7 +24,7 @@ from tools.models import ToolConfig
 register = template.Library()
 
 #: Rows of each part; every query stops there.
-BOT_LIMIT, FAILURE_LIMIT, WAITING_LIMIT = 20, 5, 1_000
+BOT_LIMIT, FAILURE_LIMIT, WAITING_LIMIT, SIGN_IN_LIMIT = 20, 5, 1_000, 3
 #: A heartbeat newer than this is not given an age.
 JUST_NOW = timedelta(minutes=1)
 
@@ -41,6 +43,7 @@ def status_panel(context: Any) -> dict[str, Any]:
         **_approvals(user),
         **_tools(user),
         **_runs(user, {message.pk for message in messages.get("failed_messages", ())}),
+        **_sign_ins(user),
     }
 
 
@@ -106,3 +109,17 @@ def _runs(user: PermissionsMixin | AnonymousUser, told: set[int]) -> dict[str, A
         return {}
     failed = Run.objects.filter(state=Run.State.FAILED).defer("notes", "final_text").order_by("-pk")[:FAILURE_LIMIT]
     return {"sees_runs": True, "failed_runs": [run for run in failed if run.message_id not in told]}
+
+
+def _sign_ins(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    """Who failed to sign in lately, and who did not."""
+    if not user.has_perm("auth.view_user"):
+        return {}
+    lately = FailedSignIns.objects.filter(last_at__gt=timezone.now() - timedelta(hours=24))
+    signed_in = SignInRecord.objects.filter(signed_in_at__isnull=False).select_related("user").order_by("-signed_in_at")
+    return {
+        "sees_sign_ins": True,
+        "failed_sign_ins": lately.aggregate(total=Sum("count"))["total"] or 0,
+        "last_failed_sign_in": lately.order_by("-hour").first(),
+        "sign_ins": list(signed_in[:SIGN_IN_LIMIT]),
+    }

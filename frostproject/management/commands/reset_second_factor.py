@@ -1,0 +1,26 @@
+"""``reset_second_factor``: for whoever lost the device, at the machine itself."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management import BaseCommand, CommandError
+from django.utils.translation import gettext as _
+
+from frostproject.signin import factors
+
+
+class Command(BaseCommand):
+    help = "Takes every second factor of an account away: app, passkeys and recovery codes. Its password then does alone."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="The name of the account.")
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
+        user = get_user_model()._default_manager.filter(username=options["name"]).first()
+        if user is None:
+            raise CommandError(_("There is no account of this name: %s") % options["name"])
+        if factors.reset(user):
+            self.stdout.write(_("The second factor of %s was taken away. The password does alone now.") % user.get_username())
+        else:
+            self.stdout.write(_("%s has no second factor.") % user.get_username())

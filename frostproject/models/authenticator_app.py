@@ -1,0 +1,88 @@
+"""An app that shows six digits, which change every half minute (RFC 6238)."""
+
+from binascii import unhexlify
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django_otp.models import Device, ThrottlingMixin, TimestampMixin
+from django_otp.oath import TOTP
+
+from tools.vault import SealBroken, unseal
+
+#: Half minutes by which the clock of a phone may be wrong.
+TOLERANCE = 1
+DIGITS = 6
+#: What wrong codes in a row make a device wait at most. Whoever causes it knows the password.
+LONGEST_WAIT = timedelta(minutes=15)
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+class Throttled(ThrottlingMixin):  # type: ignore[misc]  # django-otp has no types
+    """A device that waits after wrong codes: 1, 2, 4 … seconds, up to :data:`LONGEST_WAIT`."""
+
+    class Meta:
+        abstract = True
+
+    def get_throttle_factor(self) -> int:
+        return 1
+
+    def locked_until(self) -> datetime | None:
+        """When it may be asked again; None for now."""
+        if not self.throttling_failure_count or not self.throttling_failure_timestamp:
+            return None
+        wait = min(timedelta(seconds=2 ** min(self.throttling_failure_count - 1, 20)), LONGEST_WAIT)
+        until: datetime = self.throttling_failure_timestamp + wait
+        return until if until > timezone.now() else None
+
+    def verify_is_allowed(self) -> tuple[bool, dict[str, Any] | None]:
+        until = self.locked_until()
+        return (until is None, {"locked_until": until} if until else None)
+
+    def note(self, *, is_right: bool) -> None:
+        """Count an answer."""
+        rows = type(self).objects.filter(pk=self.pk)
+        now = timezone.now()
+        if is_right:
+            rows.update(throttling_failure_count=0, throttling_failure_timestamp=None, last_used_at=now)
+        else:
+            rows.update(throttling_failure_count=models.F("throttling_failure_count") + 1, throttling_failure_timestamp=now)
+
+
+class AuthenticatorApp(Throttled, TimestampMixin, Device):  # type: ignore[misc]  # as above
+    """The secret that server and app share, sealed as other secrets are; a device of django-otp."""
+
+    user: "models.ForeignKey[User, User]"
+    sealed_key = models.TextField(help_text="The secret, in hexadecimal, sealed.")
+    last_step = models.BigIntegerField(default=-1, help_text="The half minute of the last code that was accepted.")
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("user",), condition=Q(confirmed=True), name="one_app_of_an_account"),)
+
+    def key(self) -> bytes:
+        """Raises :class:`tools.vault.SealBroken`."""
+        return unhexlify(unseal(self.sealed_key))
+
+    def verify_token(self, token: str) -> bool:
+        """Whether ``token`` is right now and has not been used; no code is accepted twice."""
+        if not self.verify_is_allowed()[0]:
+            return False
+        try:
+            totp = TOTP(self.key(), digits=DIGITS)
+        except SealBroken:
+            return False
+        totp.time = timezone.now().timestamp()
+        is_right = (
+            token.isascii()
+            and token.isdigit()
+            and len(token) == DIGITS
+            and totp.verify(int(token), TOLERANCE, self.last_step + 1)
+            # Of two who come with the same code at the same moment one is first.
+            and bool(type(self).objects.filter(pk=self.pk, last_step__lt=totp.t()).update(last_step=totp.t()))
+        )
+        self.note(is_right=is_right)
+        return is_right

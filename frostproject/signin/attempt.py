@@ -1,0 +1,38 @@
+"""One try to sign in, as it was judged before Django saw it."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest
+
+from frostproject.signin.buckets import Buckets
+
+#: Where the ASGI scope holds it.
+ATTEMPT = "frostproject.attempt"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Who tries, and what was taken for it, which a success gives back."""
+
+    address: str
+    """The other end, or whom the proxy on this machine names; "" for a local socket."""
+    name: str = ""
+    """The account's name as it was typed."""
+    is_known: bool = False
+    """Whether this browser has signed in to this account before."""
+    succeeded: bool = False
+    taken: list[tuple[Buckets, Hashable]] = field(default_factory=list)
+
+    def give_back(self) -> None:
+        for buckets, owner in self.taken:
+            buckets.give_back(owner)
+        self.taken.clear()
+
+
+def attempt_of(request: HttpRequest) -> Attempt:
+    """The try that ``request`` is; one made up where it came past the gate."""
+    scope: dict[str, Any] = getattr(request, "scope", {})
+    found = scope.get(ATTEMPT)
+    return found if isinstance(found, Attempt) else Attempt(str(request.META.get("REMOTE_ADDR", "")))

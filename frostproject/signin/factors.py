@@ -1,0 +1,87 @@
+"""The second factors of an account: whether there are any, making them, taking them away."""
+
+import secrets
+from base64 import b32encode
+from urllib.parse import quote, urlencode
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db import transaction
+from django.db.models import Exists, Model, OuterRef, Q
+from django_otp.models import Device
+from django_otp_webauthn.models import WebAuthnCredential, WebAuthnUserHandle
+
+from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
+from frostproject.models.authenticator_app import DIGITS
+from frostproject.models.recovery_code import digest_of
+from tools.vault import seal
+
+ISSUER = "FrostAgent"
+#: Bytes of a new secret: what RFC 4226 recommends.
+KEY_BYTES = 20
+#: Recovery codes of an account; signs of one, each of five bits.
+CODES, CODE_SIGNS = 10, 10
+SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def is_on(user: User | AnonymousUser) -> bool:
+    """Whether a password alone does not do for ``user``. One short query."""
+    return user.pk is not None and User.objects.filter(with_factor(), pk=user.pk).exists()
+
+
+def with_factor() -> Q:
+    """The condition under which an account has a second factor."""
+    devices: tuple[type[Model], ...] = (AuthenticatorApp, WebAuthnCredential)
+    app, passkey = (Exists(device._default_manager.filter(user=OuterRef("pk"), confirmed=True)) for device in devices)
+    return Q(app) | Q(passkey)
+
+
+def begin_app(user: User) -> AuthenticatorApp:
+    """An app that counts once a code of it was entered; one that was begun before is forgotten."""
+    AuthenticatorApp.objects.filter(user=user, confirmed=False).delete()
+    sealed = seal(secrets.token_hex(KEY_BYTES))
+    begun: AuthenticatorApp = AuthenticatorApp.objects.create(user=user, name="app", confirmed=False, sealed_key=sealed)
+    return begun
+
+
+def written_key(app: AuthenticatorApp) -> str:
+    """The secret as people type it. Raises :class:`tools.vault.SealBroken`."""
+    return b32encode(app.key()).decode().rstrip("=")
+
+
+def address_of(app: AuthenticatorApp) -> str:
+    """The otpauth:// address that apps read from a picture. Raises :class:`tools.vault.SealBroken`."""
+    values = {"secret": written_key(app), "issuer": ISSUER, "digits": DIGITS, "period": 30}
+    return f"otpauth://totp/{quote(f'{ISSUER}:{app.user.get_username()}')}?{urlencode(values)}"
+
+
+def new_codes(user: User) -> list[str]:
+    """Fresh recovery codes, for this once; older ones no longer work."""
+    codes = ["".join(secrets.choice(SIGNS) for _ in range(CODE_SIGNS)) for _ in range(CODES)]
+    with transaction.atomic():
+        RecoveryCodes.objects.filter(user=user).delete()
+        device = RecoveryCodes.objects.create(user=user, name="recovery codes")
+        RecoveryCode.objects.bulk_create(RecoveryCode(device=device, digest=digest_of(code)) for code in codes)
+    return [f"{code[:5]}-{code[5:]}" for code in codes]
+
+
+def device_that_accepts(user: User, code: str) -> Device | None:
+    """The device of ``user`` that ``code`` is right for, at this moment."""
+    plain = "".join(code.split())
+    kind = AuthenticatorApp if plain.isdigit() else RecoveryCodes
+    device = kind.objects.filter(user=user, confirmed=True).first()
+    return device if device is not None and device.verify_token(plain) else None
+
+
+def forget_unused_codes(user: User) -> None:
+    """Recovery codes are for getting past a second factor: without one they go."""
+    if not is_on(user):
+        RecoveryCodes.objects.filter(user=user).delete()
+
+
+def reset(user: User) -> bool:
+    """Take away every second factor of ``user``, whose password then does alone; whether there was any."""
+    with transaction.atomic():
+        was_on = is_on(user)
+        for kind in (AuthenticatorApp, RecoveryCodes, WebAuthnCredential, WebAuthnUserHandle):
+            kind._default_manager.filter(user=user).delete()
+    return was_on

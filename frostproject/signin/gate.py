@@ -1,0 +1,220 @@
+"""What a try to sign in has to pass before Django sees it: plain ASGI, so that whoever waits occupies no thread.
+
+A check of a password costs most of a second of a processor. So tries are counted for each
+address and each account before anything is computed, and at most two are computed at a time.
+"""
+
+import asyncio
+import contextlib
+import io
+import ipaddress
+import logging
+import math
+from collections.abc import Hashable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.handlers.asgi import ASGIRequest
+from django.http import UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from django.urls import reverse
+from django.utils.functional import cached_property
+
+from frostproject.callers import counted_as
+from frostproject.http import Receive, Send
+from frostproject.signin import known
+from frostproject.signin.attempt import ATTEMPT, Attempt
+from frostproject.signin.buckets import Buckets, Rate
+from frostproject.signin.refusal import Refusal, send_refusal
+from frostproject.signin.turns import PATIENCE, Crowded, Turns
+from onebot.handshake import Handshake, is_local
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+limit = LogLimit(logger)
+
+#: Tries of one address; of all strangers at one account (those on this machine by themselves) or in one session; of a browser
+#: that is known.
+ADDRESS, STRANGERS, KNOWN = Rate(10, 6.0), Rate(30, 20.0), Rate(10, 6.0)
+#: Bytes that the form of a sign-in may have.
+MAX_FORM = 64 * 2**10
+#: What asks for nothing.
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class HungUp(Exception):  # noqa: N818 - it says what happened
+    """Whoever asked is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """An address where something secret is checked."""
+
+    field: str = ""
+    """Where its form names the account; "" where the session does."""
+    hashes: bool = False
+    """Whether it computes the hash of a password."""
+
+
+class Gate:
+    """Hands on to ``application`` what it lets through."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self._turns = Turns()
+        self._addresses, self._strangers, self._known = Buckets(ADDRESS), Buckets(STRANGERS), Buckets(KNOWN)
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        door = None if scope["method"] in SAFE else self._doors.get(path)
+        if door is None:
+            await self._application(scope, receive, send)
+            return
+        with contextlib.suppress(HungUp):
+            try:
+                await self._let_in(door, scope, await _small_body(receive), receive, send)
+            except Refusal as refusal:
+                await send_refusal(refusal, scope, send)
+
+    @cached_property
+    def _doors(self) -> dict[str, Door]:
+        return {
+            reverse("admin:login"): Door(field="username", hashes=True),
+            reverse("admin:password_change"): Door(hashes=True),
+            reverse("admin:second_factor_check"): Door(),
+            reverse("admin:passkey_begin"): Door(),
+            reverse("admin:passkey_complete"): Door(),
+        }
+
+    async def _let_in(self, door: Door, scope: dict[str, Any], body: bytes, receive: Receive, send: Send) -> None:
+        attempt = self._judged(door, scope, body)
+        if door.hashes:
+            await self._wait_for_turn(attempt, receive)
+        within = {**scope, ATTEMPT: attempt}
+        work = asyncio.ensure_future(self._run(door, attempt, within, body, send))
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+        await asyncio.shield(work)  # a thread cannot be cancelled: its turn lasts for as long as it does
+
+    async def _run(self, door: Door, attempt: Attempt, scope: dict[str, Any], body: bytes, send: Send) -> None:
+        try:
+            await self._application(scope, _handing(body), send)
+        finally:
+            if door.hashes:
+                self._turns.give_back()
+            if attempt.succeeded:
+                attempt.give_back()
+
+    def _judged(self, door: Door, scope: dict[str, Any], body: bytes) -> Attempt:
+        """The try, counted. Raises :class:`Refusal` (429), which is not counted."""
+        request = Handshake.from_scope(scope)
+        asked = _request(scope, body)
+        attempt = Attempt(_address(request), _field(asked, door.field))
+        browser = known.browser_of(asked.COOKIES.get(known.COOKIE, ""), attempt.name if door.field else None) if asked else ""
+        attempt.is_known = bool(browser)
+        session = asked.COOKIES.get(settings.SESSION_COOKIE_NAME, "")[:64] if asked else ""
+        account: Hashable = known.folded(attempt.name) if door.field else ("session", session)
+        wanted: list[tuple[Buckets, Hashable]]
+        if browser:
+            wanted = [(self._known, browser)]
+        elif is_local(request):
+            wanted = [(self._addresses, attempt.address), (self._strangers, ("local", account))]
+        else:
+            wanted = [(self._addresses, attempt.address), (self._strangers, account)]
+        if wait := max(buckets.wait(key) for buckets, key in wanted):
+            limit.warn("slowed", "Sign-ins from %s are slowed down: too many tries", attempt.address or "a local socket")
+            raise Refusal(429, math.ceil(wait))
+        attempt.taken = [(buckets, buckets.take(key)) for buckets, key in wanted]
+        return attempt
+
+    async def _wait_for_turn(self, attempt: Attempt, receive: Receive) -> None:
+        """Raises :class:`Refusal` (503), which is not counted, and :class:`HungUp`, which is; whoever is cancelled has no turn."""
+        waiting = asyncio.ensure_future(self._turns.take(is_known=attempt.is_known))
+        gone = asyncio.ensure_future(_until_gone(receive))
+        try:
+            await asyncio.wait((waiting, gone), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.exception():
+                self._turns.give_back()
+            waiting.cancel()
+            raise
+        finally:
+            gone.cancel()
+        if not waiting.done():
+            waiting.cancel()
+            raise HungUp
+        try:
+            waiting.result()
+        except Crowded as error:
+            attempt.give_back()
+            limit.warn("crowded", "A sign-in from %s was put off: too many wait", attempt.address or "a local socket")
+            raise Refusal(503, math.ceil(PATIENCE)) from error
+
+
+async def _small_body(receive: Receive) -> bytes:
+    """The whole body. Raises :class:`Refusal` (413) and :class:`HungUp`."""
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HungUp
+        body += message.get("body", b"")
+        if len(body) > MAX_FORM:
+            raise Refusal(413, 0)
+        if not message.get("more_body"):
+            return body
+
+
+def _handing(body: bytes) -> Receive:
+    """``receive`` for Django: the body, and then nothing.
+
+    Told that the client hung up, Django would give up what goes on in a thread; asgiref
+    then waits for that thread on the event loop.
+    """
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    return receive
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _request(scope: MutableMapping[str, Any], body: bytes) -> ASGIRequest | None:
+    """The request as Django will see it; None where it will refuse it."""
+    try:
+        return ASGIRequest(dict(scope), io.BytesIO(body))
+    except (UnicodeDecodeError, RequestDataTooBig):
+        return None
+
+
+def _field(request: ASGIRequest | None, name: str) -> str:
+    """What the form in ``request`` says there, read by Django's own rules; "" where it is none."""
+    if request is None or not name:
+        return ""
+    try:
+        return str(request.POST.get(name, ""))
+    except (MultiPartParserError, SuspiciousOperation, UnreadablePostError, UnicodeError, LookupError, ValueError):
+        return ""
+
+
+def _address(request: Handshake) -> str:
+    """Whom a request is counted to: the peer, or, where that is a proxy on this machine, the last that it names."""
+    try:
+        peer = counted_as(request.peer)
+        if peer and not ipaddress.ip_address(peer.partition("/")[0]).is_loopback:
+            return peer
+        named = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        return counted_as(named) or peer
+    except ValueError:
+        return request.peer[:64]

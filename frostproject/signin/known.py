@@ -1,0 +1,49 @@
+"""Browsers that have signed in to an account before.
+
+They have buckets of their own, so that strangers who guess at an account, also from behind
+the same proxy, cannot lock its owner out. What says so is a signed cookie: it lasts over
+restarts and changes of address, needs no memory here, and nobody can make one up.
+"""
+
+import secrets
+import unicodedata
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+COOKIE = "frostagent_known"
+SALT = "frostagent known browser"
+#: For how long a browser is known after it signed in.
+SECONDS = 180 * 86_400
+#: Characters of a name that count; of a cookie that is looked at.
+LONGEST_NAME, LONGEST_COOKIE = 150, 1_000
+
+
+def folded(name: str) -> str:
+    """``name`` as tries are counted by it, whatever case and width it was typed in."""
+    return unicodedata.normalize("NFKC", name.strip()).casefold()[:LONGEST_NAME]
+
+
+def remember(request: HttpRequest, response: HttpResponseBase, name: str) -> None:
+    """Have the browser of ``request`` known to the account ``name``."""
+    if not browser_of(request.COOKIES.get(COOKIE, ""), name):
+        response.set_cookie(
+            COOKIE,
+            signing.dumps([folded(name), secrets.token_urlsafe(12)], salt=SALT),
+            max_age=SECONDS,
+            path="/admin/",
+            httponly=True,
+            samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+        )
+
+
+def browser_of(cookie: str, name: str | None = None) -> str:
+    """The browser that ``cookie`` stands for; "" where it was not made here, is too old, or is for another account than ``name``."""
+    try:
+        account, browser = signing.loads(cookie[:LONGEST_COOKIE], salt=SALT, max_age=SECONDS)
+    except (signing.BadSignature, ValueError, TypeError):
+        return ""
+    return str(browser) if name is None or account == folded(name) else ""

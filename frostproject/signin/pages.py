@@ -1,0 +1,183 @@
+"""The pages of the second factor: where it is asked for, and where a person sets it up for himself."""
+
+from typing import Any, cast
+
+import segno
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
+from django_otp import login
+from django_otp.models import Device
+from django_otp_webauthn.models import WebAuthnCredential
+
+from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
+from frostproject.signin import factors, known, passkeys, record
+from tools.vault import SealBroken
+
+
+def check(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """Asks whoever has given the right password for the second factor."""
+    user = request.user
+    if not isinstance(user, User) or not user.is_staff or not user.is_active:
+        return HttpResponseRedirect(reverse("admin:login"))
+    if site.has_permission(request):
+        return HttpResponseRedirect(_next(request))
+    error = ""
+    if request.method == "POST":
+        device = factors.device_that_accepts(user, request.POST.get("code", "")[:100])
+        if device is not None:
+            return _let_in(request, user, device)
+        record.failed(request, user.get_username(), "second factor")
+        error = _waiting(user) or _(
+            "This code is not right. Codes of an app change every 30 seconds; a recovery code works once."
+        )
+    context = {
+        **site.each_context(request),
+        "title": _("Second factor"),
+        "error": error,
+        "next": _next(request),
+        "has_app": AuthenticatorApp.objects.filter(user=user, confirmed=True).exists(),
+        "has_codes": RecoveryCode.objects.filter(device__user=user).exists(),
+        "has_passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
+    }
+    return render(request, "admin/second_factor/check.html", context)
+
+
+def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
+    request.session.cycle_key()
+    login(request, device)
+    record.signed_in(request, user)
+    if isinstance(device, RecoveryCodes):
+        messages.warning(request, _("A recovery code was used up. %d are left.") % device.codes.count())
+    answer = HttpResponseRedirect(_next(request))
+    known.remember(request, answer, user.get_username())
+    return answer
+
+
+def _waiting(user: User) -> str:
+    """What to tell whoever entered too many wrong codes; "" otherwise."""
+    kinds = (AuthenticatorApp, RecoveryCodes)
+    devices = [device for kind in kinds for device in kind.objects.filter(user=user, confirmed=True)]
+    untils = [until for device in devices if (until := device.locked_until()) and device.throttling_failure_count > 1]
+    if not untils:
+        return ""
+    seconds = max(1, round((max(untils) - timezone.now()).total_seconds()))
+    return _("This code is not right, or it came too early after a wrong one. The next one is looked at in %d seconds.") % seconds
+
+
+def _next(request: HttpRequest) -> str:
+    wanted = request.POST.get("next") or request.GET.get("next") or ""
+    is_safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return wanted if is_safe else reverse("admin:index")
+
+
+def own(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """A person's own second factors."""
+    user = cast("User", request.user)  # the site lets nobody else come here
+    shown: dict[str, Any] = {}
+    if request.method == "POST":
+        act = ACTIONS.get(request.POST.get("action", ""))
+        shown = act(request, user) if act else {}
+        if not shown:
+            return HttpResponseRedirect(reverse("admin:second_factor"))
+    context = {
+        **site.each_context(request),
+        "title": _("Second factor"),
+        "is_on": factors.is_on(user),
+        "app": AuthenticatorApp.objects.filter(user=user, confirmed=True).first(),
+        "passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).order_by("pk"),
+        "codes_left": RecoveryCode.objects.filter(device__user=user).count(),
+        "is_possible": passkeys.is_possible(request),
+        **_begun(user),
+        **shown,
+    }
+    answer = render(request, "admin/second_factor/own.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _begun(user: User) -> dict[str, Any]:
+    """The app that is being set up: its secret is shown until a code of it was entered, and never again."""
+    app = AuthenticatorApp.objects.filter(user=user, confirmed=False).first()
+    if app is None:
+        return {}
+    try:
+        picture = segno.make(factors.address_of(app)).svg_inline(scale=5, border=3, dark="#000", light="#fff")
+    except SealBroken:
+        app.delete()
+        return {}
+    return {"begun": app, "picture": mark_safe(picture), "key": factors.written_key(app)}  # noqa: S308 - drawn here
+
+
+def _begin_app(request: HttpRequest, user: User) -> dict[str, Any]:
+    factors.begin_app(user)
+    return {}
+
+
+def _confirm_app(request: HttpRequest, user: User) -> dict[str, Any]:
+    app = AuthenticatorApp.objects.filter(user=user, confirmed=False).first()
+    if app is None:
+        return {}
+    if not app.verify_token("".join(request.POST.get("code", "")[:100].split())):
+        return {
+            "error": _("This code is not right. Enter the six digits that the app shows now; the phone's clock has to be right.")
+        }
+    AuthenticatorApp.objects.filter(user=user, confirmed=True).delete()
+    app.refresh_from_db()
+    app.confirmed = True
+    app.save(update_fields=["confirmed"])
+    login(request, app)
+    record.changed(user, "an app was set up")
+    return {"new_codes": factors.new_codes(user)}
+
+
+def _new_codes(request: HttpRequest, user: User) -> dict[str, Any]:
+    if not factors.is_on(user):
+        return {}
+    record.changed(user, "new recovery codes were made")
+    return {"new_codes": factors.new_codes(user)}
+
+
+def _remove_app(request: HttpRequest, user: User) -> dict[str, Any]:
+    return _removed(request, user, AuthenticatorApp.objects.filter(user=user))
+
+
+def _remove_passkey(request: HttpRequest, user: User) -> dict[str, Any]:
+    number = request.POST.get("passkey", "")
+    chosen = int(number) if number.isascii() and number.isdigit() and len(number) <= 18 else 0
+    return _removed(request, user, WebAuthnCredential.objects.filter(user=user, pk=chosen))
+
+
+def _removed(request: HttpRequest, user: User, devices: Any) -> dict[str, Any]:
+    if devices.delete()[0]:
+        record.changed(user, "one was taken away")
+        messages.success(request, _("It was taken away."))
+    factors.forget_unused_codes(user)
+    _stay(request, user)
+    return {}
+
+
+def _stay(request: HttpRequest, user: User) -> None:
+    """Keep this session past the device it was let in with."""
+    left = [
+        *AuthenticatorApp.objects.filter(user=user, confirmed=True),
+        *WebAuthnCredential.objects.filter(user=user, confirmed=True),
+    ]
+    if left:
+        login(request, left[0])
+
+
+ACTIONS = {
+    "begin_app": _begin_app,
+    "confirm_app": _confirm_app,
+    "new_codes": _new_codes,
+    "remove_app": _remove_app,
+    "remove_passkey": _remove_passkey,
+}

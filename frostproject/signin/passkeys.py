@@ -1,0 +1,116 @@
+"""Passkeys (WebAuthn), by django-otp-webauthn: as second factor, or instead of name and password.
+
+Browsers offer them on https pages and on localhost, under a name and not under an address.
+"""
+
+import ipaddress
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
+from django.urls import reverse
+from django_otp_webauthn import exceptions, views
+from django_otp_webauthn.helpers import WebAuthnHelper
+from django_otp_webauthn.models import WebAuthnCredential
+
+from frostproject.signin import known, record
+
+#: Passkeys of one account.
+MOST = 20
+#: Bytes of what a browser sends.
+MAX_BODY = 64 * 2**10
+
+
+class TooManyPasskeys(exceptions.OTPWebAuthnApiError):  # type: ignore[misc]  # no types
+    status_code = 400
+    default_code = "too_many"
+
+
+def domain(request: HttpRequest) -> str:
+    """The name that passkeys are bound to: the one the page was opened under."""
+    return split_domain_port(request.get_host())[0]
+
+
+def origins(request: HttpRequest) -> list[str]:
+    """Pages that may use passkeys here: the one asked for, and those of CSRF_TRUSTED_ORIGINS of the same name.
+
+    Behind a proxy that ends TLS the server itself does not know that a page is https.
+    """
+    trusted = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if urlsplit(origin).hostname == domain(request)]
+    return [f"{request.scheme}://{request.get_host()}", *trusted]
+
+
+def is_possible(request: HttpRequest) -> bool:
+    """Whether a browser could offer passkeys here, as far as the address tells; the page asks the browser itself."""
+    try:
+        ipaddress.ip_address(domain(request).strip("[]"))
+    except ValueError:
+        return True
+    return False
+
+
+class Helper(WebAuthnHelper):  # type: ignore[misc]  # no types
+    """The package's, for a server that is not told its name."""
+
+    def get_allowed_origins(self) -> list[str]:
+        return origins(self.request)
+
+
+class _Json:
+    """What all four steps have in common: a body that may be anything ends in an answer."""
+
+    request: HttpRequest
+
+    def _parse_request_data(self, request: HttpRequest) -> dict[str, Any]:
+        try:
+            data = json.loads(request.body or b"{}") if len(request.body) <= MAX_BODY else None
+        except (ValueError, RecursionError) as error:
+            raise exceptions.MalformedRequest from error
+        if not isinstance(data, dict):
+            raise exceptions.MalformedRequest
+        return data
+
+
+class BeginRegistration(_Json, views.BeginCredentialRegistrationView):  # type: ignore[misc]  # no types
+    def check_can_register(self) -> None:
+        if WebAuthnCredential.objects.filter(user=self.request.user).count() >= MOST:
+            raise TooManyPasskeys
+
+
+class CompleteRegistration(_Json, views.CompleteCredentialRegistrationView):  # type: ignore[misc]  # as above
+    check_can_register = BeginRegistration.check_can_register
+
+
+class BeginSignIn(_Json, views.BeginCredentialAuthenticationView):  # type: ignore[misc]  # as above
+    pass
+
+
+class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type: ignore[misc]  # as above
+    def check_device_usable(self, device: WebAuthnCredential) -> None:
+        super().check_device_usable(device)
+        if not device.user.is_staff:
+            raise exceptions.UserDisabled
+
+    def complete_auth(self, device: WebAuthnCredential) -> None:
+        super().complete_auth(device)
+        record.signed_in(self.request, device.user)
+
+    def handle_exception(self, exc: Exception) -> HttpResponse:
+        if isinstance(exc, exceptions.OTPWebAuthnApiError):
+            user = self.request.user
+            record.failed(self.request, user.get_username() if user.is_authenticated else "", "passkey")
+        answer: HttpResponse = super().handle_exception(exc)
+        return answer
+
+    def get_success_url(self) -> str:
+        return self.get_redirect_url() or reverse("admin:index")
+
+    def post(self, *arguments: Any, **values: Any) -> HttpResponse:
+        answer: HttpResponse = super().post(*arguments, **values)
+        if isinstance(self.request.user, User):
+            known.remember(self.request, answer, self.request.user.get_username())
+        return answer

@@ -1,0 +1,54 @@
+"""Taking turns at password checks, each of which costs most of a second of a processor."""
+
+import asyncio
+from collections import deque
+
+#: Checks at a time.
+AT_ONCE = 2
+#: Requests that wait for one, of browsers that are known and of others; for how many seconds.
+LINE = 10
+PATIENCE = 10.0
+
+
+class Crowded(Exception):  # noqa: N818 - an answer, not a fault
+    """Too many wait already, or the turn did not come in time."""
+
+
+class Turns:
+    """At most :data:`AT_ONCE` have a turn. Who waits occupies no thread. Browsers that are known go first, in a line of their own."""
+
+    def __init__(self) -> None:
+        self._free = AT_ONCE
+        self._known: deque[asyncio.Future[None]] = deque()
+        self._strangers: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, *, is_known: bool) -> None:
+        """Wait for a turn, which is held until :meth:`give_back`. Raises :class:`Crowded`; whoever is cancelled has none."""
+        if self._free:
+            self._free -= 1
+            return
+        line = self._known if is_known else self._strangers
+        if len(line) >= LINE:
+            raise Crowded
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(mine)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await mine
+        except BaseException as error:
+            if mine in line:
+                line.remove(mine)
+            elif not mine.cancelled():
+                self.give_back()  # it came in the same moment
+            if isinstance(error, TimeoutError):
+                raise Crowded from error
+            raise
+
+    def give_back(self) -> None:
+        for line in (self._known, self._strangers):
+            while line:
+                following = line.popleft()
+                if not following.done():
+                    following.set_result(None)
+                    return
+        self._free += 1

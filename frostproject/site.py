@@ -1,0 +1,78 @@
+"""The admin, with a second factor for those who have one."""
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.decorators import method_decorator
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+
+from frostproject.signin import factors, known, pages, passkeys, record
+from frostproject.signin.attempt import attempt_of
+
+
+class FrostAdminSite(AdminSite):
+    """Django's own, where a right password alone does not let in whoever has a second factor."""
+
+    login_template = "admin/sign_in.html"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return super().has_permission(request) and not self.wants_factor(request)
+
+    def wants_factor(self, request: HttpRequest) -> bool:
+        """Whether the session has still to be let in by a second factor. At most one query a request."""
+        user: Any = request.user
+        if not isinstance(user, User) or user.is_verified():  # type: ignore[attr-defined]  # django-otp's middleware adds it
+            return False
+        if not hasattr(request, "_wants_factor"):
+            request._wants_factor = factors.is_on(user)  # type: ignore[attr-defined]
+        return bool(request._wants_factor)  # type: ignore[attr-defined]
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        begin, complete = passkeys.BeginSignIn.as_view(), passkeys.CompleteSignIn.as_view()
+        own = [
+            path("second-factor/", self.admin_view(self.second_factor), name="second_factor"),
+            path("second-factor/check/", self.second_factor_check, name="second_factor_check"),
+            path("passkeys/begin/", csrf_protect(begin), name="passkey_begin"),
+            path("passkeys/complete/", csrf_protect(complete), name="passkey_complete"),
+            path("passkeys/add/begin/", self.admin_view(passkeys.BeginRegistration.as_view()), name="passkey_add_begin"),
+            path("passkeys/add/complete/", self.admin_view(passkeys.CompleteRegistration.as_view()), name="passkey_add_complete"),
+        ]
+        return own + super().get_urls()
+
+    def second_factor(self, request: HttpRequest) -> HttpResponse:
+        return pages.own(request, self)
+
+    @method_decorator(never_cache)
+    @method_decorator(csrf_protect)
+    def second_factor_check(self, request: HttpRequest) -> HttpResponse:
+        return pages.check(request, self)
+
+    @method_decorator(never_cache)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
+        if request.method == "GET" and super().has_permission(request) and self.wants_factor(request):
+            further = request.GET.get(REDIRECT_FIELD_NAME, "")
+            return HttpResponseRedirect(
+                reverse("admin:second_factor_check") + (f"?{urlencode({'next': further})}" if further else "")
+            )
+        answer: HttpResponseBase = super().login(request, {**(extra_context or {}), "is_possible": passkeys.is_possible(request)})
+        user = request.user
+        if request.method == "POST" and answer.status_code == 302 and isinstance(user, User) and not factors.is_on(user):
+            known.remember(request, answer, user.get_username())
+        return answer
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Django's, which asks for the old password: what it finds wrong is a failed sign-in too."""
+        answer: HttpResponse = super().password_change(request, extra_context)
+        if request.method == "POST":
+            attempt_of(request).succeeded = answer.status_code == 302
+            form = (getattr(answer, "context_data", None) or {}).get("form")
+            if form is not None and "old_password" in form.errors and isinstance(request.user, User):
+                record.failed(request, request.user.get_username(), "old password")
+        return answer
