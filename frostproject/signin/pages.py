@@ -65,7 +65,7 @@ def _waiting(user: User) -> str:
     """What to tell whoever entered too many wrong codes; "" otherwise."""
     kinds = (AuthenticatorApp, RecoveryCodes)
     devices = [device for kind in kinds for device in kind.objects.filter(user=user, confirmed=True)]
-    untils = [until for device in devices if (until := device.locked_until()) and device.throttling_failure_count > 1]
+    untils = [until for device in devices if (until := device.locked_until())]
     if not untils:
         return ""
     seconds = max(1, round((max(untils) - timezone.now()).total_seconds()))
@@ -98,9 +98,7 @@ def own(request: HttpRequest, site: AdminSite) -> HttpResponse:
         **_begun(user),
         **shown,
     }
-    answer = render(request, "admin/second_factor/own.html", context)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return render(request, "admin/second_factor/own.html", context)  # which admin_view has no cache keep
 
 
 def _begun(user: User) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
+changes = logging.getLogger(f"{__name__}.changes")  # each of these is said
 
 #: Characters of a name that a line of the log holds.
 NAME_SHOWN = 64
@@ -71,7 +72,7 @@ def signed_in(request: HttpRequest, user: User) -> None:
 
 def changed(user: User, what: str) -> None:
     """``what`` (in the log's English) happened to the second factors of ``user``."""
-    logger.warning("Second factor of %r: %s", user.get_username()[:NAME_SHOWN], what)
+    changes.warning("Second factor of %r: %s", user.get_username()[:NAME_SHOWN], what)
 
 
 def _password_failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_more: Any) -> None:

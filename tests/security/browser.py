@@ -13,6 +13,10 @@ CHECK = "/admin/second-factor/check/"
 OWN = "/admin/second-factor/"
 
 
+#: Addresses of this machine that no test has used.
+_fresh = (f"{a}.{b}.{c}" for a in range(1, 255) for b in range(1, 255) for c in range(1, 255))
+
+
 class _From(HTTPAdapter):
     """Connections from one address of the loopback network."""
 
@@ -25,13 +29,13 @@ class _From(HTTPAdapter):
 
 
 class Browser:
-    """Blocks. ``proxied`` is the address that a proxy on this machine would name."""
+    """Blocks. ``proxied`` is the address that a proxy on this machine would name; without ``source``, each has a fresh one."""
 
-    def __init__(self, server: LiveServer, source: str = "127.0.0.1", *, proxied: str = "", host: str = "") -> None:
+    def __init__(self, server: LiveServer, source: str = "", *, proxied: str = "", host: str = "") -> None:
         self._url = f"http://{host}:{server.port}" if host else server.url
         self.session = requests.Session()
         self.session.trust_env = False
-        self.session.mount("http://", _From(source))
+        self.session.mount("http://", _From(source or f"127.{next(_fresh)}"))
         self.session.headers["Accept-Language"] = "en"
         if proxied:
             self.session.headers["X-Forwarded-For"] = proxied

