@@ -27,7 +27,7 @@ admin.site.unregister(User)
 
 @admin.register(User)
 class AccountAdmin(_UserAdmin):
-    list_display = (*UserAdmin.list_display, "second_factor")
+    list_display = ("username", "email", "is_staff", "is_superuser", "second_factor")
     actions = ("reset_second_factor",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:

@@ -7,6 +7,7 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
@@ -67,9 +68,9 @@ class FrostAdminSite(AdminSite):
             known.remember(request, answer, user.get_username())
         return answer
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """Django's, which asks for the old password: what it finds wrong is a failed sign-in too."""
-        answer: HttpResponse = super().password_change(request, extra_context)
+        answer = super().password_change(request, extra_context)
         if request.method == "POST":
             attempt_of(request).succeeded = answer.status_code == 302
             form = (getattr(answer, "context_data", None) or {}).get("form")

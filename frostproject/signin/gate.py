@@ -158,10 +158,10 @@ async def _small_body(receive: Receive) -> bytes:
     """The whole body. Raises :class:`Refusal` (413) and :class:`HungUp`."""
     body = b""
     while True:
-        message = await receive()
+        message: dict[str, Any] = await receive()
         if message["type"] == "http.disconnect":
             raise HungUp
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > MAX_FORM:
             raise Refusal(413, 0)
         if not message.get("more_body"):

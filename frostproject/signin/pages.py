@@ -68,8 +68,9 @@ def _waiting(user: User) -> str:
     untils = [until for device in devices if (until := device.locked_until())]
     if not untils:
         return ""
-    seconds = max(1, round((max(untils) - timezone.now()).total_seconds()))
-    return _("This code is not right, or it came too early after a wrong one. The next one is looked at in %d seconds.") % seconds
+    seconds: int = max(1, round((max(untils) - timezone.now()).total_seconds()))
+    text: str = _("This code is not right, or it came too early after a wrong one. The next one is looked at in %d seconds.")
+    return text % seconds
 
 
 def _next(request: HttpRequest) -> str:

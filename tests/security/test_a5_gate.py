@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -60,9 +61,12 @@ class Asker:
         **headers: str,
     ) -> int:
         """The status; 0 where there is no answer."""
-        sent: list[dict[str, Any]] = []
+        sent: list[MutableMapping[str, Any]] = []
         form = urlencode({"username": name, "password": "x"}).encode() if body is None else body
-        waiting = [{"type": "http.request", "body": form[:20], "more_body": True}, {"type": "http.request", "body": form[20:]}]
+        waiting: list[dict[str, Any]] = [
+            {"type": "http.request", "body": form[:20], "more_body": True},
+            {"type": "http.request", "body": form[20:]},
+        ]
 
         async def receive() -> dict[str, Any]:
             if waiting:
@@ -70,7 +74,7 @@ class Asker:
             await (hangs_up or asyncio.Event()).wait()
             return {"type": "http.disconnect"}
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         given = {"content-type": kind, "content-length": str(len(form)), **{n.replace("_", "-"): v for n, v in headers.items()}}

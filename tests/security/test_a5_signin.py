@@ -59,7 +59,7 @@ def test_one_address_that_guesses_is_slowed_and_others_are_not(server):
 
 
 def failed(server) -> int:
-    return server.rows("SELECT sum(count) AS total FROM frostproject_failedsignins")[0]["total"]
+    return int(server.rows("SELECT sum(count) AS total FROM frostproject_failedsignins")[0]["total"] or 0)
 
 
 async def test_failures_are_one_line_a_minute_and_a_count_on_the_first_page(server):
