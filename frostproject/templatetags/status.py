@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from django import template
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
-from django.db.models import Sum
 from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -115,11 +114,11 @@ def _sign_ins(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     """Who failed to sign in lately, and who did not."""
     if not user.has_perm("auth.view_user"):
         return {}
-    lately = FailedSignIns.objects.filter(last_at__gt=timezone.now() - timedelta(hours=24))
+    lately = list(FailedSignIns.objects.filter(last_at__gt=timezone.now() - timedelta(hours=24)).order_by("-hour"))
     signed_in = SignInRecord.objects.filter(signed_in_at__isnull=False).select_related("user").order_by("-signed_in_at")
     return {
         "sees_sign_ins": True,
-        "failed_sign_ins": lately.aggregate(total=Sum("count"))["total"] or 0,
-        "last_failed_sign_in": lately.order_by("-hour").first(),
+        "failed_sign_ins": sum(each.count for each in lately),
+        "last_failed_sign_in": lately[0] if lately else None,
         "sign_ins": list(signed_in[:SIGN_IN_LIMIT]),
     }
