@@ -10,9 +10,11 @@ from frostproject.signin.buckets import Buckets, Rate
 from frostproject.signin.gate import ADDRESS
 from frostproject.signin.turns import AT_ONCE, LINE, Crowded, Turns
 from tests.cast import fresh_id
+from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.fake_onebot import spoken
-from tests.live_server import ADMIN, ADMIN_PASSWORD
+from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
+from tests.security.accounts import START_SECONDS
 from tests.security.browser import LOGIN, Browser
 
 WRONG = "not the password"
@@ -20,8 +22,12 @@ ATTACKER = "127.0.0.9"
 
 
 @pytest.fixture
-def server(start_server):
-    return start_server()
+def server(model_server):
+    server = LiveServer(scripted_env(model_server))
+    try:
+        yield server.start(START_SECONDS)
+    finally:
+        server.remove()
 
 
 def guess(browser: Browser, times: int, name: str = ADMIN) -> list[int]:
