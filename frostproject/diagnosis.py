@@ -76,7 +76,7 @@ def installation() -> Iterator[Finding]:
 
 
 def system_checks() -> Iterator[Finding]:
-    found = checks.run_checks()
+    found = [message for message in checks.run_checks() if not message.is_silenced()]
     for message in found:
         make = fail if message.level >= checks.ERROR else warn
         yield make(str(message.msg), str(message.hint or ""))
