@@ -29,7 +29,7 @@ from frostproject.signin.attempt import ATTEMPT, Attempt
 from frostproject.signin.buckets import Buckets, Rate
 from frostproject.signin.refusal import Refusal, send_refusal
 from frostproject.signin.turns import PATIENCE, Crowded, Turns
-from onebot.handshake import Handshake, is_local
+from onebot.handshake import Handshake, is_trusted_loopback
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class Gate:
         wanted: list[tuple[Buckets, Hashable]]
         if browser:
             wanted = [(self._known, browser)]
-        elif is_local(request):
+        elif is_trusted_loopback(request):
             wanted = [(self._addresses, attempt.address), (self._strangers, ("local", account))]
         else:
             wanted = [(self._addresses, attempt.address), (self._strangers, account)]
