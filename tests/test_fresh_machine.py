@@ -19,7 +19,7 @@ from frostproject.env import parse_dotenv
 from tests.environment import PROJECT, SETTINGS, variables_of_settings
 from tools.contract import ToolExecutionContext
 
-GUIDES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+GUIDES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 #: Names in capitals that documents mention and settings do not read.
 FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "FROST_TEST_NODE", "SAMPLE_TOOLS"}
