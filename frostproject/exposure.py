@@ -15,7 +15,7 @@ from frostproject.networks import EVERYWHERE
 SHORTEST_TOKEN = 8
 #: Words that stand in other programs' example files, and are guessed first.
 PLACEHOLDERS = frozenset({"changeme", "change-me", "password", "12345678", "123456789", "access_token", "your-token"})
-MAKE_ONE = 'python3 -c "import secrets; print(secrets.token_urlsafe(24))"'
+MAKE_ONE = 'python3 -c "import secrets; print(secrets.token_hex(16))"'
 
 
 def findings() -> Iterator[Finding]:

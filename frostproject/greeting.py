@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from frostproject import tokens
 from frostproject.listening import Address
 from frostproject.machine import own_hosts
+from frostproject.networks import address_of
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
 
@@ -28,7 +29,8 @@ def _lines(address: Address | None) -> Iterator[str]:
     hosts = _hosts(address[0]) if address else []
     port = address[1] if address else 0
     if hosts:
-        yield _("Admin:") + "".join(f"\n  http://{host}:{port}/admin/" for host in hosts)
+        served = [host for host in hosts if _is_served_admin(host)]
+        yield _("Admin:") + "".join(f"\n  http://{host}:{port}/admin/" for host in served or hosts)
         yield _("Reverse WebSocket URL for the OneBot client:") + "".join(
             f"\n  ws://{host}:{port}/ws/frostagent" for host in hosts
         )
@@ -37,6 +39,12 @@ def _lines(address: Address | None) -> Iterator[str]:
         yield _("TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client.")
     if not settings.UPSTREAM_ENDPOINT:
         yield _("No UPSTREAM_ENDPOINT is set: the built-in demo model answers.")
+
+
+def _is_served_admin(host: str) -> bool:
+    """Whether who asks ``host`` from the same network is let in; of a name that is not known here."""
+    address = host.strip("[]")
+    return address_of(address) is None or address in settings.ADMIN_NETWORKS
 
 
 def shown_token() -> str:

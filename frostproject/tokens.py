@@ -26,7 +26,7 @@ def kept_token(folder: Path, name: str) -> str:
     path = folder / FILES[name]
     remedy = f"delete the file, and the next start makes another token; or set {name}"
     try:
-        if keep(path, secrets.token_urlsafe(24)):
+        if keep(path, secrets.token_hex(16)):
             made.add(path)
         token = path.read_bytes().decode("ascii").strip()
     except UnicodeDecodeError:

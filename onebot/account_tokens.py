@@ -11,7 +11,7 @@ SHORTEST, LONGEST = 16, 200
 
 def new_token() -> str:
     """A token that nobody guesses: 32 signs that need no escape in an address."""
-    return secrets.token_urlsafe(24)
+    return secrets.token_hex(16)
 
 
 def hashed(token: str) -> str:

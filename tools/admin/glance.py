@@ -39,7 +39,7 @@ def look_badge(config: ToolConfig) -> str:
         case "new":
             return badge("waiting", _("new"))
         case "changed":
-            return badge("waiting", _("changed"))
+            return badge("waiting", _("has changed"))
     return SafeString("")
 
 
@@ -50,7 +50,7 @@ class LookFilter(admin.SimpleListFilter):
     parameter_name = "look"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("open", _("new or changed")), ("new", _("new")), ("changed", _("changed"))]
+        return [("open", _("new or changed")), ("new", _("new")), ("changed", _("has changed"))]
 
     def queryset(self, request: HttpRequest, queryset: "QuerySet[Any]") -> "QuerySet[Any]":
         match self.value():
