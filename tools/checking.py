@@ -5,14 +5,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from django.utils.translation import gettext
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
 
-from tools.patterns import PatternRefused, compiled, found
+from tools.patterns import PatternRefused, compiled, found, gettext_noop
+
+REFUSED = gettext_noop("The pattern “%(pattern)s” cannot be used: %(reason)s.")
+UNEVALUATED = gettext_noop("Beside “patternProperties”, write “additionalProperties” instead of “unevaluatedProperties”.")
 
 _regex_alone = FormatChecker(formats=())
 """Of a schema itself, the patterns are looked at."""
@@ -41,14 +43,13 @@ def check_schema(schema: Any, kind: Any = Draft202012Validator) -> None:
         kind.check_schema(schema, format_checker=_regex_alone)
     except SchemaError as error:
         if isinstance(error.cause, PatternRefused):
-            words = {"pattern": str(error.instance)[:200], "reason": error.cause}
-            text = gettext("The pattern “%(pattern)s” cannot be used: %(reason)s.") % words
-            raise SchemaError(text, path=error.absolute_path, cause=error.cause) from error
+            text = REFUSED % {"pattern": str(error.instance)[:200], "reason": error.cause}
+            raise SchemaError(text, path=error.absolute_path, instance=error.instance, cause=error.cause) from error
         raise
     # jsonschema has no place in which these two could be given another matcher.
     text = json.dumps(schema)
     if '"patternProperties":' in text and '"unevaluatedProperties":' in text:
-        raise SchemaError(gettext("Beside “patternProperties”, write “additionalProperties” instead of “unevaluatedProperties”."))
+        raise SchemaError(UNEVALUATED)
 
 
 @functools.cache

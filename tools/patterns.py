@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 import re2
-from django.utils.translation import gettext
 
 MAX_CHARS = 1_000
 """Of one pattern."""
@@ -32,8 +31,34 @@ _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
 _REFERS_BACK = re.compile(r"\\[1-9]|\\k[<{']|\(\?P=")
 
 
+def gettext_noop(text: str) -> str:
+    """Marks what is translated elsewhere; Django's own would load Django."""
+    return text
+
+
+TOO_LONG: Final = gettext_noop("it has more than %(count)d characters")
+LOOKS_AROUND: Final = gettext_noop(
+    "patterns here know no lookahead and no lookbehind, (?=…) (?!…) (?<=…) (?<!…), because these can take for ever."
+    " Write several patterns in “allOf”, or what must not match as “not”: {“pattern”: …}"
+)
+REFERS_BACK: Final = gettext_noop(
+    "patterns here know no references back to a group, like \\1, because these can take for ever."
+    " List what is possible, separated by “|” or as “enum”"
+)
+TOO_LARGE: Final = gettext_noop("it is too large. Repeat less in it, and bound the length with “minLength” and “maxLength”")
+NO_PATTERN: Final = gettext_noop("it is no regular expression of RE2: %(fault)s")
+
+
 class PatternRefused(ValueError):  # noqa: N818 - it says what happened
-    """The pattern cannot be matched here; the message says why and what to write instead, translated."""
+    """The pattern cannot be matched here; the message says why and what to write instead, in English.
+
+    ``text`` % ``values`` is the message, for whoever translates it: processes of plugins
+    match patterns too, and load no Django.
+    """
+
+    def __init__(self, text: str, **values: object) -> None:
+        super().__init__(text % values)
+        self.text, self.values = text, values
 
 
 class TooMuchText(Exception):  # noqa: N818 - it says what is wrong
@@ -44,14 +69,14 @@ class TooMuchText(Exception):  # noqa: N818 - it says what is wrong
 def compiled(pattern: str) -> Any:
     """``pattern`` as RE2 has it. Raises :class:`PatternRefused`."""
     if len(pattern) > MAX_CHARS:
-        raise PatternRefused(gettext("it has more than %(count)d characters") % {"count": MAX_CHARS})
+        raise PatternRefused(TOO_LONG, count=MAX_CHARS)
     options = re2.Options()
     options.max_mem = MAX_MEMORY
     options.log_errors = False
     try:
         return re2.compile(_SPELLED.sub(_as_re2_spells, pattern), options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise PatternRefused(_reason(pattern, error)) from error
+        raise _refusal(pattern, error) from error
 
 
 def found(pattern: str, text: str) -> bool:
@@ -88,18 +113,12 @@ def _as_re2_spells(escape: re.Match[str]) -> str:
     return r"\z" if escape["escaped"] == "Z" else escape[0]
 
 
-def _reason(pattern: str, error: Exception) -> str:
+def _refusal(pattern: str, error: Exception) -> PatternRefused:
     if _LOOKS_AROUND.search(pattern):
-        return gettext(
-            "patterns here know no lookahead and no lookbehind, (?=…) (?!…) (?<=…) (?<!…), because these can take for ever."
-            " Write several patterns in “allOf”, or what must not match as “not”: {“pattern”: …}"
-        )
+        return PatternRefused(LOOKS_AROUND)
     if _REFERS_BACK.search(pattern):
-        return gettext(
-            "patterns here know no references back to a group, like \\1, because these can take for ever."
-            " List what is possible, separated by “|” or as “enum”"
-        )
+        return PatternRefused(REFERS_BACK)
     said = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
     if "too large" in said or "repetition size" in said:
-        return gettext("it is too large. Repeat less in it, and bound the length with “minLength” and “maxLength”")
-    return gettext("it is no regular expression of RE2: %(fault)s") % {"fault": said[:200]}
+        return PatternRefused(TOO_LARGE)
+    return PatternRefused(NO_PATTERN, fault=said[:200])

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext
 from jsonschema.exceptions import SchemaError
 
-from tools.checking import check_schema
+from tools.checking import REFUSED, UNEVALUATED, check_schema
 from tools.errors import InvalidArguments
 from tools.extent import refuse_excess
 from tools.http_tools.templates import PARAMETER_NAME
@@ -33,11 +33,18 @@ def schema_faults(schema: Any) -> list[str]:
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path)) or "/"
         if isinstance(error.cause, PatternRefused):
-            return [f"{place}: {error.message}"]
+            return [f"{place}: {refused_pattern(str(error.instance), error.cause)}"]
+        if error.message == UNEVALUATED:
+            return [f"{place}: {gettext(UNEVALUATED)}"]
         return [gettext("This is no JSON Schema, at %(place)s: %(fault)s") % {"place": place, "fault": error.message[:200]}]
     except RecursionError:
         return [gettext("The schema is nested too deep.")]
     return list(dict.fromkeys([*_name_faults(schema), *_part_faults(schema)]))
+
+
+def refused_pattern(pattern: str, refused: PatternRefused) -> str:
+    """Why ``pattern`` cannot be used, translated."""
+    return gettext(REFUSED) % {"pattern": pattern[:200], "reason": gettext(refused.text) % refused.values}
 
 
 def _excess(schema: dict[str, Any]) -> str:
