@@ -129,5 +129,5 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     session = chat()
     for _ in range(count):
         answered(said(session))
-    with django_assert_num_queries(6):  # the login's two, the session, its messages, their runs, their media
+    with django_assert_num_queries(8):  # the login's three, the session, its silences, its messages, their runs, their media
         page(browser, address(session))

@@ -30,7 +30,7 @@ def air_quality(city: str) -> str:
     """查询空气质量指数"""
     return f"air of {city}"
 
-CITY = FunctionProvider("city", "mcp", [plan_route, city_map, air_quality])
+CITY = FunctionProvider("city", "http", [plan_route, city_map, air_quality])
 make, declared = wiring.tool_registry, wiring.declared_tools
 
 def tool_registry(*parts):
@@ -46,7 +46,7 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 
 class CityServer(LiveServer):
-    """The real server, with three tools as an MCP server brings them."""
+    """The real server, with three tools as rows of HTTP tools bring them."""
 
     def _command(self) -> list[str]:
         return [sys.executable, "-c", _START, "runserver", f"127.0.0.1:{self.port}", "--noreload"]

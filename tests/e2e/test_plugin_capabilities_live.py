@@ -76,7 +76,7 @@ def operator(model_server: ScriptedModel, tmp_path_factory: pytest.TempPathFacto
     plugin(root, "busy", SOURCE, capabilities=CAPABILITIES, config_schema=SCHEMA)
     with LiveServer(scripted_env(model_server) | {"PLUGINS_DIR": str(root)}) as server:
         operator = Operator(server)
-        asyncio.run(operator.decide())
+        asyncio.run(operator.decide(**{"config-word": SECRET}))
         operator.cockpit.look_at("busy", "reach", "knows")
         yield operator
         operator.cockpit.close()

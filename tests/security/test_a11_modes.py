@@ -64,7 +64,7 @@ def test_what_an_older_version_left_open_is_closed(installation):
     copy = installation.data_dir / "received" / "ab" / "abcdef"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(b"a picture")
-    (installation.data_dir / "onebot_access_token").write_text("a token")
+    (installation.data_dir / "onebot_access_token").write_text("a-token-of-before")
     open_all(installation.data_dir)
     installation.start()
     assert opened(installation.data_dir) == set()
@@ -122,7 +122,7 @@ def test_a_link_is_not_followed(installation, tmp_path):
 
 
 def test_a_file_with_another_name_elsewhere_is_left_alone_and_named(installation, tmp_path):
-    (tmp_path / "page.html").write_text("for all")
+    (tmp_path / "page.html").write_text("for-all-to-read")
     (tmp_path / "page.html").chmod(0o644)
     os.link(tmp_path / "page.html", installation.data_dir / "http_api_token")
     installation.start()

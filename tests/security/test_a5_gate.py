@@ -77,7 +77,12 @@ class Asker:
         async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
-        given = {"content-type": kind, "content-length": str(len(form)), **{n.replace("_", "-"): v for n, v in headers.items()}}
+        given = {
+            "host": "127.0.0.1",
+            "content-type": kind,
+            "content-length": str(len(form)),
+            **{n.replace("_", "-"): v for n, v in headers.items()},
+        }
         scope = {
             "type": "http",
             "method": "POST",
