@@ -124,6 +124,16 @@ def test_no_spelling_of_an_address_leads_elsewhere(operator: Person, good: FileS
     assert sink.requests == []
 
 
+@pytest.mark.parametrize("name", ["vera", "olga", ADMIN])
+def test_no_page_shows_a_stored_value_to_anybody(server: LiveServer, owner: Person, name: str):
+    reader = Person(server, name, ADMIN_PASSWORD) if name == ADMIN else Person(server, name)
+    page = row(server, "secret", "weather_key")
+    shown = [reader.page(place) for place in (SECRETS, f"{SECRETS}?q=weather", f"{page}/change/", f"{page}/history/")]
+    reader.close()
+    assert all("weather_key" in text for text in shown)
+    assert not any(VALUE in text for text in shown)
+
+
 def test_hosts_change_only_together_with_a_new_value(server: LiveServer, owner: Person, operator: Person, sink: FileServer):
     page = secret(operator, server, "moved", "api.example.com") + "/change/"
     for person in (operator, owner):

@@ -121,10 +121,11 @@ class SecretAdmin(PageAdmin):
         return super().changelist_view(request, extra_context)
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Django shows a field that has no input as text: the value is named where there is one alone."""
         if obj is None:
             return ("name", "hosts", "value")
-        hosts = "hosts" if self.has_change_permission(request, obj) else "host_list"
-        return ("name", hosts, "value", "used_by", "changed")
+        own = ("hosts", "value") if self.has_change_permission(request, obj) else ("host_list",)
+        return ("name", *own, "used_by", "changed")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         """A name that tools use cannot change under them."""
