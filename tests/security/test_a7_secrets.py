@@ -29,7 +29,7 @@ LEAKS = {"headers": {"X-Leak": "{secret:weather_key}"}}
 
 @pytest.fixture(scope="module")
 def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    with LiveServer(scripted_env(model_server) | {"FETCH_ALLOW": "127.0.0.0/8"}) as live:
+    with LiveServer(scripted_env(model_server) | {"FETCH_ALLOW": "127.0.0.0/8", "LANGUAGE_CODE": "en"}) as live:
         accounts(live, olga="operator", vera="viewer")
         yield live
 
