@@ -83,6 +83,16 @@ async def test_what_a_message_leaves_behind_is_closed(start_server: Start, model
     assert opened(server.data_dir) == set()
 
 
+def test_the_talk_in_a_terminal_closes_it_too(installation):
+    (installation.data_dir / "secret_key").write_text("k" * 60)
+    (installation.data_dir / "media").mkdir()
+    open_all(installation.data_dir)
+    talk = [sys.executable, "manage.py", "chat", "--once", "hello"]
+    env = clean_environment(FROST_DATA_DIR=str(installation.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings")
+    subprocess.run(talk, cwd=PROJECT, env=env, check=True, capture_output=True, timeout=60)
+    assert opened(installation.data_dir) == set()
+
+
 def test_the_daphne_command_closes_it_too(model_server):
     server = LiveServer({}, "daphne")
     server.data_dir.mkdir()
