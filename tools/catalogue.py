@@ -1,14 +1,15 @@
 """What a tool brings along for its row: the settings it starts with, and what it says of itself."""
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tools.choices import Allowed, Scope, Visibility
 from tools.configs import ToolSettings
 from tools.contract import ToolSpec
-from tools.looks import covers, fingerprint, needs_look, source_of
+from tools.looks import covers, fingerprint, needs_look, source_mark, source_of
 from tools.models import ToolConfig
 from tools.text import storable
 
@@ -18,6 +19,8 @@ LONG_TIMEOUT = 3600
 _DECLARED = ("provider_name", "parameter_names", "declaration", "fingerprint")
 MOST_ROWS = 5_000
 """Rows, beyond which a tool that somebody would have to look at gets none: a server can make up names for ever."""
+MOST_OF_SOURCE = 1_000
+"""The same of one server or plugin, so that it leaves room for those of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,7 @@ def ensure_rows(specs: Iterable[ToolSpec]) -> int:
     """
     wanted = {spec.name: _new_row(spec) for spec in specs}
     known = {row.name: row for row in ToolConfig.objects.only("name", "looked_at", *_DECLARED)}
-    room = max(0, MOST_ROWS - len(known))
-    new = [row for name, row in wanted.items() if name not in known]
-    missing = [row for row in new if not row.fingerprint] + [row for row in new if row.fingerprint][:room]
+    missing = list(_with_room([row for name, row in wanted.items() if name not in known], known.values()))
     if missing:
         ToolConfig.objects.bulk_create(missing, ignore_conflicts=True)
     for name in wanted.keys() & known.keys():
@@ -70,6 +71,19 @@ def ensure_rows(specs: Iterable[ToolSpec]) -> int:
             looked = {"looked_at": wanted[name].fingerprint} if same else {}
             ToolConfig.objects.filter(name=name).update(**declared, **looked)
     return len(missing)
+
+
+def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterator[ToolConfig]:
+    """Those of ``new`` that may get a row beside ``known``: all but tools to look at of which there are too many."""
+    sources = Counter(source_mark(row.fingerprint) for row in known)
+    room = MOST_ROWS - sources.total()
+    for row in new:
+        if not row.fingerprint:
+            yield row
+        elif room > 0 and sources[source := source_mark(row.fingerprint)] < MOST_OF_SOURCE:
+            sources[source] += 1
+            room -= 1
+            yield row
 
 
 def parameter_names(tool_name: str) -> list[str] | None:

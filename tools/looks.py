@@ -17,6 +17,8 @@ NEEDING = frozenset({"mcp", "plugin"})
 _UNJUDGED = frozenset({"icons", "provider_type"})
 """Pictures are for pages alone; the type is part of the source."""
 _MARK = "@"
+_NO_SERVER = "\n"
+"""Stands in the name of no MCP server."""
 
 
 def needs_look(*provider_types: str) -> bool:
@@ -24,13 +26,20 @@ def needs_look(*provider_types: str) -> bool:
 
 
 def source_of(spec: ToolSpec, provider_name: str = "") -> str:
-    """Whose tool it is: an MCP server by its name, a plugin by its id."""
-    return str(spec.metadata.get("server_name") or spec.provider_name or provider_name)
+    """Whose tool it is: an MCP server by its name, a plugin by its id, which no server can be called like."""
+    if server := spec.metadata.get("server_name"):
+        return str(server)
+    return f"{_NO_SERVER}{spec.provider_name or provider_name}"
 
 
 def fingerprint(declaration: Mapping[str, Any], source: str) -> str:
     """Of everything in ``declaration`` that is judged, and of the ``source``: ``<hash>@<hash>``."""
     return f"{_hash(judged(declaration))}{_MARK}{_hash(source)[:16]}"
+
+
+def source_mark(fingerprint: str) -> str:
+    """What of a fingerprint stands for the source; "" for none."""
+    return fingerprint.partition(_MARK)[2]
 
 
 def judged(declaration: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from tools.looks import covers, fingerprint, needs_look, source_of
 
 OUTSIDE = frozenset({"mcp", "plugin", "http"})
 """Types of providers whose tools are deferred when there are many: a server brings as many as it likes."""
+MOST_KEPT = 4096
+"""Offers that are kept ready; a server that makes up new names for ever fills them."""
 _DEFERRED = Visibility.DEFERRED.value
 
 
@@ -49,11 +51,17 @@ class Offers:
         self._trusting = trusting
         self._fingerprints: dict[tuple[str, str], tuple[ToolSpec, str]] = {}
 
+    def __len__(self) -> int:
+        return len(self._made)
+
     def of(self, provider: ToolProvider, declared: ToolSpec, row: ToolSettings | None) -> Offer:
         key = (provider.provider_name, declared.name)
         made = self._made.get(key)
         if made is not None and made.declared is declared and made.row is row and made.provider is provider:
             return made
+        if len(self._made) >= MOST_KEPT:
+            self._made.clear()
+            self._fingerprints.clear()
         settings = row or own_settings(declared)
         unlooked = not self._trusting and self._is_unlooked(key, provider, declared, settings)
         if unlooked:

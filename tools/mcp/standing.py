@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from tools.catalogue import MOST_ROWS
 from tools.foreign_words import quotable
 from tools.models import McpServer, McpServerStatus, ToolConfig
 
@@ -66,8 +67,9 @@ def withdraw(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
 
 
 def known_names() -> frozenset[str]:
-    """The tools of all servers that ever were there. For the database thread."""
-    return frozenset(name for name, provider in ToolConfig.objects.values_list("name", "provider_name") if provider == "mcp")
+    """The tools of all servers that ever were there, as far as they are not too many. For the database thread."""
+    names = ToolConfig.objects.filter(provider_name="mcp").values_list("name", flat=True)
+    return frozenset(names[:MOST_ROWS])
 
 
 def absence(tool: str, server: str, why: str) -> str:

@@ -62,7 +62,7 @@ class McpToolProvider:
         self._made: Offer | None = None
         self._owners: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
-        """Names of all tools of such servers that ever were; of whom is not on record."""
+        """Names of tools of such servers that ever were; of whom is not on record."""
         self._ensured: dict[str, ToolSpec] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._unwritten: set[Link] = set()
@@ -215,10 +215,11 @@ class McpToolProvider:
             await self._wait(due - loop.time())
 
     async def _write(self) -> None:
-        changed = [spec for spec in self._offer().specs if self._ensured.get(spec.name) is not spec]
+        offered = self._offer().specs
+        changed = [spec for spec in offered if self._ensured.get(spec.name) is not spec]
         if changed:
             await self._desk.submit(_ensure, changed)
-            self._ensured.update({spec.name: spec for spec in changed})
+        self._ensured = {spec.name: spec for spec in offered}  # and of none that is gone: names can be made up for ever
         for link in list(self._unwritten):
             standing = link.standing(self._desk.process_id)
             if self._links.get(standing.server_id) is link and self._written.get(link) != standing:
