@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tools.readable import readable
+from tools.readable import printable, readable
+from tools.visible import visible
 
 ICON_SOURCES = ("https://", "data:image/")
+KEPT = "\n\t\u3000\ufe0f"
+"""Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,12 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
     annotation = declaration.get("annotation") or {}
     return {
         "title": title(declaration),
-        "description": declaration.get("description") or "",
+        "description": _shown(declaration.get("description") or ""),
         "icons": [icon["src"] for icon in declaration.get("icons") or () if str(icon.get("src")).startswith(ICON_SOURCES)],
-        "parameters": parameters(schema),
-        "parameters_json": readable(schema) if schema else "",
-        "output_json": readable(output) if output else "",
-        "annotation_json": readable(said)
+        "parameters": [_seen(parameter) for parameter in parameters(schema)],
+        "parameters_json": _shown(readable(schema)) if schema else "",
+        "output_json": _shown(readable(output)) if output else "",
+        "annotation_json": _shown(readable(said))
         if (said := {k: v for k, v in annotation.items() if v not in (None, "", [], {})})
         else "",
         "is_long_running": bool(declaration.get("is_long_running")),
@@ -40,7 +43,7 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
 
 def title(declaration: dict[str, Any]) -> str:
     """What the tool is called by people; "" where it does not say."""
-    return str(declaration.get("title") or (declaration.get("annotation") or {}).get("title") or "")
+    return _shown(declaration.get("title") or (declaration.get("annotation") or {}).get("title") or "")
 
 
 def parameters(schema: Any) -> list[Parameter]:
@@ -57,6 +60,15 @@ def parameters(schema: Any) -> list[Parameter]:
         )
         for name, part in properties(schema).items()
     ]
+
+
+def _seen(said: Parameter) -> Parameter:
+    """An argument for people to read."""
+    return Parameter(_shown(said.name), _shown(said.kind), _shown(said.description), said.is_required, _shown(said.default))
+
+
+def _shown(text: Any) -> str:
+    return visible(printable(str(text)), keep=KEPT)
 
 
 def properties(schema: Any) -> dict[str, dict[str, Any]]:

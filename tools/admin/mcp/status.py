@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.translation import gettext
 
+from tools.admin.glance import look_badge
 from tools.admin_base import badge
 from tools.models import McpServer, McpServerStatus, ToolConfig
 from tools.readable import printable, shortened
@@ -39,10 +40,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """A tool by the name that the model knows; ``url`` is the page of its row, "" where it has none."""
+    """A tool by the name that the model knows. ``url`` is the page of its row, "" where it has none; ``look`` the badge
+    of one that somebody has to look at.
+    """
 
     name: str
-    url: str
+    url: str = ""
+    look: str = ""
 
 
 def living_statuses() -> "Prefetch[str, Any, str]":
@@ -86,9 +90,11 @@ def listed_tools(found: Iterable[Report]) -> tuple[list[ListedTool], int]:
     """The tools that living processes have of a server, with the pages of their rows; and how many more there are."""
     names = sorted({name for report in found if not report.is_stale for name in tool_names(report.status.tools)})
     shown = names[:TOOLS_SHOWN]
-    rows = dict(ToolConfig.objects.filter(name__in=shown).values_list("name", "pk"))
-    pages = {name: reverse("admin:tools_toolconfig_change", args=(pk,)) for name, pk in rows.items()}
-    return [ListedTool(name, pages.get(name, "")) for name in shown], len(names) - len(shown)
+    rows = ToolConfig.objects.filter(name__in=shown).only("name", "fingerprint", "looked_at")
+    known = {
+        row.name: ListedTool(row.name, reverse("admin:tools_toolconfig_change", args=(row.pk,)), look_badge(row)) for row in rows
+    }
+    return [known.get(name, ListedTool(name)) for name in shown], len(names) - len(shown)
 
 
 def tool_names(entries: Any) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from tools.admin.glance import look_badge
 from tools.admin_base import badge
 from tools.models import Plugin, PluginLogLine, PluginStatus, PluginValue, ToolConfig
 from tools.plugin_runtime.capabilities import CAPABILITIES
@@ -34,8 +35,7 @@ KEPT = "\n\t\u3000\u200c\u200d\ufe0e\ufe0f"
 
 def harmless(text: object, limit: int = LINE_CHARS) -> str:
     """``text``, cut, with every character that would do something and not be seen written as its escape."""
-    shown = printable(shortened(str(text), limit))
-    return visible(shown, keep=KEPT) if not shown.isprintable() else shown
+    return visible(printable(shortened(str(text), limit)), keep=KEPT)
 
 
 # --- What it asks for -----------------------------------------------------------
@@ -127,6 +127,11 @@ class NamedTool:
     description: str
     is_offered: bool
     config: ToolConfig | None
+
+    @property
+    def look(self) -> str:
+        """The badge of a tool that somebody has to look at."""
+        return look_badge(self.config) if self.config else ""
 
 
 def tools_of(plugin: Plugin, known: Sequence[Presence]) -> list[NamedTool]:
