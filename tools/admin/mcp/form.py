@@ -75,6 +75,7 @@ class McpServerForm(_Form):
         help_text=_(
             "One a line, without quotes: no shell reads them. For example -y, and below it the name of a package."
             " {secret:NAME} stands for a secret that names program: and the command among its hosts."
+            " Every user of this machine can read the arguments of a running program: a key is safer in a variable."
         ),
     )
     environment = SealedField(
