@@ -1,5 +1,6 @@
 """Whose tool it is counts as much as what it says; and names that are made up for ever take neither memory nor the table."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ from django.test import Client
 
 from tests.admin.mcp import SERVERS, address, status, warden
 from tests.tools.fakes import Provider
+from tools.admin.argument_form import ArgumentForm
 from tools.admin.declared import declared
+from tools.admin.mcp.status import facts_about, shown_error
 from tools.admin.plugins.facts import harmless
 from tools.catalogue import MOST_OF_SOURCE, declaration, ensure_rows
 from tools.configs import ToolSettings
@@ -65,6 +68,19 @@ def test_a_declaration_is_shown_with_unseen_characters_written_out():
     shown = str(declared(said | {"annotation": {"title": UNSEEN}}))
     assert not set(shown) & set("\u202e\u3164\u200b")
     assert "\\u202e" in shown
+
+
+def test_the_form_of_a_test_run_hides_nothing_either():
+    part = {"type": "string", "description": UNSEEN, "default": UNSEEN}
+    form = ArgumentForm({"type": "object", "properties": {"a": part, "b": {"enum": [UNSEEN]}}})
+    shown = "".join(f"{bound}{parameter}" for bound, parameter in form.rows())
+    assert not set(shown) & set("\u202e\u3164\u200b")
+    assert form.fields["b"].clean(json.dumps(UNSEEN)) == UNSEEN
+
+
+def test_what_a_server_says_of_itself_hides_nothing():
+    shown = str(facts_about({"title": UNSEEN, "instructions": UNSEEN})) + shown_error(UNSEEN)
+    assert not set(shown) & set("\u202e\u3164\u200b")
 
 
 def test_what_a_plugin_says_is_shown_with_fillers_written_out():

@@ -7,8 +7,10 @@ from django import forms
 from django.forms import BoundField
 from django.utils.translation import gettext
 
-from tools.admin.declared import Parameter, parameters, properties, without_null
+from tools.admin.declared import Parameter, parameters, properties, seen, without_null
 from tools.admin.json_field import IndentedJSONField
+from tools.readable import printable
+from tools.visible import visible
 
 WHOLE = ""
 """The one field of a tool that does not say what it takes: all arguments as one JSON object."""
@@ -27,7 +29,7 @@ class ArgumentForm(forms.Form):
         self.fields.update({parameter.name: argument_field(parts.get(parameter.name, {})) for parameter in self._parameters})
 
     def rows(self) -> list[tuple[BoundField, Parameter]]:
-        return [(self[parameter.name], parameter) for parameter in self._parameters]
+        return [(self[parameter.name], seen(parameter)) for parameter in self._parameters]
 
     def arguments(self) -> Any:
         """The arguments of a valid form, as a model would give them."""
@@ -40,7 +42,8 @@ def argument_field(part: dict[str, Any]) -> forms.Field:
     part = without_null(part)
     values = part.get("enum")
     if isinstance(values, list):
-        return _choice([(json.dumps(value), value if isinstance(value, str) else json.dumps(value)) for value in values])
+        texts = [(json.dumps(value), value if isinstance(value, str) else json.dumps(value)) for value in values]
+        return _choice([(value, visible(printable(text))) for value, text in texts])
     match part.get("type"):
         case "string":
             return forms.CharField(required=False, strip=False, empty_value=None, widget=_text_input())

@@ -30,7 +30,7 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
         "title": title(declaration),
         "description": _shown(declaration.get("description") or ""),
         "icons": [icon["src"] for icon in declaration.get("icons") or () if str(icon.get("src")).startswith(ICON_SOURCES)],
-        "parameters": [_seen(parameter) for parameter in parameters(schema)],
+        "parameters": [seen(parameter) for parameter in parameters(schema)],
         "parameters_json": _shown(readable(schema)) if schema else "",
         "output_json": _shown(readable(output)) if output else "",
         "annotation_json": _shown(readable(said))
@@ -62,7 +62,7 @@ def parameters(schema: Any) -> list[Parameter]:
     ]
 
 
-def _seen(said: Parameter) -> Parameter:
+def seen(said: Parameter) -> Parameter:
     """An argument for people to read."""
     return Parameter(_shown(said.name), _shown(said.kind), _shown(said.description), said.is_required, _shown(said.default))
 

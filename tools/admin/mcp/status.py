@@ -11,10 +11,12 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.translation import gettext
 
+from tools.admin.declared import KEPT
 from tools.admin.glance import look_badge
 from tools.admin_base import badge
 from tools.models import McpServer, McpServerStatus, ToolConfig
 from tools.readable import printable, shortened
+from tools.visible import visible
 
 FRESH = timedelta(seconds=60)
 """A process that lives says so more often."""
@@ -116,12 +118,12 @@ def _objects(entries: Any) -> list[dict[str, Any]]:
 
 
 def _short(text: Any) -> str:
-    return printable(shortened(str(text or ""), FACT_LIMIT))
+    return visible(printable(shortened(str(text or ""), FACT_LIMIT)), keep=KEPT)
 
 
 def shown_error(text: str) -> str:
     """An error of a server as a page shows it."""
-    return printable(shortened(text, ERROR_LIMIT))
+    return visible(printable(shortened(text, ERROR_LIMIT)), keep=KEPT)
 
 
 def facts_about(about: Any) -> list[tuple[str, str]]:
