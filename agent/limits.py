@@ -63,7 +63,7 @@ class Case:
     person: Count
     chat: Count
     exchanges: Count
-    """Of this person in this chat."""
+    """Of this person in this chat; in a private chat the very count of the chat."""
     has_tokens: bool = True
     is_private: bool = False
 
@@ -100,7 +100,7 @@ def refusal(case: Case, now: Moment) -> Refusal | None:
 def note(case: Case, refused: Refusal | None, now: Moment) -> None:
     """Count the answer, or what was decided instead, in the counts of ``case``."""
     if refused is None:
-        for count in (case.person, case.chat, case.exchanges):
+        for count in (case.person, case.chat) if case.chat is case.exchanges else (case.person, case.chat, case.exchanges):
             count.add(now)
         return
     if refused.opens_loop:

@@ -72,10 +72,6 @@ class SettingsCache:
         """The mapping loaded last, empty before the first refresh. No I/O."""
         return self._current
 
-    def is_outdated(self) -> bool:
-        """Whether any row was changed, by any process, since they were loaded last: one query."""
-        return ConfigVersion.current() != self._version
-
     def forget(self) -> None:
         """Have the rows loaded again by the next :meth:`refresh`; until then those loaded last count."""
         self._version = None

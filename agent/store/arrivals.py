@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -155,11 +155,12 @@ class Arrivals:
             self._quotas.forget()
 
     def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
-        if self._quotas is not None and self._quotas.has_changed():
-            self._sessions.forget()  # a chat may have limits of its own now
         chats = self._sessions.find(arrivals)
         judged = _judged(arrivals, [chat.pk for chat in chats])
-        if self._quotas is not None:
+        if self._quotas is not None and any(one.decision and one.decision.is_to_be_answered for one in judged):
+            if self._quotas.has_changed():
+                self._sessions.forget()  # a chat may have limits of its own now
+                chats = self._sessions.find(arrivals)
             _limit(self._quotas, arrivals, chats, judged)
         new = zip(arrivals, chats, judged, strict=True)
         rows = [self._row(arrival, chat.pk, one.key, one.decision) for arrival, chat, one in new if one.decision]
@@ -177,7 +178,8 @@ class Arrivals:
         }
         if not wishes:
             return list(accepted)
-        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values())), strict=True))
+        version = self._quotas.version if self._quotas is not None else None
+        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values()), version), strict=True))
         return [
             replace(one, begun=run if isinstance(run := begun.get(place), Begun) else None) for place, one in enumerate(accepted)
         ]
@@ -257,13 +259,21 @@ def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int,
     keys = {key for a in arrivals if a.message.message_id for key in (a.message.message_id, _later_key(a))}
     if not keys:
         return {}
-    # Without an order: the default one leads SQLite to read the whole chat.
-    known = Message.objects.filter(session_id__in=set(places), event_key__in=keys).order_by()
-    seen = {(session, key): at for session, key, at in known.values_list("session_id", "event_key", "created_at") if key}
+    chats = set(places)
+    known = _seen_query(len(keys), len(chats))(*keys, *chats)
+    seen = {(session, key): at for session, key, at in known if key}
     for arrival, session_pk in zip(arrivals, places, strict=True):
         if arrival.message.from_own_account and _repeats_own(arrival, session_pk):
             seen[session_pk, arrival.message.message_id] = arrival.received_at
     return seen
+
+
+@lru_cache(maxsize=100)  # one for each size of a batch that is usual
+def _seen_query(keys: int, chats: int) -> Select:
+    """The events with some of so many keys in some of so many chats; its parameters are the keys, then the chats."""
+    # Without an order: the default one leads SQLite to read the whole chat.
+    wanted = Message.objects.filter(event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))).order_by()
+    return Select(wanted.values_list("session_id", "event_key", "created_at"))
 
 
 def _repeats_own(arrival: Arrival, session_pk: int) -> bool:

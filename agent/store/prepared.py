@@ -55,10 +55,6 @@ class Insert:
             return sorted(pk for (pk,) in cursor.fetchall())
 
     @cached_property
-    def _on_conflict(self) -> str:
-        return ""
-
-    @cached_property
     def _columns(self) -> list[tuple[str, Column, Any]]:
         """Every column but the key, by its attribute, with the value it has when none is given."""
         columns = [Column(field) for field in self._model._meta.concrete_fields if not field.primary_key]
@@ -73,26 +69,39 @@ class Insert:
             table, key = _quoted(self._model._meta.db_table), _quoted(self._model._meta.pk.column)
             columns = ", ".join(_quoted(column.field.column) for _, column, _ in self._columns)
             row = f"({', '.join(['%s'] * len(self._columns))})"
-            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)}{self._on_conflict} RETURNING {key}"  # noqa: S608
+            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
             self._statements[count] = statement
         return statement
 
 
-class Upsert(Insert):
+class Upsert:
     """Inserts rows of ``model``, or gives the row that has the same value in ``key``, which is unique, all values anew.
 
-    ``key`` and every field of a row are given; the keys come in any order.
+    ``fields`` are all that the model has beside its primary key and ``key``.
     """
 
-    def __init__(self, model: type[models.Model], key: str) -> None:
-        super().__init__(model)
-        self._key = key
+    def __init__(self, model: type[models.Model], key: str, *fields: str) -> None:
+        self._model = model
+        self._names = (key, *fields)
+
+    def __call__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run once for each of ``rows``: the value of the key, then those of the fields."""
+        if not rows:
+            return
+        adapted = [_adapted(self._columns, row) for row in rows]
+        with connection.cursor() as cursor:
+            cursor.executemany(self._statement, adapted)
 
     @cached_property
-    def _on_conflict(self) -> str:
-        names = [_quoted(column.field.column) for name, column, _ in self._columns if name != self._key]
-        key = _quoted(cast("Field", self._model._meta.get_field(self._key)).column)
-        return f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in names)}"
+    def _columns(self) -> list[Column]:
+        return [Column(cast("Field", self._model._meta.get_field(name))) for name in self._names]
+
+    @cached_property
+    def _statement(self) -> str:
+        key, *others = columns = [_quoted(column.field.column) for column in self._columns]
+        into = f"INSERT INTO {_quoted(self._model._meta.db_table)} ({', '.join(columns)})"
+        values, sets = ", ".join(["%s"] * len(columns)), ", ".join(f"{name} = excluded.{name}" for name in others)
+        return f"{into} VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {sets}"
 
 
 class Update:
@@ -111,7 +120,7 @@ class Update:
         """Run once for each of ``rows``: the values of the fields, then of the added ones, then the key and the others of ``where``."""
         if not rows:
             return
-        adapted = [self._adapted(row) for row in rows]
+        adapted = [_adapted(self._columns, row) for row in rows]
         with connection.cursor() as cursor:
             cursor.executemany(self._statement, adapted)
 
@@ -120,13 +129,9 @@ class Update:
         matched = []
         with connection.cursor() as cursor:
             for row in rows:
-                cursor.execute(self._statement, self._adapted(row))
+                cursor.execute(self._statement, _adapted(self._columns, row))
                 matched.append(cursor.rowcount > 0)
         return matched
-
-    def _adapted(self, row: tuple[Any, ...]) -> list[Any]:
-        database = connections[DEFAULT_DB_ALIAS]
-        return [column.adapted(value, database) for column, value in zip(self._columns, row, strict=True)]
 
     @cached_property
     def _columns(self) -> list[Column]:
@@ -173,6 +178,11 @@ class Select:
         _ = self._statement  # what is selected is known once it is compiled
         found: dict[int, Any] = self._compiler.get_converters([expression for expression, _, _ in self._compiler.select])
         return found
+
+
+def _adapted(columns: Sequence[Column], row: tuple[Any, ...]) -> list[Any]:
+    database = connections[DEFAULT_DB_ALIAS]
+    return [column.adapted(value, database) for column, value in zip(columns, row, strict=True)]
 
 
 def _default(field: Field) -> Any:

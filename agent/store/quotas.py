@@ -16,16 +16,13 @@ from agent.models import Message
 from agent.notices import TO_OWNERS
 from agent.store import spendings, tallies
 from agent.store.owner_notes import tell_owners
-from agent.store.prepared import Select
+from agent.store.settings_version import settings_version
 from agent.triggers import Decision
 from agent.types import IncomingMessage, Outbox
-from tools.models import ConfigVersion
 
 logger = logging.getLogger(__name__)
 State = Message.State
 Overrides = tuple[int | None, int | None, int | None]
-
-version_query = Select(ConfigVersion.objects.filter(pk=1).values_list("number"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +46,20 @@ class Quotas:
         self._outbox = outbox
         self._first = first
         self._tokens_per_day = tokens_per_day
-        self._version: int | None = None
+        self.version: int | None = None
+        """That of the settings which are obeyed: in a transaction that has decided, the newest."""
 
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
-        self._version = None
+        self.version = None
 
     def has_changed(self) -> bool:
         """Whether an operator has changed anything; then it is obeyed from here on."""
-        found = version_query(1)
-        version = found[0][0] if found else 0
-        if version == self._version:
+        version = settings_version()
+        if version == self.version:
             return False
         self._outbox.reload()
-        self._version = version
+        self.version = version
         return True
 
     def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
@@ -147,7 +144,7 @@ def _account(one: Candidate) -> str:
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
     chat, sender = message.chat, message.sender_id
-    return tallies.person(chat, sender), chat.place, tallies.exchanges(chat, sender)
+    return tallies.person(chat, sender), tallies.everybody(chat, sender), tallies.exchanges(chat, sender)
 
 
 def _case(message: IncomingMessage, applied: Limits, counts: dict[str, Count], *, has_tokens: bool) -> Case:

@@ -21,6 +21,7 @@ from agent.store.later import LaterCall
 from agent.store.prepared import Insert, Select, Update
 from agent.store.recall import any_note
 from agent.store.sessions import kept_of
+from agent.store.settings_version import settings_version
 from tools.configs import SettingsCache
 
 Direction = Message.Direction
@@ -141,14 +142,17 @@ class Beginnings:
 
     def refresh(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
         """Obey what the operator has changed since it was looked at last, once the present transaction is committed."""
-        if self._settings.is_outdated() or self._settings.version != self._reloaded:
-            transaction.on_commit(self._obey, robust=True)
+        self._obey_from(settings_version())
         return asked
 
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._settings.forget()
         self._reloaded = None
+
+    def _obey_from(self, version: int) -> None:
+        if not self._settings.version == self._reloaded == version:
+            transaction.on_commit(self._obey, robust=True)
 
     def _obey(self) -> None:
         """After a commit, so that nothing is learnt of rows that never come to be."""
@@ -157,9 +161,12 @@ class Beginnings:
             self._reload()
             self._reloaded = self._settings.version
 
-    def begin(self, wishes: Sequence[Beginning]) -> list[Begun | ClaimLost]:
-        """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands."""
-        self.refresh()
+    def begin(self, wishes: Sequence[Beginning], version: int | None = None) -> list[Begun | ClaimLost]:
+        """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands.
+
+        ``version`` is that of the settings where this transaction has asked for it already.
+        """
+        self._obey_from(settings_version() if version is None else version)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
         taken = take_messages.matching([(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages])

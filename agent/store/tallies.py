@@ -18,8 +18,8 @@ FORGOTTEN = 1_000
 #: Silences of one chat that are listed.
 SHOWN = 20
 
-replace_tallies = Upsert(Tally, "subject")
 FIELDS = ("recent", "day", "of_day", "told_at", "told_on", "silent_until")
+replace_tallies = Upsert(Tally, "subject", *FIELDS, "touched_at")
 
 
 def person(chat: ChatAddress, sender_id: str) -> str:
@@ -31,6 +31,11 @@ def person(chat: ChatAddress, sender_id: str) -> str:
 def account(chat: ChatAddress) -> str:
     """Nobody in particular: what an account's owners were told."""
     return f"{chat.platform}:{chat.account}"
+
+
+def everybody(chat: ChatAddress, sender_id: str) -> str:
+    """All who are answered in the chat; in a private one that is one person."""
+    return chat.place if chat.kind == "group" else exchanges(chat, sender_id)
 
 
 def exchanges(chat: ChatAddress, sender_id: str) -> str:
@@ -74,16 +79,16 @@ def save(counts: Mapping[str, Count], now: int) -> None:
     """Store those of ``counts`` that have changed."""
     replace_tallies(
         [
-            {
-                "subject": subject,
-                "recent": " ".join(f"{at}:{number}" for at, number in count.recent.items()),
-                "day": count.day,
-                "of_day": count.of_day,
-                "told_at": count.told_at,
-                "told_on": count.told_on,
-                "silent_until": count.silent_until,
-                "touched_at": now,
-            }
+            (
+                subject,
+                " ".join(f"{at}:{number}" for at, number in count.recent.items()),
+                count.day,
+                count.of_day,
+                count.told_at,
+                count.told_on,
+                count.silent_until,
+                now,
+            )
             for subject, count in sorted(counts.items())
             if count.is_changed
         ]

@@ -1,0 +1,79 @@
+"""What limits and counted tokens cost a message: few statements, and no commit."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agent.answer_policy import Limits
+from agent.commit import GroupCommit
+from agent.conversation import Conversations
+from agent.engine import Engine
+from agent.jobs import Jobs
+from agent.llm.client import OpenAIClient
+from agent.llm.meter import meter
+from agent.record import Record
+from agent.store import spendings
+from agent.store.quotas import Quotas
+from agent.store.recovery import Left
+from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
+from tools.configs import SettingsCache
+from tools.registry import ToolRegistry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def limited() -> AsyncIterator[Record]:
+    """A record under limits that nobody reaches here."""
+    record = Record(PROCESS, SettingsCache(), lambda: None, Quotas(Mailbox(), Limits(100, 100, 100), 1_000_000))
+    yield record
+    await record.close()
+
+
+async def statements(record: Record, **said: Any) -> list[str]:
+    """What is asked of the database for one more message."""
+
+    def accept(items: Sequence[Any]) -> list[list[str]]:
+        with CaptureQueriesContext(connection) as queries:
+            record._arrivals.accept(items)
+        return [[query["sql"] for query in queries]]
+
+    return await record.submit(accept, arrival(message(**said)))
+
+
+def about(found: list[str], table: str) -> int:
+    return sum(table in one for one in found)
+
+
+async def test_what_is_not_for_the_bot_asks_nothing_of_the_limits(limited):
+    await limited.accept(arrival(message("chatter", GROUP)))
+    found = await statements(limited, text="chatter", chat=GROUP)
+    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (0, 0, 0)
+
+
+async def test_what_is_answered_asks_and_counts_once(limited):
+    await limited.accept(arrival(message("hi")))
+    found = await statements(limited, text="hi")
+    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (2, 1, 1)
+
+
+async def test_an_answer_takes_three_commits_its_tokens_included(limited, model, monkeypatch):
+    made = []
+    transact = GroupCommit._transact
+    monkeypatch.setattr(GroupCommit, "_transact", lambda self, batch: (made.append(len(batch)), transact(self, batch)))
+    client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
+    model.script(["fine"])
+    meter.lead_to(limited.spend)
+    try:
+        conversations = Conversations(limited, Engine(client, ToolRegistry()), Mailbox(), Jobs(limited, lambda account: None))
+        said = message("hi", PRIVATE)
+        accepted = await limited.accept(arrival(said, plan=conversations.plan(said)))
+        await conversations.answer(Left(accepted.pk, accepted.session_pk, said), accepted.begun)
+    finally:
+        meter.lead_to(None)
+        await client.close()
+    assert len(made) == 3
+    assert await limited.submit(spendings.spent, spendings.today()) == 18
