@@ -95,6 +95,8 @@ def test_what_people_write_stays_as_it_is(text: str):
         "[\u2028{}]",
         "[\x85{}]",
         "[\x0b{}]",
+        "[\x01\x7f\x9b{}]",
+        "[\u2800\u1ab0\u1dc0\ufe20\U0001d173\U0001bca0{}]",
         "⁅{}⁆",
     ],
 )
@@ -103,6 +105,7 @@ def test_look_alikes_of_a_mark_are_changed(mark: str, disguise: str):
         mark,
         "\u200b".join(mark),
         "\ufe0f ".join(mark),
+        "\x02\u2800".join(mark),
         mark.replace("话", "話").replace("记", "記").replace("人", "⼈"),
     ):
         told = harmless(disguise.format(words))
