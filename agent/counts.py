@@ -28,7 +28,8 @@ async def keep_forgetting(record: Record) -> None:
 async def forget_old(record: Record) -> int:
     """Delete the counts of people and chats that were not answered for two days; how many there were."""
     now, count = timezone.now(), 0
-    while some := await record.submit(tallies.forget, int((now - KEPT).timestamp())):
+    kept = int((now - KEPT).timestamp()), int((now + KEPT).timestamp())
+    while some := await record.submit(tallies.forget, kept):
         count += some
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
     await record.submit(spendings.forget, oldest.isoformat())

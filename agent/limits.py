@@ -80,9 +80,9 @@ class Refusal:
 
 def refusal(case: Case, now: Moment) -> Refusal | None:
     """Why the next message is not answered; None where it is. Pure."""
-    if case.exchanges.silent_until > now.seconds:
-        return Refusal(Reason.LOOP)
     limits = case.limits
+    if limits.person_per_minute and is_silence(case.exchanges.silent_until, now.seconds):
+        return Refusal(Reason.LOOP)
     if limits.person_per_minute and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES:
         # In a group a word to a bot would be answered by it.
         return Refusal(Reason.LOOP, notices.LOOP, is_told=case.is_private, opens_loop=True)
@@ -95,6 +95,11 @@ def refusal(case: Case, now: Moment) -> Refusal | None:
     if _is_reached(limits.person_per_minute, case.person.within(MINUTE, now.seconds)):
         return Refusal(Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now))
     return None
+
+
+def is_silence(until: int, now: int) -> bool:
+    """Whether a silence goes on. One that ends later than any can was begun before the clock was put back."""
+    return now < until <= now + LOOP_SILENCE
 
 
 def note(case: Case, refused: Refusal | None, now: Moment) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from django.db import connection
+from django.db.models import Q
 
-from agent.limits import Count
+from agent.limits import LOOP_SILENCE, Count
 from agent.models import Tally
 from agent.store.prepared import Select, Upsert
 from agent.types import ChatAddress
@@ -46,7 +47,7 @@ def exchanges(chat: ChatAddress, sender_id: str) -> str:
 def silences(place: str, now: int) -> list[tuple[str, int]]:
     """To whom nothing is said in the chat at ``place``, and until when, in seconds since 1970."""
     prefix, behind = f"{place}/", f"{place}0"  # 0 is the sign after /
-    open_now = Tally.objects.filter(subject__gte=prefix, subject__lt=behind, silent_until__gt=now)
+    open_now = Tally.objects.filter(subject__gte=prefix, subject__lt=behind, silent_until__range=(now + 1, now + LOOP_SILENCE))
     rows = open_now.order_by("subject").values_list("subject", "silent_until")[:SHOWN]
     return [(subject.removeprefix(prefix), until) for subject, until in rows]
 
@@ -99,10 +100,14 @@ def _parsed(recent: str) -> dict[int, int]:
     return {int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())}
 
 
-def forget(before: Sequence[int]) -> list[int]:
-    """Delete some of the counts that were not touched since ``before``, seconds since 1970; how many, 0 once there are none."""
-    return [Tally.objects.filter(pk__in=_old(moment)).delete()[0] for moment in before]
+def forget(spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Delete some of the counts that were not touched within each span, seconds since 1970; how many, 0 once there are none.
+
+    After its end there are those of a clock that was put back.
+    """
+    return [Tally.objects.filter(pk__in=_outside(*span)).delete()[0] for span in spans]
 
 
-def _old(moment: int) -> list[int]:
-    return list(Tally.objects.filter(touched_at__lt=moment).values_list("pk", flat=True)[:FORGOTTEN])
+def _outside(first: int, last: int) -> list[int]:
+    untouched = Tally.objects.filter(Q(touched_at__lt=first) | Q(touched_at__gt=last))
+    return list(untouched.values_list("pk", flat=True)[:FORGOTTEN])

@@ -15,6 +15,7 @@ from agent.limits import LOOP_EXCHANGES, LOOP_SILENCE, Case, Count, Moment, note
 from agent.models import Spending, Tally
 from agent.record import Record
 from agent.store.quotas import Quotas
+from agent.store.tallies import silences
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
 from tools.configs import SettingsCache
@@ -82,6 +83,19 @@ async def test_a_message_that_comes_twice_counts_once(limited):
     assert [await said(limited) for _ in range(2)] == ["private waiting"] * 2
 
 
+async def test_a_silence_of_a_clock_that_was_put_back_is_not_shown(limited):
+    now = int(timezone.now().timestamp())
+    for name, until in (("20001", now + 60), ("20002", now + 10**6)):
+        await sync_to_async(Tally.objects.create)(subject=f"{GROUP.place}/{name}", silent_until=until)
+    assert await sync_to_async(silences)(GROUP.place, now) == [("20001", now + 60)]
+
+
+async def test_counts_from_a_clock_that_was_put_back_are_deleted(limited):
+    await said(limited, at=timezone.now() + timedelta(days=30))
+    await counts.forget_old(limited)
+    assert not await sync_to_async(Tally.objects.exists)()
+
+
 async def test_what_is_not_for_the_bot_counts_nothing(limited):
     for _ in range(10):
         await limited.accept(arrival(message("chatter", GROUP)))
@@ -141,6 +155,21 @@ def test_a_silence_begins_after_ten_exchanges_and_ends_after_five_minutes():
     assert later is not None
     assert not later.opens_loop
     assert refusal(one, Moment(now + 10 + LOOP_SILENCE, "2027-01-15")) is None
+
+
+def test_a_clock_that_was_put_back_ends_a_silence():
+    one = case()
+    for _ in range(LOOP_EXCHANGES):
+        note(one, None, Moment(2_000_000_000, "2033-05-18"))
+    ahead = Moment(2_000_000_000, "2033-05-18")
+    note(one, refusal(one, ahead), ahead)
+    assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+
+
+def test_a_limit_of_nothing_ends_a_silence():
+    one = case(limits=Limits())
+    one.exchanges.silent_until = 1_800_000_100
+    assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
 
 
 def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
