@@ -25,7 +25,12 @@ class AgentError(Exception):
 
 
 class LLMError(AgentError):
-    """The model endpoint refused, failed, or sent something that is not a chat completion."""
+    """The model endpoint refused, failed, or sent something that is not a chat completion.
+
+    ``is_free`` where it surely did nothing for it; without that it may have worked, and want to be paid.
+    """
+
+    is_free = False
 
 
 class LLMTimeout(LLMError):  # noqa: N818 - the word says what happened

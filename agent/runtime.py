@@ -137,6 +137,7 @@ class Runtime:
         await self.registry.close()
         await self._chat_tools.close()
         await self.engine.model.close()
+        meter.lead_to(None)
         await self.record.close()
         if self._lock is not None:
             self._lock.close()

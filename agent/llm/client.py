@@ -57,11 +57,20 @@ class OpenAIClient:
         )
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
+        try:
+            answer = await self._asked(request)
+        except (LLMError, asyncio.CancelledError) as error:
+            if not (isinstance(error, LLMError) and error.is_free):
+                meter.count(estimated(request, ""))
+            raise
+        return _read(answer, request)
+
+    async def _asked(self, request: LLMRequest) -> object:
         if self._album is not None and shows_kept(request.messages):
             content = await encoded(request.messages, self._album, lambda messages: self._bodies.of(messages, request.tools))
             options = {"headers": {"Content-Length": str(content.size)}}
-            return _read(await self.post("/chat/completions", content=content, options=options), request)
-        return _read(await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools)), request)
+            return await self.post("/chat/completions", content=content, options=options)
+        return await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools))
 
     async def post(self, path: str, **request: Any) -> object:
         """The JSON that the endpoint answers to ``request``, which is the library's: ``body``, ``content``, ``files``, ``options``.
@@ -111,11 +120,13 @@ class OpenAIClient:
         if _is_late(failure):
             return self._timeout()
         words = self._in_words(failure)
-        if pause is None:
-            return LLMError(words)
-        if pause.is_wished:
-            return LLMTimeout(f"{words}; it wants to be asked again in {pause.seconds:g} s, longer than the time left")
-        return LLMTimeout(f"{words}; there was no time left to ask again")
+        error = LLMError(words)
+        if pause is not None and pause.is_wished:
+            error = LLMTimeout(f"{words}; it wants to be asked again in {pause.seconds:g} s, longer than the time left")
+        elif pause is not None:
+            error = LLMTimeout(f"{words}; there was no time left to ask again")
+        error.is_free = True
+        return error
 
     def _in_words(self, failure: OpenAIError) -> str:
         """``failure`` without the key, which some endpoints repeat when they refuse it."""
@@ -125,9 +136,13 @@ class OpenAIClient:
 
 def _read(answer: object, request: LLMRequest) -> LLMResponse:
     """The completion in ``answer``. What it cost is estimated where the endpoint does not tell."""
-    response = parse_completion(answer)
-    if not reported(answer):
-        meter.count(estimated(request, response.text))
+    text = ""
+    try:
+        response = parse_completion(answer)
+        text = response.text
+    finally:
+        if not reported(answer):
+            meter.count(estimated(request, text))
     return response
 
 

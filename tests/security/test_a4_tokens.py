@@ -4,6 +4,7 @@ import asyncio
 import base64
 from typing import Any
 
+import pytest
 import requests
 
 from tests.cast import fresh_id
@@ -11,7 +12,7 @@ from tests.conftest import TOKEN
 from tests.e2e.chat import client
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
-from tests.scripted_model import call, returns, says
+from tests.scripted_model import call, fails, hangs, returns, says
 from tests.security.limits import answered, heard, override, page, reasons, settled
 
 #: What each answer of the scripted model says that it cost.
@@ -111,6 +112,46 @@ async def test_what_an_endpoint_does_not_tell_is_estimated(start_server, model):
         await bot.say_private(person, "你" * 3000)
         await bot.next_action()
         assert spent(server) >= 2 * first
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_estimated(start_server, model):
+    server, person = start_server(TOKENS_PER_DAY="1000000", LLM_TIMEOUT="1"), fresh_id()
+    model.script([hangs()])
+    async with client(server) as bot:
+        await bot.say_private(person, "你" * 3000)
+        await settled(server, person, 1)
+    assert 3000 <= spent(server) <= 20_000
+
+
+async def test_a_run_whose_time_is_up_has_cost_its_calls(start_server, model):
+    server, person = start_server(TOKENS_PER_DAY="1000000", RUN_TIMEOUT="1"), fresh_id()
+    model.script([hangs()])
+    async with client(server) as bot:
+        await bot.say_private(person, "你" * 3000)
+        await settled(server, person, 1)
+    assert 3000 <= spent(server) <= 20_000
+
+
+async def test_an_answer_that_is_none_is_estimated_and_a_refusal_costs_nothing(start_server, model):
+    server, person = start_server(TOKENS_PER_DAY="1000000"), fresh_id()
+    model.script([fails(400), returns({"choices": []}), returns(b"<html>")])
+    async with client(server) as bot:
+        for number, least in ((1, 0), (2, 3000), (3, 6000)):
+            await bot.say_private(person, "你" * 3000)
+            await settled(server, person, number)
+            assert least <= spent(server) <= 5 * least
+
+
+@pytest.mark.parametrize("number", ["-5000000", "1" + "0" * 30, "1e30", '"5000000"', "true", "null", "[5]", "NaN", "0"])
+async def test_a_number_that_cannot_be_is_estimated(start_server, model, number):
+    server, person = start_server(TOKENS_PER_DAY="1000000"), fresh_id()
+    usage = f'{{"total_tokens": {number}, "prompt_tokens": {number}, "completion_tokens": {number}}}'
+    model.script([returns(f'{{"choices": [{{"message": {{"content": "fine"}}}}], "usage": {usage}}}'.encode())])
+    async with client(server) as bot:
+        await bot.say_private(person, "你" * 3000)
+        assert spoken(await bot.next_action()) == "fine"
+        await settled(server, person, 1)
+    assert 3000 <= spent(server) <= 20_000
 
 
 async def test_work_in_the_background_stops(start_server, model):
