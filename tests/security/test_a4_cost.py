@@ -61,9 +61,14 @@ async def test_what_is_answered_asks_and_counts_once(limited):
 
 
 async def test_an_answer_takes_three_commits_its_tokens_included(limited, model, monkeypatch):
-    made = []
+    made: list[int] = []
     transact = GroupCommit._transact
-    monkeypatch.setattr(GroupCommit, "_transact", lambda self, batch: (made.append(len(batch)), transact(self, batch)))
+
+    def counted(self: GroupCommit, batch: Sequence[Any]) -> None:
+        made.append(len(batch))
+        transact(self, batch)
+
+    monkeypatch.setattr(GroupCommit, "_transact", counted)
     client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
     model.script(["fine"])
     meter.lead_to(limited.spend)
