@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.core.handlers.asgi import ASGIRequest
 from django.http import UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
@@ -194,7 +194,7 @@ def _request(scope: MutableMapping[str, Any], body: bytes) -> ASGIRequest | None
     """The request as Django will see it; None where it will refuse it."""
     try:
         return ASGIRequest(dict(scope), io.BytesIO(body))
-    except (UnicodeDecodeError, RequestDataTooBig):
+    except (ValueError, RequestDataTooBig):
         return None
 
 
@@ -204,7 +204,7 @@ def _field(request: ASGIRequest | None, name: str) -> str:
         return ""
     try:
         return str(request.POST.get(name, ""))
-    except (MultiPartParserError, SuspiciousOperation, UnreadablePostError, UnicodeError, LookupError, ValueError):
+    except (BadRequest, MultiPartParserError, SuspiciousOperation, UnreadablePostError, LookupError, ValueError):
         return ""
 
 

@@ -111,6 +111,9 @@ def test_guessing_the_old_password_in_a_session_is_slowed_too(server):
         (b"--x\r\nnot a part", "multipart/form-data; boundary=x", 403),
         (b"garbage", "multipart/form-data", 400),
         (b"&".join([b"a=1"] * 3_000), "application/x-www-form-urlencoded", 400),
+        (b"username=admin&password=x", "application/x-www-form-urlencoded; charset=utf-16", 400),
+        (b"username=admin&password=x", "application/x-www-form-urlencoded; charset=idna", 400),
+        (b"--x\r\nnot a part", "multipart/form-data; boundary=x; charset=utf-16", 403),
     ],
 )
 def test_what_is_no_form_is_refused_in_words(server, body, kind, status):
