@@ -96,6 +96,8 @@ class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type
             raise exceptions.UserDisabled
 
     def complete_auth(self, device: WebAuthnCredential) -> None:
+        if self.request.user.is_authenticated:
+            self.request.session.cycle_key()  # as a sign-in does
         super().complete_auth(device)
         record.signed_in(self.request, device.user)
 

@@ -59,6 +59,16 @@ def test_as_second_factor(server, owner, passkey):
     assert browser.is_in()
 
 
+def test_a_session_has_a_new_name_once_the_second_factor_was_given(server, owner, passkey):
+    half = browser_of(server)
+    half.sign_in()
+    before = half.session.cookies["sessionid"]
+    half.post(COMPLETE, json=passkey.get(begun(half)))
+    assert half.is_in()
+    assert half.session.cookies["sessionid"] != before
+    assert server.rows("SELECT * FROM django_session WHERE session_key = ?", before) == []
+
+
 def test_instead_of_name_and_password(server, owner, passkey):
     browser = browser_of(server)
     options = begun(browser)
