@@ -141,7 +141,10 @@ def _new_codes(request: HttpRequest, user: User) -> dict[str, Any]:
     if not factors.is_on(user):
         return {}
     record.changed(user, "new recovery codes were made")
-    return {"new_codes": factors.new_codes(user)}
+    codes = factors.new_codes(user)
+    if isinstance(getattr(request.user, "otp_device", None), RecoveryCodes):  # of the old ones, which let this session in
+        _stay(request, user)
+    return {"new_codes": codes}
 
 
 def _remove_app(request: HttpRequest, user: User) -> dict[str, Any]:

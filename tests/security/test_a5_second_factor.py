@@ -127,6 +127,15 @@ def test_a_recovery_code_lets_in_once_however_it_is_written(server, owner):
     assert late.post(CHECK, {"code": codes[4]}).status_code == 200
 
 
+def test_whoever_came_in_by_a_recovery_code_stays_in_with_new_ones(server, owner):
+    _, codes = switch_on(owner)
+    lost = Browser(server)
+    lost.sign_in()
+    lost.post(CHECK, {"code": codes[0]})
+    assert lost.post(OWN, {"action": "new_codes"}).status_code == 200
+    assert lost.is_in()
+
+
 def test_a_second_factor_can_be_taken_away_by_whoever_is_in(server, owner):
     switch_on(owner)
     owner.post(OWN, {"action": "remove_app"})
