@@ -13,8 +13,9 @@ from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
 
-from frostproject.signin import factors, known, pages, passkeys, record
+from frostproject.signin import again, factors, known, pages, passkeys, record
 from frostproject.signin.attempt import attempt_of
 
 
@@ -38,6 +39,7 @@ class FrostAdminSite(AdminSite):
     def get_urls(self) -> list[URLPattern | URLResolver]:
         begin, complete = passkeys.BeginSignIn.as_view(), passkeys.CompleteSignIn.as_view()
         own = [
+            path("sign-in-again/", self.admin_view(self.sign_in_again), name="sign_in_again"),
             path("second-factor/", self.admin_view(self.second_factor), name="second_factor"),
             path("second-factor/check/", self.second_factor_check, name="second_factor_check"),
             path("passkeys/begin/", csrf_protect(begin), name="passkey_begin"),
@@ -47,8 +49,15 @@ class FrostAdminSite(AdminSite):
         ]
         return own + super().get_urls()
 
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        return super().admin_view(again.first(view), cacheable)
+
     def second_factor(self, request: HttpRequest) -> HttpResponse:
         return pages.own(request, self)
+
+    @method_decorator(sensitive_post_parameters("password"))
+    def sign_in_again(self, request: HttpRequest) -> HttpResponse:
+        return again.page(request, self)
 
     @method_decorator(never_cache)
     @method_decorator(csrf_protect)

@@ -84,6 +84,7 @@ class Gate:
         return {
             reverse("admin:login"): Door(field="username", hashes=True),
             reverse("admin:password_change"): Door(hashes=True),
+            reverse("admin:sign_in_again"): Door(hashes=True),
             reverse("admin:second_factor_check"): Door(),
             reverse("admin:passkey_begin"): Door(),
             reverse("admin:passkey_complete"): Door(),

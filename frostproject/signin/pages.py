@@ -28,7 +28,7 @@ def check(request: HttpRequest, site: AdminSite) -> HttpResponse:
     if not isinstance(user, User) or not user.is_staff or not user.is_active:
         return HttpResponseRedirect(reverse("admin:login"))
     if site.has_permission(request):
-        return HttpResponseRedirect(_next(request))
+        return HttpResponseRedirect(next_page(request))
     error = ""
     if request.method == "POST":
         device = factors.device_that_accepts(user, request.POST.get("code", "")[:100])
@@ -42,7 +42,7 @@ def check(request: HttpRequest, site: AdminSite) -> HttpResponse:
         **site.each_context(request),
         "title": _("Second factor"),
         "error": error,
-        "next": _next(request),
+        "next": next_page(request),
         "has_app": AuthenticatorApp.objects.filter(user=user, confirmed=True).exists(),
         "has_codes": RecoveryCode.objects.filter(device__user=user).exists(),
         "has_passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
@@ -56,7 +56,7 @@ def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
     record.signed_in(request, user)
     if isinstance(device, RecoveryCodes):
         messages.warning(request, _("A recovery code was used up. %d are left.") % device.codes.count())
-    answer = HttpResponseRedirect(_next(request))
+    answer = HttpResponseRedirect(next_page(request))
     known.remember(request, answer, user.get_username())
     return answer
 
@@ -73,7 +73,8 @@ def _waiting(user: User) -> str:
     return text % seconds
 
 
-def _next(request: HttpRequest) -> str:
+def next_page(request: HttpRequest) -> str:
+    """Where ``request`` wants to go on, as far as that is here."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     is_safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if is_safe else reverse("admin:index")

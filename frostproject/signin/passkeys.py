@@ -17,12 +17,17 @@ from django_otp_webauthn import exceptions, views
 from django_otp_webauthn.helpers import WebAuthnHelper
 from django_otp_webauthn.models import WebAuthnCredential
 
-from frostproject.signin import known, record
+from frostproject.signin import freshness, known, record
 
 #: Passkeys of one account.
 MOST = 20
 #: Bytes of what a browser sends.
 MAX_BODY = 64 * 2**10
+
+
+class NotFresh(exceptions.OTPWebAuthnApiError):  # type: ignore[misc]  # no types
+    status_code = 401
+    default_code = "sign_in_again"
 
 
 class TooManyPasskeys(exceptions.OTPWebAuthnApiError):  # type: ignore[misc]  # no types
@@ -77,12 +82,21 @@ class _Json:
 
 class BeginRegistration(_Json, views.BeginCredentialRegistrationView):  # type: ignore[misc]  # no types
     def check_can_register(self) -> None:
-        if WebAuthnCredential.objects.filter(user=self.request.user).count() >= MOST:
-            raise TooManyPasskeys
+        if not freshness.is_fresh(self.request):
+            raise NotFresh
+        _check_room(self.request)
 
 
 class CompleteRegistration(_Json, views.CompleteCredentialRegistrationView):  # type: ignore[misc]  # as above
-    check_can_register = BeginRegistration.check_can_register
+    """Ends what was begun in the same session, however long that took."""
+
+    def check_can_register(self) -> None:
+        _check_room(self.request)
+
+
+def _check_room(request: HttpRequest) -> None:
+    if WebAuthnCredential.objects.filter(user=request.user).count() >= MOST:
+        raise TooManyPasskeys
 
 
 class BeginSignIn(_Json, views.BeginCredentialAuthenticationView):  # type: ignore[misc]  # as above

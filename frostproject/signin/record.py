@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import ngettext
 
 from frostproject.models import FailedSignIns, SignInRecord
-from frostproject.signin import factors
+from frostproject.signin import factors, freshness
 from frostproject.signin.attempt import attempt_of
 from tools.log_limit import LogLimit
 
@@ -51,6 +51,7 @@ def signed_in(request: HttpRequest, user: User) -> None:
     """``user`` is in, with all that was asked for; tells him what failed meanwhile."""
     attempt = attempt_of(request)
     attempt.succeeded = True
+    freshness.note(request)
     try:
         with transaction.atomic():
             before = _succeeded(user, attempt.address)

@@ -33,9 +33,8 @@ def accounts(server: LiveServer, **groups: str) -> None:
 
 def run(server: LiveServer, program: str, given: Any, *arguments: str) -> None:
     """Run ``program`` on the server's database, as another process of the installation. Blocks."""
-    environment = clean_environment(
-        FROST_DATA_DIR=str(server.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings", **server.env
-    )
+    fixed = {"FROST_DATA_DIR": str(server.data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings"}
+    environment = clean_environment(**(fixed | server.env))
     command = [sys.executable, "-c", program, *arguments]
     subprocess.run(command, cwd=PROJECT, env=environment, input=json.dumps(given).encode(), check=True, timeout=60)
 

@@ -51,6 +51,7 @@
             headers: { "Content-Type": "application/json", "X-CSRFToken": token },
             body: JSON.stringify(body),
         });
+        if (reply.status === 401 && form.dataset.passkey === "create") { window.location.reload(); }  // which asks for the password
         if (!reply.ok) { throw new Error(reply.status === 429 || reply.status === 503 ? "slowed" : "refused"); }
         return reply.json();
     }

@@ -1,0 +1,70 @@
+"""Asks for the password once more before anything that would let whoever has a stolen session stay in.
+
+That is: second factors, and the accounts themselves, by which a superuser could give
+himself a new password or make another superuser.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django_otp_webauthn.models import WebAuthnCredential
+
+from frostproject.signin import freshness, passkeys, record
+from frostproject.signin.attempt import attempt_of
+from frostproject.signin.pages import next_page
+
+#: The pages that ask, by the names of their addresses; and those that ask where something is done.
+ASKING = frozenset({"second_factor", "auth_user_add", "auth_user_change", "auth_user_delete", "auth_user_password_change"})
+ASKING_TO_ACT = frozenset({"auth_user_changelist"})
+
+View = Callable[..., HttpResponse]
+
+
+def first(view: View) -> View:
+    """``view`` of the admin, which whoever signed in a while ago reaches by way of :func:`page`."""
+
+    @wraps(view)
+    def asked(request: HttpRequest, *arguments: Any, **values: Any) -> HttpResponse:
+        if not _asks(request) or freshness.is_fresh(request):
+            return view(request, *arguments, **values)
+        if request.method == "POST":
+            messages.warning(request, _("Nothing was changed yet: please do it once more."))
+        further = urlencode({"next": request.get_full_path()})
+        return HttpResponseRedirect(f"{reverse('admin:sign_in_again')}?{further}")
+
+    return asked
+
+
+def _asks(request: HttpRequest) -> bool:
+    name = request.resolver_match.url_name if request.resolver_match else None
+    return name in ASKING or (name in ASKING_TO_ACT and request.method == "POST")
+
+
+def page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """Asks a person who is signed in for the password, or a passkey."""
+    user = cast("User", request.user)  # the site lets nobody else come here
+    error = ""
+    if request.method == "POST":
+        if user.check_password(request.POST.get("password", "")):
+            attempt_of(request).succeeded = True
+            freshness.note(request)
+            return HttpResponseRedirect(next_page(request))
+        record.failed(request, user.get_username(), "password, asked again")
+        error = _("This password is not right.")
+    context = {
+        **site.each_context(request),
+        "title": _("Your password once more"),
+        "error": error,
+        "next": next_page(request),
+        "has_passkeys": passkeys.is_possible(request) and WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
+    }
+    return render(request, "admin/second_factor/again.html", context)
