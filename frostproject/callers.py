@@ -22,6 +22,8 @@ PER_ADDRESS = 50
 YOUNG_SECONDS = 1.0
 #: Bytes of bodies that are held at a time: of one address, and in all.
 HELD_OF_ADDRESS, HELD = 256 * 2**20, 512 * 2**20
+#: What of that small bodies alone may use, so that large ones leave room for a sign-in or a question.
+KEPT_FOR_SMALL = 32 * 2**20
 #: Bytes a second that earn a body more time than it has.
 SLOWEST_RATE = 128 * 2**10
 
@@ -98,9 +100,10 @@ class Callers:
         """Forget a connection that has ended or become a WebSocket; not an error for one that is not known."""
         self._connections.pop(transport, None)
 
-    def hold(self, address: str, size: int) -> bool:
+    def hold(self, address: str, size: int, *, is_small: bool) -> bool:
         """Whether ``size`` more bytes of a body may be held; they are held then, until they are released."""
-        if self._held.total() + size > HELD or (address and self._held[address] + size > HELD_OF_ADDRESS):
+        kept = 0 if is_small else KEPT_FOR_SMALL
+        if self._held.total() + size > HELD - kept or (address and self._held[address] + size > HELD_OF_ADDRESS - kept):
             return False
         self._held[address] += size
         return True

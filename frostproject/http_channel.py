@@ -58,6 +58,7 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
             self.channel._command,
             self.channel._path,
             self.server.root_path,
+            peer=getattr(self.channel.transport.getPeer(), "host", ""),
             is_upgrade=self._is_upgrade,
             cookies=self.received_cookies,
         )
@@ -70,7 +71,7 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
         self.size += len(data)
         if self.size > self._limit:
             self._refuse_body()
-        elif not self.channel.callers.hold(self.channel.address, len(data)):
+        elif not self.channel.callers.hold(self.channel.address, len(data), is_small=self.size <= IN_MEMORY):
             self.channel.refuse(503, "too much is being uploaded at the moment")
         else:
             self._held += len(data)

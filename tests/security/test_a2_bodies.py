@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from frostproject.callers import HELD_OF_ADDRESS, KEPT_FOR_SMALL, Callers
 from tests.conftest import TOKEN
 from tests.security.wire import answer, ask, connected, head, status
 
@@ -60,6 +61,27 @@ def test_a_chunk_for_a_request_without_a_body_is_refused(live):
 
 def test_an_empty_body_in_chunks_is_no_body(live):
     assert status(ask(live, head("GET", "/health", CHUNKED, CLOSE) + b"0\r\n\r\n")) == 200
+
+
+def test_who_is_outside_admin_networks_brings_nothing_large(start_server):
+    server = start_server(ADMIN_NETWORKS="10.0.0.0/8")
+    for path in ("/admin/agent/mediafile/", "/agent/query", "/health"):
+        assert status(ask(server, head("POST", path, COOKIE, f"Content-Length: {MIB}"))) == 413
+    asked = head("POST", "/admin/login/", CLOSE, "Content-Length: 1") + b"x"
+    assert b"ADMIN_NETWORKS=private,127.0.0.1" in ask(server, asked)  # a form's answer still says how to open it
+
+
+def test_large_bodies_leave_room_for_small_ones():
+    callers = Callers(10)
+    share = HELD_OF_ADDRESS - KEPT_FOR_SMALL
+    assert callers.hold("192.0.2.1", share, is_small=False)
+    assert not callers.hold("192.0.2.1", 1, is_small=False)
+    assert callers.hold("192.0.2.1", 1, is_small=True)
+    assert callers.hold("192.0.2.2", share, is_small=False)
+    while callers.hold("", MIB, is_small=False):
+        pass
+    assert callers.hold("192.0.2.3", KEPT_FOR_SMALL // 2, is_small=True)
+    assert not callers.hold("192.0.2.4", KEPT_FOR_SMALL, is_small=True)
 
 
 def test_what_follows_a_refused_body_is_no_request(live):

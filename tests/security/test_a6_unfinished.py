@@ -188,12 +188,12 @@ def test_room_is_made_by_who_has_an_answer_then_by_the_largest_crowd_and_never_b
 
 def test_bodies_are_bounded_for_an_address_and_in_all():
     judge = Callers(10)
-    assert judge.hold("192.0.2.1", HELD_OF_ADDRESS)
-    assert not judge.hold("192.0.2.1", 1)
-    assert judge.hold("", HELD - HELD_OF_ADDRESS)
-    assert not judge.hold("192.0.2.2", 1)
+    assert judge.hold("192.0.2.1", HELD_OF_ADDRESS, is_small=True)
+    assert not judge.hold("192.0.2.1", 1, is_small=True)
+    assert judge.hold("", HELD - HELD_OF_ADDRESS, is_small=True)
+    assert not judge.hold("192.0.2.2", 1, is_small=True)
     judge.release("192.0.2.1", HELD_OF_ADDRESS)
-    assert judge.hold("192.0.2.2", 1)
+    assert judge.hold("192.0.2.2", 1, is_small=True)
 
 
 @pytest.mark.parametrize(
