@@ -43,14 +43,20 @@ class Throttled(ThrottlingMixin):  # type: ignore[misc]  # django-otp has no typ
         until = self.locked_until()
         return (until is None, {"locked_until": until} if until else None)
 
-    def note(self, *, is_right: bool) -> None:
-        """Count an answer."""
-        rows = type(self).objects.filter(pk=self.pk)
-        now = timezone.now()
-        if is_right:
-            rows.update(throttling_failure_count=0, throttling_failure_timestamp=None, last_used_at=now)
-        else:
-            rows.update(throttling_failure_count=models.F("throttling_failure_count") + 1, throttling_failure_timestamp=now)
+    def begin_try(self) -> bool:
+        """Count a failure, which :meth:`passed` takes back; False for a try that is not to be judged.
+
+        It is counted first: of many tries that come at the same moment one is judged.
+        """
+        seen = {"count": self.throttling_failure_count, "timestamp": self.throttling_failure_timestamp}
+        row = type(self).objects.filter(pk=self.pk, **{f"throttling_failure_{name}": value for name, value in seen.items()})
+        counted = {"throttling_failure_count": self.throttling_failure_count + 1, "throttling_failure_timestamp": timezone.now()}
+        return self.locked_until() is None and bool(row.update(**counted))
+
+    def passed(self) -> None:
+        """The try was right."""
+        right = {"throttling_failure_count": 0, "throttling_failure_timestamp": None, "last_used_at": timezone.now()}
+        type(self).objects.filter(pk=self.pk).update(**right)
 
 
 class AuthenticatorApp(Throttled, TimestampMixin, Device):  # type: ignore[misc]  # as above
@@ -69,11 +75,11 @@ class AuthenticatorApp(Throttled, TimestampMixin, Device):  # type: ignore[misc]
 
     def verify_token(self, token: str) -> bool:
         """Whether ``token`` is right now and has not been used; no code is accepted twice."""
-        if not self.verify_is_allowed()[0]:
-            return False
         try:
             totp = TOTP(self.key(), digits=DIGITS)
         except SealBroken:
+            return False
+        if not self.begin_try():
             return False
         totp.time = timezone.now().timestamp()
         is_right = (
@@ -84,5 +90,6 @@ class AuthenticatorApp(Throttled, TimestampMixin, Device):  # type: ignore[misc]
             # Of two who come with the same code at the same moment one is first.
             and bool(type(self).objects.filter(pk=self.pk, last_step__lt=totp.t()).update(last_step=totp.t()))
         )
-        self.note(is_right=is_right)
+        if is_right:
+            self.passed()
         return is_right

@@ -24,10 +24,11 @@ class RecoveryCodes(Throttled, TimestampMixin, Device):  # type: ignore[misc]  #
 
     def verify_token(self, token: str) -> bool:
         """Whether ``token`` is one of them; it is used up then."""
-        if not self.verify_is_allowed()[0]:
+        if not self.begin_try():
             return False
         is_right = bool(self.codes.filter(digest=digest_of(token)).delete()[0])
-        self.note(is_right=is_right)
+        if is_right:
+            self.passed()
         return is_right
 
 

@@ -10,8 +10,11 @@ from base64 import b32decode
 from datetime import UTC, datetime
 
 import pytest
+from django.contrib.auth.models import User
 
+from frostproject.models import AuthenticatorApp, RecoveryCodes
 from frostproject.models.authenticator_app import LONGEST_WAIT
+from frostproject.signin import factors
 from tests.environment import PROJECT
 from tests.live_server import ADMIN, ADMIN_PASSWORD
 from tests.security import accounts
@@ -216,3 +219,15 @@ def test_the_check_sends_to_no_foreign_address_and_asks_nobody_else(server, owne
     assert LOGIN in half.get(CHECK).url
     half.sign_in()
     assert half.post(CHECK, {"code": codes[0], "next": "https://evil.example/"}).headers["Location"] == "/admin/"
+
+
+@pytest.mark.django_db
+def test_of_tries_at_the_same_moment_one_counts():
+    """Each of many that read the row before the first wrong code was noted would otherwise be a guess for nothing."""
+    user = User.objects.create_user("racer")
+    app = factors.begin_app(user)
+    for device, right in ((AuthenticatorApp, code_of(factors.written_key(app))), (RecoveryCodes, factors.new_codes(user)[0])):
+        first, second = device.objects.get(user=user), device.objects.get(user=user)
+        assert not first.verify_token("000000")
+        assert not second.verify_token(right)
+        assert device.objects.get(user=user).throttling_failure_count == 1
