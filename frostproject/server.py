@@ -105,6 +105,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         for name, stock, ours in chosen:
             if options.get(name, stock) == stock:
                 options[name] = ours
+        if options.pop("proxy_forwarded_address_header", None):
+            logger.warning("--proxy-headers is ignored: who reaches the port without the proxy could claim any address by it")
         super().__init__(*arguments, **options)
         self.application: Any = in_pieces(self.application)
         descriptors.raise_limit()

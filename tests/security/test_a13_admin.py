@@ -52,6 +52,18 @@ def test_no_header_opens_it(narrow, path, claim):
     assert status(reply(narrow, OUTSIDE, path, claim, *bearers, method="POST")) == 403
 
 
+def test_not_even_where_daphne_is_told_to_believe_them(model_server):
+    class Believing(LiveServer):
+        def _command(self) -> list[str]:
+            return [*super()._command()[:-1], "--proxy-headers", "frostproject.asgi:application"]
+
+    env = {"ADMIN_NETWORKS": f"{INSIDE}/32", "UPSTREAM_ENDPOINT": model_server.url}
+    with Believing(env, "daphne") as server:
+        assert status(reply(server, OUTSIDE, "/admin/login/", f"X-Forwarded-For: {INSIDE}")) == 403
+        assert status(reply(server, INSIDE, "/admin/login/")) == 200
+        assert "--proxy-headers is ignored" in server.log
+
+
 def test_clients_of_onebot_are_let_in_from_elsewhere(narrow):
     upgrade = (
         "Connection: Upgrade",
