@@ -25,6 +25,8 @@ PROXY_HEADERS = frozenset(
 )
 PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-")
 ID_LIMIT = 32
+#: Tokens of one handshake that are looked at; each is hashed for each account that has one of its own.
+MOST_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +133,13 @@ def account_refusal(self_id: str, keys: frozenset[str], accounts: AccountTokens)
 
 
 def presented_tokens(handshake: Handshake) -> list[bytes]:
-    """What the client offers as token: ``Bearer T``, ``Token T`` (in any case), ``?access_token=T``."""
+    """What the client offers as token: ``Bearer T``, ``Token T`` (in any case), ``?access_token=T``; the first few."""
     scheme, _, value = handshake.headers.get("authorization", "").partition(" ")
     tokens = [value.strip().encode("latin1")] if scheme.lower() in ("bearer", "token") else []
     pairs = (pair.partition("=") for pair in handshake.query.split("&"))
     # Some clients put the token into the address as it is: a plus in it is a plus.
     tokens += [decode(value).encode() for name, _, value in pairs if name == "access_token" for decode in (unquote, unquote_plus)]
-    return [token for token in tokens if token]
+    return list(dict.fromkeys(token for token in tokens if token))[:MOST_TOKENS]
 
 
 def is_trusted_loopback(handshake: Handshake) -> bool:

@@ -75,6 +75,13 @@ def test_a_token_of_any_signs_is_accepted_from_header_and_encoded_query(token):
     assert isinstance(verdict(query=f"access_token={encoded}", token=token), Admitted)
 
 
+def test_a_handshake_is_a_few_tries_and_not_hundreds():
+    """Each token is hashed for each account that has one of its own."""
+    guesses = [f"access_token=guess{number}" for number in range(1_000)]
+    assert isinstance(verdict(query="&".join([*guesses, f"access_token={TOKEN}"])), Refused)
+    assert isinstance(verdict(query="&".join([guesses[0], *[f"access_token={TOKEN}"] * 1_000])), Admitted)
+
+
 def test_a_plus_in_the_query_is_a_plus():
     """Clients send the address as it was typed; forms alone mean a space by it."""
     assert isinstance(verdict(query="access_token=a+b/c=", token="a+b/c="), Admitted)
