@@ -120,7 +120,7 @@ class Gate:
         account: Hashable = known.folded(attempt.name) if door.field else ("session", session)
         wanted: list[tuple[Buckets, Hashable]]
         if browser:
-            wanted = [(self._known, browser)]
+            wanted = [(self._known, browser), *([] if door.field else [(self._strangers, account)])]
         elif is_trusted_loopback(request):
             wanted = [(self._addresses, attempt.address), (self._strangers, ("local", account))]
         else:

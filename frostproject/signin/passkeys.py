@@ -100,7 +100,10 @@ def _check_room(request: HttpRequest) -> None:
 
 
 class BeginSignIn(_Json, views.BeginCredentialAuthenticationView):  # type: ignore[misc]  # as above
-    pass
+    def post(self, *arguments: Any, **values: Any) -> HttpResponse:
+        record.forget_sessions()  # each that begins makes one, whoever it is
+        answer: HttpResponse = super().post(*arguments, **values)
+        return answer
 
 
 class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type: ignore[misc]  # as above

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_login_failed
+from django.contrib.sessions.models import Session
 from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.http import HttpRequest
@@ -71,6 +72,11 @@ def signed_in(request: HttpRequest, user: User) -> None:
         messages.warning(request, text % values, fail_silently=True)
 
 
+def forget_sessions() -> None:
+    """Delete those that are over; Django leaves them."""
+    Session.objects.filter(expire_date__lt=timezone.now()).delete()
+
+
 def changed(user: User, what: str) -> None:
     """``what`` (in the log's English) happened to the second factors of ``user``."""
     changes.warning("Second factor of %r: %s", user.get_username()[:NAME_SHOWN], what)
@@ -103,6 +109,7 @@ def _count(name: str, address: str) -> None:
 
 def _succeeded(user: User, address: str) -> SignInRecord:
     """The record as it was before."""
+    forget_sessions()
     before, _ = SignInRecord.objects.get_or_create(user=user)
     SignInRecord.objects.filter(user=user).update(
         signed_in_at=timezone.now(), address=address[:64], failed_before=before.failed, failed=0

@@ -149,7 +149,7 @@ async def test_strangers_cannot_lock_out_whoever_signed_in_before(asker):
     assert await asker.ask(peer="127.0.0.1", x_forwarded_for="198.51.100.2") == 429  # whoever comes new waits
     mine = cookie("Admin")
     assert await asker.ask(peer="127.0.0.1", x_forwarded_for="198.51.100.1", cookie=mine) == 200
-    assert await asker.ask(peer="127.0.0.1") == 200
+    assert await asker.ask(peer="127.0.0.1", host="127.0.0.1:1234") == 200
     assert await asker.until_refused("admin", "198.51.100.1", cookie=mine) == KNOWN.burst - 1
 
 
@@ -159,6 +159,15 @@ async def test_a_known_browser_is_a_stranger_to_other_accounts_and_cannot_be_mad
     assert await asker.ask(cookie=mine) == 200
     assert await asker.ask(cookie=mine[:-1] + ("A" if mine[-1] != "A" else "B")) == 429
     assert await asker.ask(cookie=f"{known.COOKIE}=nonsense") == 429
+
+
+async def test_a_known_browser_is_no_way_around_the_count_of_a_session(asker):
+    """Whoever has an account here can have as many known browsers as he likes."""
+    statuses = [
+        await asker.ask(path="/admin/second-factor/check/", cookie=f"{cookie('mallory')}; sessionid=victims")
+        for _ in range(STRANGERS.burst + 1)
+    ]
+    assert statuses == [200] * STRANGERS.burst + [429]
 
 
 async def test_a_network_of_ipv6_counts_as_one_address(asker):

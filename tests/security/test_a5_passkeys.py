@@ -155,6 +155,14 @@ def test_tries_are_limited_and_come_with_a_token_against_forgery(server):
         pass
 
 
+def test_sessions_that_are_over_do_not_pile_up(server):
+    """Whoever asks for a passkey's question leaves a session behind, without being anybody."""
+    begun(browser_of(server))
+    accounts.change(server, "UPDATE django_session SET expire_date = '2020-01-01 00:00:00'")
+    begun(browser_of(server))
+    assert len(server.rows("SELECT * FROM django_session")) == 1
+
+
 def test_the_page_says_where_passkeys_cannot_be(server, owner):
     numbers = Browser(server)
     numbers.sign_in()
