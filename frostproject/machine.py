@@ -9,6 +9,8 @@ from pathlib import Path
 
 from frostproject.env import WrongSetting
 
+#: Signs of a secret key. Ours have 67; who made one himself has at least these.
+SHORTEST_KEY = 32
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 
 
@@ -60,13 +62,20 @@ def data_folder(path: Path) -> Path:
 
 
 def secret_key(folder: Path) -> str:
-    """The installation's secret key, made on the first start and kept in ``folder``."""
+    """The installation's secret key, made on the first start and kept in ``folder``.
+
+    Raises :class:`WrongSetting`, without the key, where the file holds none or cannot be read.
+    """
     path = folder / "secret_key"
     try:
         keep(path, secrets.token_urlsafe(50))
-        return path.read_text(encoding="ascii").strip()
+        key = path.read_bytes().decode("ascii", "replace").strip()
     except OSError as error:
         raise WrongSetting(f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}") from error
+    if not re.fullmatch(rf"[!-~]{{{SHORTEST_KEY},}}", key):
+        remedy = "restore the file from a backup; without it stored secrets cannot be read and have to be entered again"
+        raise WrongSetting(f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}")
+    return key
 
 
 def keep(path: Path, secret: str) -> bool:

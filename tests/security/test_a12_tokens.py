@@ -129,6 +129,16 @@ def test_a_file_that_holds_no_token_stops_the_start_with_what_to_do(tmp_path, na
     assert (tmp_path / file).read_bytes() == content
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b"short", "密钥".encode() * 20, b"\xff\xfe", b"\x00" * 60])
+def test_a_file_that_holds_no_secret_key_stops_it_too(tmp_path, content):
+    """Sessions and sealed secrets would rest on what anybody guesses; and nobody is told to delete what they rest on."""
+    (tmp_path / "secret_key").write_bytes(content)
+    said = start(tmp_path)
+    assert said.returncode != 0
+    assert said.stderr.strip().splitlines()[-1].startswith(f"FROST_DATA_DIR: {tmp_path / 'secret_key'} holds no secret key")
+    assert (tmp_path / "secret_key").read_bytes() == content
+
+
 def test_a_file_that_cannot_be_read_stops_the_start_with_what_to_do(tmp_path):
     (tmp_path / "http_api_token").mkdir()
     said = start(tmp_path)
