@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from frostproject import diagnosis, exposure, probes, tokens
+from frostproject import diagnosis, exposure, privacy, probes, tokens
 from frostproject.diagnosis import Finding, Level
 from frostproject.networks import Networks
 from frostproject.probes import Endpoint
@@ -217,7 +217,8 @@ def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):
     assert "missing" in found.text
 
 
-def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path):
+def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr(privacy, "_database_files", list)  # the suite's own is none of this folder
     key = tmp_path / "secret_key"
     key.write_text("x")
     key.chmod(0o644)
