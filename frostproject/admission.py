@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from frostproject.http import Receive, Send, respond, send_answer
+from frostproject.policy import HEADERS
 from onebot.handshake import Handshake
 from tools.log_limit import LogLimit
 
@@ -48,7 +49,7 @@ def for_admin_networks(application: Application, *, is_page: bool = False) -> Ap
         limit.warn(("networks", peer), "Refused %s at %s: not in ADMIN_NETWORKS", str(scope.get("path", ""))[:100], peer)
         if is_page:
             content = PAGE.format(*WORDS, peer=html.escape(peer)).encode()
-            await send_answer(send, 403, b"text/html; charset=utf-8", content)
+            await send_answer(send, 403, b"text/html; charset=utf-8", content, *HEADERS)
         else:
             await respond(send, 403, {"result": "", "error": _refusal(peer)})
 

@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 from django.utils import translation
 
 from frostproject.http import Send
+from frostproject.policy import HEADERS
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -25,8 +26,8 @@ async def send_refusal(refusal: Refusal, scope: dict[str, Any], send: Send) -> N
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", str(len(page)).encode()),
         (b"cache-control", b"no-store"),
-        (b"x-frame-options", b"DENY"),
         (b"x-content-type-options", b"nosniff"),
+        *HEADERS,
     ]
     if refusal.seconds:
         headers.append((b"retry-after", str(refusal.seconds).encode()))

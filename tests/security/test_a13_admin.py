@@ -179,6 +179,15 @@ def test_where_http_is_used_too_cookies_work_there(start_server, origins):
     assert "Strict-Transport-Security" not in answer.headers
 
 
+def test_pages_that_refuse_somebody_have_it_too(narrow):
+    form = ("Content-Type: application/x-www-form-urlencoded", "Content-Length: 70000")
+    too_large = ask(narrow, head("POST", "/admin/login/", "Connection: close", *form) + b"x" * 70_000)
+    assert status(too_large) == 413
+    for said in (too_large, reply(narrow, OUTSIDE, "/admin/")):
+        assert b"content-security-policy: default-src 'self'; " in said.lower()
+        assert b"x-frame-options: deny" in said.lower()
+
+
 @pytest.mark.parametrize("path", ["/admin/login/", "/admin/", "/static/admin/css/base.css", "/nowhere", "/"])
 def test_every_answer_to_a_browser_has_the_policy(live, path):
     headers = browser().get(live.url + path, allow_redirects=False, timeout=10).headers
