@@ -15,6 +15,8 @@ MINUTE = 60
 #: Two bots that answer each other: so many exchanges with one sender in one chat within so many seconds,
 #: then nothing is said to him there for so long.
 LOOP_EXCHANGES, LOOP_SECONDS, LOOP_SILENCE = 10, 30, 300
+#: So many of them have to be replies to an answer: somebody who sends ten lines at once is no loop.
+LOOP_REPLIES = LOOP_EXCHANGES // 2
 
 Reason = Message.Reason
 
@@ -83,9 +85,6 @@ def refusal(case: Case, now: Moment) -> Refusal | None:
     limits = case.limits
     if limits.person_per_minute and is_silence(case.exchanges.silent_until, now.seconds):
         return Refusal(Reason.LOOP)
-    if limits.person_per_minute and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES:
-        # In a group a word to a bot would be answered by it.
-        return Refusal(Reason.LOOP, notices.LOOP, is_told=case.is_private, opens_loop=True)
     if not case.has_tokens:
         return Refusal(Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day)
     if _is_reached(limits.chat_per_minute, case.chat.within(MINUTE, now.seconds)):
@@ -95,6 +94,16 @@ def refusal(case: Case, now: Moment) -> Refusal | None:
     if _is_reached(limits.person_per_minute, case.person.within(MINUTE, now.seconds)):
         return Refusal(Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now))
     return None
+
+
+def may_loop(case: Case, now: Moment) -> bool:
+    """Whether there were enough answers lately for a loop, if what was answered were replies to answers."""
+    return bool(case.limits.person_per_minute) and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES
+
+
+def loop(case: Case) -> Refusal:
+    """The end of a loop. In a group a word to a bot would be answered by it."""
+    return Refusal(Reason.LOOP, notices.LOOP, is_told=case.is_private, opens_loop=True)
 
 
 def is_silence(until: int, now: int) -> bool:

@@ -15,6 +15,7 @@ from agent.limits import Case, Count, Moment, Refusal
 from agent.models import Message
 from agent.notices import TO_OWNERS
 from agent.store import spendings, tallies
+from agent.store.exchanges import replies
 from agent.store.owner_notes import tell_owners
 from agent.store.settings_version import settings_version
 from agent.triggers import Decision
@@ -89,6 +90,8 @@ class Quotas:
             moment = Moment(now := int(one.received_at.timestamp()), day)
             case = _case(one.message, applied, counts, has_tokens=has_tokens)
             refused = limits.refusal(case, moment)
+            if refused is None and limits.may_loop(case, moment) and _is_loop(one):
+                refused = limits.loop(case)
             limits.note(case, refused, moment)
             found.append((place, refused))
         tallies.save(counts, now)
@@ -136,6 +139,11 @@ class Quotas:
         applied = self._first.overridden(self._policy(one).limits).overridden(one.overrides)
         is_free = applied.are_none and not self._tokens_per_day
         return None if is_free or self._is_owner(one) else applied
+
+
+def _is_loop(one: Candidate) -> bool:
+    heard = replies(one.message.chat, one.message.sender_id, one.received_at, limits.LOOP_EXCHANGES)
+    return heard >= limits.LOOP_REPLIES
 
 
 def _account(one: Candidate) -> str:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agent import counts
 from agent.answer_policy import Limits
-from agent.limits import LOOP_EXCHANGES, LOOP_SILENCE, Case, Count, Moment, note, refusal
+from agent.limits import LOOP_EXCHANGES, LOOP_SILENCE, Case, Count, Moment, loop, may_loop, note, refusal
 from agent.models import Spending, Tally
 from agent.record import Record
 from agent.store.quotas import Quotas
@@ -144,11 +144,11 @@ def test_a_silence_begins_after_ten_exchanges_and_ends_after_five_minutes():
     now = 1_800_000_000
     for number in range(LOOP_EXCHANGES):
         moment = Moment(now + number, "2027-01-15")
-        assert refusal(one, moment) is None
+        assert not may_loop(one, moment)
         note(one, None, moment)
     opening = Moment(now + 10, "2027-01-15")
-    refused = refusal(one, opening)
-    assert refused is not None
+    assert may_loop(one, opening)
+    refused = loop(one)
     assert (refused.reason, refused.opens_loop, refused.is_told) == ("loop", True, False)
     note(one, refused, opening)
     later = refusal(one, Moment(now + 10 + LOOP_SILENCE - 1, "2027-01-15"))
@@ -162,7 +162,7 @@ def test_a_clock_that_was_put_back_ends_a_silence():
     for _ in range(LOOP_EXCHANGES):
         note(one, None, Moment(2_000_000_000, "2033-05-18"))
     ahead = Moment(2_000_000_000, "2033-05-18")
-    note(one, refusal(one, ahead), ahead)
+    note(one, loop(one), ahead)
     assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
 
 
@@ -177,6 +177,7 @@ def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
     for number in range(40):
         moment = Moment(1_800_000_000 + 4 * number, "2027-01-15")
         assert refusal(one, moment) is None
+        assert not may_loop(one, moment)
         note(one, None, moment)
 
 
@@ -184,4 +185,5 @@ def test_a_limit_of_nothing_refuses_nobody():
     one = case(limits=Limits())
     for _ in range(1_000):
         assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+        assert not may_loop(one, Moment(1_800_000_000, "2027-01-15"))
         note(one, None, Moment(1_800_000_000, "2027-01-15"))
