@@ -130,7 +130,7 @@ class GroupCommit:
         self._drained = asyncio.Event()
         self._unacknowledged: _Transaction | None = None
         self._ends_at: float | None = None
-        self._is_closed = False
+        self.is_closed = False
         self._reminded_at = 0.0
         self._outage: Outage | None = None
 
@@ -147,7 +147,7 @@ class GroupCommit:
         nothing was written. While the database refuses, it waits. Raises RuntimeError
         after :meth:`close`.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise RuntimeError("the record is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
@@ -172,7 +172,7 @@ class GroupCommit:
         self.end_within(CLOSE_SECONDS)
         while self._writer is not None:
             await asyncio.wait([self._writer])
-        self._is_closed = True
+        self.is_closed = True
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False)

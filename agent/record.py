@@ -77,7 +77,12 @@ class Record:
         return self._commit.submit(self._replies.add, reply, claim)
 
     def spend(self, tokens: int) -> None:
-        """Count tokens of a model call, in the commit of whatever is put down next. Returns at once."""
+        """Count tokens of a model call, in the commit of whatever is put down next. Returns at once.
+
+        A call that ends after :meth:`close` is not counted, and fails for nothing of this.
+        """
+        if self._commit.is_closed:
+            return
         self._commit.submit(spendings.spend, tokens).add_done_callback(_tell_failure)
 
     def complete(self, completion: Completion) -> "asyncio.Future[bool]":

@@ -1,14 +1,19 @@
 """A record to look at: the rows that a server would have written."""
 
 from datetime import timedelta
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from agent.models import ChatSession, Message, Run, Step, ToolCall
 
+groups = import_module("agent.migrations.0002_groups")
 ENGLISH = {"accept-language": "en"}
 CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
 
@@ -59,6 +64,8 @@ def logged_in(group: str = "", **user: Any) -> Client:
     """A browser of somebody in ``group``, or of a superuser."""
     account = User.objects.create_user(f"user-{group}", is_staff=True, is_superuser=not group, **user)
     if group:
+        if not Group.objects.filter(name=group).exists():  # a test before has emptied the database
+            groups.make_groups(apps, SimpleNamespace(connection=connection))
         account.groups.add(Group.objects.get(name=group))
     client = Client(headers=ENGLISH)
     client.force_login(account)

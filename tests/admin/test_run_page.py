@@ -106,6 +106,7 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     run = run_for(said(chat()))
     for number in range(count):
         call_of(step_of(run, number))
+    page(browser, address(run))  # what Django remembers for good is asked here
     with django_assert_num_queries(11):  # login (3), run, message, calls, runs inside and later, approvals, steps, what it sent
         page(browser, address(run))
 

@@ -129,5 +129,6 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     session = chat()
     for _ in range(count):
         answered(said(session))
+    page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(8):  # the login's three, the session, its silences, its messages, their runs, their media
         page(browser, address(session))

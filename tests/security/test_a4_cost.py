@@ -12,6 +12,7 @@ from agent.commit import GroupCommit
 from agent.conversation import Conversations
 from agent.engine import Engine
 from agent.jobs import Jobs
+from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient
 from agent.llm.meter import meter
 from agent.record import Record
@@ -82,3 +83,16 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
         await client.close()
     assert len(made) == 3
     assert await limited.submit(spendings.spent, spendings.today()) == 18
+
+
+async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_this(model):
+    record = Record(PROCESS, SettingsCache(), lambda: None)
+    client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
+    model.script(["fine"])
+    meter.lead_to(record.spend)
+    try:
+        await record.close()
+        assert (await client.complete(LLMRequest([{"role": "user", "content": "hi"}]))).text == "fine"
+    finally:
+        meter.lead_to(None)
+        await client.close()

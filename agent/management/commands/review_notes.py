@@ -43,4 +43,5 @@ class Command(BaseCommand):
         finally:
             if model is not None:
                 await model.close()
+            meter.lead_to(None)
             await record.close()
