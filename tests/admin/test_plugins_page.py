@@ -117,11 +117,11 @@ def test_saving_leaves_alone_what_the_program_wrote_meanwhile(browser: Client, m
 
 def test_who_may_only_look_sees_everything_and_changes_nothing(browser: Client, db: None):
     row = plugin(granted=["storage"])
-    PluginValue.objects.create(plugin=row, key="k1", value=1)
+    PluginValue.objects.create(plugin=row, key="the-key", value=1)
     viewer = somebody("view_plugin")
     text = page(viewer, address(row))
     assert "not granted" in text
-    assert "k1" not in text
+    assert "the-key" not in text
     assert 'name="enabled"' not in text
     for end in ("change/", "reload/", "forget/"):
         assert viewer.post(address(row, end), form()).status_code == 403
