@@ -6,6 +6,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTHON ?=
 ARGS ?=
+# Tests wait more than they compute: one more at a time than there are cores.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 INSTALL := PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 $(PY) -m pip install --quiet --disable-pip-version-check
 LOCK = $(VENV)/bin/uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" $(ARGS)
@@ -42,7 +44,7 @@ doctor: $(VENV)/.installed
 	@$(PY) manage.py doctor $(ARGS)
 
 test: $(VENV)/.installed-dev
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 # The types of Django's models are found by loading the settings, which make a data folder.
 lint: $(VENV)/.installed-dev
