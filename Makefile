@@ -6,8 +6,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTHON ?=
 ARGS ?=
-# Tests wait more than they compute: one more at a time than there are cores.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Tests at a time. Most start a server, so more than there are cores only make each other wait.
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
 INSTALL := PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 $(PY) -m pip install --quiet --disable-pip-version-check
 LOCK = $(VENV)/bin/uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" $(ARGS)

@@ -1,7 +1,9 @@
 """The real server in a process of its own, with a data folder that outlives restarts."""
 
 import asyncio
+import contextlib
 import http.client
+import random
 import shutil
 import signal
 import socket
@@ -22,10 +24,16 @@ Program = Literal["runserver", "daphne"]
 
 
 def free_port() -> int:
-    """A port of the loopback address that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback address that nothing listens on now.
+
+    Of those that systems do not give to outgoing connections: what is started there again would meet one of another test.
+    """
+    for _ in range(100):
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
 
 
 class LiveServer:
@@ -64,7 +72,7 @@ class LiveServer:
 
     # --- Life -------------------------------------------------------------------
 
-    def start(self, timeout: float = 30) -> Self:
+    def start(self, timeout: float = 60) -> Self:
         """Start the process and wait until ``/health`` answers 200."""
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(

@@ -122,14 +122,16 @@ class HttpServer:
     def __exit__(self, *_exc: object) -> None:
         self.kill()
 
-    def start(self, seconds: float = 20) -> Self:
+    def start(self, seconds: float = 60) -> Self:
         """Start the process and wait until it listens."""
         environment = clean_environment(PORT=str(self.port))
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(self._command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet)
         end = time.monotonic() + seconds
         while not self._listens():
-            assert time.monotonic() < end, f"{self._command} does not listen"
+            if time.monotonic() > end:
+                self.kill()
+                raise AssertionError(f"{self._command} does not listen")
             time.sleep(0.02)
         return self
 
