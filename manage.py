@@ -14,14 +14,14 @@ def main() -> None:
     if sys.argv[1:2] == ["runserver"]:
         from frostproject import listening
 
-        listening.refuse_taken(listening.wanted_by_runserver(sys.argv[2:]))  # before the settings make anything
+        listening.exit_if_taken(listening.runserver_address(sys.argv[2:]))  # before the settings make anything
     try:
         if sys.argv[1:2] == ["chat"]:  # a server does this itself at its start
             from django.conf import settings
 
             from frostproject import privacy
 
-            privacy.close(settings.DATA_DIR)
+            privacy.restrict_folder(settings.DATA_DIR)
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a wrong setting: its name and what to mend, without a traceback
         sys.exit(str(error))

@@ -18,10 +18,10 @@ from agent.models import CommitMark
 #: PostgreSQL ends it by itself when its client is gone, see :mod:`agent.asleep`.
 WAIT_MS = 5_000
 #: Marks of writers that have not written for so long are those of processes that are gone.
-KEPT = timedelta(days=1)
+KEEP_MARKS_FOR = timedelta(days=1)
 
 
-class Marks:
+class CommitMarker:
     """The marks of one thread that writes. Every method is called in that thread."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Marks:
     def prepare(self) -> None:
         """Before the first transaction: the row is there for good, so that whoever asks waits for who changes it."""
         if connection.vendor == "postgresql" and not self._has_row:
-            CommitMark.objects.filter(at__lt=Now() - KEPT).delete()
+            CommitMark.objects.filter(at__lt=Now() - KEEP_MARKS_FOR).delete()
             CommitMark.objects.bulk_create([CommitMark(writer=self._writer, at=Now())], ignore_conflicts=True)
             self._has_row = True
 

@@ -15,7 +15,7 @@ NO_CHARACTERS = f"本轮最多发送 {CHARACTERS} 个字，还剩 {{left}} 个�
 
 
 @dataclass(slots=True)
-class Allowance:
+class SendAllowance:
     """What a run has said by tools: each message that it put on record counts, also one that the client refused."""
 
     messages: int = 0

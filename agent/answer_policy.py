@@ -6,22 +6,22 @@ from typing import Literal
 
 from agent.models import Message
 
-Answered = Literal["everybody", "friends", "listed"]
+AnswerAudience = Literal["everybody", "friends", "listed"]
 Reason = Message.Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """Answers at most; 0 for no limit. ``person_*`` are one person's in all chats of an account."""
 
     person_per_minute: int = 0
     person_per_day: int = 0
     chat_per_minute: int = 0
 
-    def overridden(self, rows: Sequence[int | None]) -> "Limits":
+    def overridden(self, rows: Sequence[int | None]) -> "AnswerLimits":
         """With what a row says, in the order of the fields; None leaves a limit as it is."""
         person_minute, person_day, chat_minute = rows
-        return Limits(
+        return AnswerLimits(
             self.person_per_minute if person_minute is None else person_minute,
             self.person_per_day if person_day is None else person_day,
             self.chat_per_minute if chat_minute is None else chat_minute,
@@ -32,14 +32,14 @@ class Limits:
         return self == NO_LIMITS
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = AnswerLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPolicy:
     """The decisions of one account: who is answered, and its own limits, where a None leaves the installation's."""
 
-    answered: Answered = "everybody"
+    answered: AnswerAudience = "everybody"
     people: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     blocked_people: frozenset[str] = frozenset()

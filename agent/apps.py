@@ -2,7 +2,7 @@ from django.apps import AppConfig
 from django.db.backends.signals import connection_created
 from django.utils.translation import gettext_lazy as _
 
-from agent.asleep import limit_sleep
+from agent.asleep import limit_idle_transaction
 
 
 class AgentConfig(AppConfig):
@@ -10,4 +10,4 @@ class AgentConfig(AppConfig):
     verbose_name = _("Conversations")
 
     def ready(self) -> None:
-        connection_created.connect(limit_sleep)
+        connection_created.connect(limit_idle_transaction)

@@ -9,16 +9,16 @@ from agent.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
 from agent.models import Step
 from agent.store.steps import NewCall, NewStep
-from agent.task import Journal, Progress, Task
-from tools.arguments import strict_json
-from tools.text import storable
+from agent.task import RunRequest, RunState, StepJournal
+from tools.arguments import parse_strict_json
+from tools.text import make_storable
 
 
-async def ask(
+async def call_model(
     model: LLMClient,
-    task: Task,
-    journal: Journal,
-    progress: Progress,
+    task: RunRequest,
+    journal: StepJournal,
+    progress: RunState,
     definitions: list[dict[str, Any]],
     phase: Step.Phase = Step.Phase.ACTION,
 ) -> tuple[LLMResponse, NewStep]:
@@ -35,7 +35,7 @@ async def ask(
     except LLMError as error:
         await journal.record_step(replace(step, error=str(error), latency_ms=elapsed_ms(started)))
         raise
-    faults.reached("model_called")
+    faults.hit_crash_point("model_called")
     progress.input_tokens += response.input_tokens
     progress.output_tokens += response.output_tokens
     return response, replace(
@@ -51,7 +51,7 @@ async def ask(
 
 def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     try:
-        arguments: Any = storable(strict_json(call.arguments)) if call.arguments.strip() else {}
+        arguments: Any = make_storable(parse_strict_json(call.arguments)) if call.arguments.strip() else {}
         arguments = {} if arguments is None else arguments  # null is no arguments, here as in tools.arguments
     except (ValueError, RecursionError):
         arguments = call.arguments

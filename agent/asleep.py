@@ -9,11 +9,11 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 #: How long a transaction may say nothing before its connection is ended, in seconds.
-ASLEEP_SECONDS = 30.0
+IDLE_TRANSACTION_SECONDS = 30.0
 
 
-def limit_sleep(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+def limit_idle_transaction(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
     """Have a new connection ended when its process sleeps inside a transaction; what that wrote is rolled back."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(f"SET idle_in_transaction_session_timeout = {int(ASLEEP_SECONDS * 1000)}")
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {int(IDLE_TRANSACTION_SECONDS * 1000)}")

@@ -1,16 +1,16 @@
 """The tools that look into the chat of a run, and send pictures to it, with all they need."""
 
 from agent.builtin_tools import fetch_history, send_emoji, send_image, view_complex_message
-from agent.builtin_tools.attachments import Attachments
+from agent.builtin_tools.attachments import AttachmentFinder
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.send_emoji import StickerBox
-from agent.forwards import Forwards
-from agent.media.downloads import Downloads
-from agent.media.gallery import Gallery
-from agent.media.kept import KeptFiles
-from agent.media.result_pictures import ResultPictures
+from agent.builtin_tools.send_emoji import StickerAvailability
+from agent.forwards import ForwardReader
+from agent.media.downloads import MediaDownloader
+from agent.media.gallery import ChatImages
+from agent.media.kept import FileStore
+from agent.media.result_pictures import ResultPictureHook
 from agent.record import Record
-from agent.stickers import StickerSight
+from agent.stickers import StickerChooser
 from agent.types import MediaSource
 from tools.fetch.fetcher import Fetcher
 from tools.registry import ToolRegistry
@@ -26,23 +26,23 @@ class ChatTools:
     def __init__(
         self,
         record: Record | None,
-        files: KeptFiles,
+        files: FileStore,
         fetcher: Fetcher,
         source: MediaSource | None = None,
-        sight: StickerSight | None = None,
+        sight: StickerChooser | None = None,
     ) -> None:
         self._fetcher = fetcher
-        self._stickers = StickerBox(record)
-        self._keeper = ResultPictures(record, files) if record else None
-        forwards = Forwards(record, source) if record else None
-        downloads = Downloads(fetcher, files, source) if source else None
-        gallery = Gallery(record, files, forwards, downloads) if record and forwards else None
-        self.attachments = Attachments(record, gallery, files, sight)
+        self._stickers = StickerAvailability(record)
+        self._keeper = ResultPictureHook(record, files) if record else None
+        forwards = ForwardReader(record, source) if record else None
+        downloads = MediaDownloader(fetcher, files, source) if source else None
+        gallery = ChatImages(record, files, forwards, downloads) if record and forwards else None
+        self.attachments = AttachmentFinder(record, gallery, files, sight)
         self.entries: list[BuiltinTool] = [
-            send_emoji.tool(record, self._stickers, sight),
-            send_image.tool(gallery, files),
-            view_complex_message.tool(forwards),
-            fetch_history.tool(record),
+            send_emoji.build_sticker_tool(record, self._stickers, sight),
+            send_image.build_image_tool(gallery, files),
+            view_complex_message.build_forward_tool(forwards),
+            fetch_history.build_history_tool(record),
         ]
 
     def attach(self, registry: ToolRegistry) -> None:

@@ -16,11 +16,11 @@ from typing import Any, Generic, TypeVar
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections, transaction
 from django.utils import timezone
 
-from agent.acknowledgement import Marks
+from agent.acknowledgement import CommitMarker
 from agent.claims import Claim
 from agent.errors import ClaimLost
-from agent.outage import Outage, is_refusal, plain_reason
-from agent.store.claims import lost_claims
+from agent.outage import DatabaseOutage, is_database_refusal, plain_reason
+from agent.store.claims import find_lost_claims
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ LogLimit(logger)
 
 I = TypeVar("I")  # noqa: E741 - an operation's item
 R = TypeVar("R")
-Forget = Callable[[], None]
+ForgetCallback = Callable[[], None]
 
 #: Requests in one transaction, at most: bounds the time the write lock is held.
 BATCH_SIZE = 256
@@ -79,7 +79,7 @@ class _Transaction:
 
     def perform(self, requests: Sequence[_Request[Any, Any]]) -> None:
         """Each operation with all its items, but for those whose claim is lost."""
-        lost = lost_claims({request.claim for request in requests if request.claim is not None})
+        lost = find_lost_claims({request.claim for request in requests if request.claim is not None})
         self.lost += [request for request in requests if request.claim in lost]
         for operation, group in _grouped([request for request in requests if request.claim not in lost]):
             self.made += zip(group, operation([request.item for request in group]), strict=True)
@@ -121,10 +121,10 @@ class GroupCommit:
     is learnt of rows is to be learnt with ``transaction.on_commit``.
     """
 
-    def __init__(self, forget: Forget = lambda: None) -> None:
+    def __init__(self, forget: ForgetCallback = lambda: None) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record", initializer=_dial_directly)
         self._forget = forget
-        self._marks = Marks()
+        self._marks = CommitMarker()
         self._waiting: list[_Request[Any, Any]] = []
         self._writer: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
@@ -132,10 +132,10 @@ class GroupCommit:
         self._ends_at: float | None = None
         self.is_closed = False
         self._reminded_at = 0.0
-        self._outage: Outage | None = None
+        self._outage: DatabaseOutage | None = None
 
     @property
-    def outage(self) -> Outage | None:
+    def outage(self) -> DatabaseOutage | None:
         """That the database refuses to be written, as of the last try; None where it took what it was given."""
         return self._outage
 
@@ -211,7 +211,7 @@ class GroupCommit:
         if self._outage is None or now - self._reminded_at >= REMIND_SECONDS:
             self._reminded_at = now
             logger.error("The database cannot be written: %s. %d writes wait for it", refusal, len(self._waiting))
-        self._outage = Outage(since, plain_reason(refusal), len(self._waiting))
+        self._outage = DatabaseOutage(since, plain_reason(refusal), len(self._waiting))
 
     def _recover(self) -> int:
         if self._outage is not None:
@@ -235,7 +235,7 @@ class GroupCommit:
         try:
             self._transact(batch)
         except Exception as error:  # noqa: BLE001 - the boundary: every error belongs to a request
-            if is_refusal(error):
+            if is_database_refusal(error):
                 return error
             logger.warning("A transaction of %d requests failed (%s); trying them one by one", len(batch), error)
             return self._commit_each(batch)
@@ -246,7 +246,7 @@ class GroupCommit:
             try:
                 self._transact([request])
             except Exception as error:
-                if is_refusal(error):
+                if is_database_refusal(error):
                     return error
                 logger.exception("A write was refused")
                 request.decide(error=error)
@@ -263,7 +263,7 @@ class GroupCommit:
                 this.mark = self._marks.leave()
         except Exception as error:
             self._forget()
-            if is_refusal(error):
+            if is_database_refusal(error):
                 connection.close()
             if not this.mark:
                 raise

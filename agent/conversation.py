@@ -8,33 +8,33 @@ from typing import NamedTuple
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.allowance import Allowance
-from agent.decisions import parse_word
-from agent.discoveries import Discoveries
+from agent.allowance import SendAllowance
+from agent.decisions import parse_approval_reply
+from agent.discoveries import RunDiscoveries
 from agent.engine import Engine
-from agent.errors import AgentError, ClaimLost, RunTimeout, apology
-from agent.flow import End, Flow, Pauses
-from agent.history import fit
-from agent.jobs import Jobs
+from agent.errors import AgentError, ClaimLost, RunTimeout, build_apology
+from agent.flow import ChatPauses, EndReason, RunFlow
+from agent.history import fit_history
+from agent.jobs import BackgroundCalls
 from agent.journal import RunJournal
-from agent.later import LaterCalls
+from agent.later import DeferredCalls
 from agent.llm.base import ToolCallRequest
-from agent.media.senses import Gathering, Reading, Senses
-from agent.memory.background import Background
-from agent.memory.mind import Memory
+from agent.media.senses import MediaPipeline, MediaText, PrefetchTask
+from agent.memory.background import MemoryContext
+from agent.memory.mind import MemoryService
 from agent.models import Message, Run
-from agent.notices import NOTICES, notice
-from agent.persona import chat_prompt, prompt_notes
-from agent.prompt import ChatMessage, Speech, outcome_message, system_message, user_message
+from agent.notices import NOTICES, notice_text
+from agent.persona import prompt_notes, render_chat_prompt
+from agent.prompt import ChatMessage, SpokenMessage, outcome_message, system_message, user_message
 from agent.record import Record
-from agent.replies import final_parts
-from agent.speaker import Speaker
+from agent.replies import build_final_parts
+from agent.speaker import MessageSender
 from agent.state import ChatState
-from agent.store.approvals import Decision, Ruling
-from agent.store.recovery import Left
-from agent.store.replies import Ending, Outcome
-from agent.store.runs import Beginning, Begun, Plan
-from agent.task import Result, Task
+from agent.store.approvals import ApprovalDecision, ApprovalOutcome
+from agent.store.recovery import PendingMessage
+from agent.store.replies import RunCompletion, SendResult
+from agent.store.runs import ActiveRun, RunPlan, StartRun
+from agent.task import RunRequest, RunResult
 from agent.types import IncomingMessage, Outbox
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 from tools.limits import time_limit
@@ -46,15 +46,15 @@ State = Message.State
 
 #: Why nothing was said, where a tool decided that.
 SILENCE = {
-    End.STAY_SILENT.value: gettext_noop("the model chose to stay silent"),
-    End.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
-    End.FINISH.value: gettext_noop("the model ended its turn without a word"),
+    EndReason.STAY_SILENT.value: gettext_noop("the model chose to stay silent"),
+    EndReason.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
+    EndReason.FINISH.value: gettext_noop("the model ended its turn without a word"),
 }
 ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
-Watch = Callable[[ToolCallRequest, ToolExecutionResult], None]
+ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
 
-class Verdict(NamedTuple):
+class AnswerOutcome(NamedTuple):
     """How an answered message ends on record."""
 
     state: Message.State
@@ -63,30 +63,35 @@ class Verdict(NamedTuple):
 
 
 @dataclass(slots=True)
-class Conversations:
+class ConversationHandler:
     """Answers messages; holds nothing that belongs to one of them."""
 
     record: Record
     engine: Engine
     outbox: Outbox
-    jobs: Jobs
+    jobs: BackgroundCalls
     origin: Run.Origin = Run.Origin.CHAT
-    watch: Watch | None = field(default=None)
-    senses: Senses | None = field(default=None)
-    pauses: Pauses = field(default_factory=Pauses)
-    memory: Memory | None = field(default=None)
+    watch: ToolCallWatcher | None = field(default=None)
+    senses: MediaPipeline | None = field(default=None)
+    pauses: ChatPauses = field(default_factory=ChatPauses)
+    memory: MemoryService | None = field(default=None)
 
-    def plan(self, message: IncomingMessage) -> Plan:
+    def plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
         history_messages = settings.MAX_CONTEXT_MESSAGES - 2  # the system message and the current one come on top
-        return Plan(self.origin, self.engine.model.name, history_messages, message.chat.key, message.chat.place)
+        return RunPlan(self.origin, self.engine.model.name, history_messages, message.chat.key, message.chat.place)
 
-    def attend(self, left: Left) -> Gathering | None:
+    def attend(self, left: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a message that will be answered holds; None where that is nothing."""
         return self.senses.attend(left) if self.senses and not left.notice else None
 
     async def answer(
-        self, left: Left, begun: Begun | None = None, *, resumed: bool = False, gathering: Gathering | None = None
+        self,
+        left: PendingMessage,
+        begun: ActiveRun | None = None,
+        *,
+        resumed: bool = False,
+        gathering: PrefetchTask | None = None,
     ) -> None:
         """Bring the message to a recorded end. When cancelled, it can be taken up where it was.
 
@@ -97,9 +102,9 @@ class Conversations:
         """
         message = left.message
         if begun is None:
-            wish = Beginning(self.plan(message), left.pk, left.session_pk, resumed, left.is_later_result, left.claim_number)
+            wish = StartRun(self.plan(message), left.pk, left.session_pk, resumed, left.is_later_result, left.claim_number)
             begun = await self.record.begin(wish)
-        speaker = Speaker(
+        speaker = MessageSender(
             RunJournal(self.record, begun.claim),
             self.outbox,
             message.chat,
@@ -107,7 +112,7 @@ class Conversations:
             temp_group_id=message.temp_group_id,
         )
         speaker.has_spoken, speaker.has_replied = begun.has_spoken, begun.has_replied
-        speaker.allowance = Allowance(*begun.said)
+        speaker.allowance = SendAllowance(*begun.said)
         if begun.answer is not None:
             await self._settle_recorded(left, begun, speaker)
             return
@@ -128,21 +133,23 @@ class Conversations:
         else:
             await self._conclude(left, begun, speaker, result, noted)
 
-    async def _ruled(self, left: Left) -> Result | None:
+    async def _ruled(self, left: PendingMessage) -> RunResult | None:
         """The answer to a message that decides over a waiting call; None for every other message."""
         message = left.message
-        word = None if left.is_later_result else parse_word(message.text)
+        word = None if left.is_later_result else parse_approval_reply(message.text)
         if word is None:
             return None
         is_owner = message.sender_id in self.outbox.owners(message.chat)
-        ruling, fault = await self.record.rule(Decision(word, message.chat.account, message.sender_id, is_owner))
-        if ruling is Ruling.UNKNOWN and not is_owner:
+        ruling, fault = await self.record.rule(ApprovalDecision(word, message.chat.account, message.sender_id, is_owner))
+        if ruling is ApprovalOutcome.UNKNOWN and not is_owner:
             return None
-        if ruling in (Ruling.APPROVED, Ruling.REFUSED):
+        if ruling in (ApprovalOutcome.APPROVED, ApprovalOutcome.REFUSED):
             self.jobs.wake(message.chat.account)
-        return Result(ruling_text(ruling, word.code, fault), None, 0, 0, 0)
+        return RunResult(approval_outcome_text(ruling, word.code, fault), None, 0, 0, 0)
 
-    async def _run(self, left: Left, begun: Begun, speaker: Speaker, noted: list[str], gathering: Gathering | None) -> Result:
+    async def _run(
+        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, noted: list[str], gathering: PrefetchTask | None
+    ) -> RunResult:
         """The result of the loop; what was left out is added to what is ``noted``."""
         try:
             async with time_limit(settings.RUN_TIMEOUT) as limit:
@@ -155,25 +162,27 @@ class Conversations:
                 raise RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s") from error
             raise
 
-    async def _perceived(self, left: Left, begun: Begun, gathering: Gathering | None) -> Reading:
+    async def _perceived(self, left: PendingMessage, begun: ActiveRun, gathering: PrefetchTask | None) -> MediaText:
         """What is in the message beside words; nothing again for a run whose first request is on record."""
         if self.senses is None or left.is_later_result or begun.steps:
-            return Reading()
+            return MediaText()
         return await self.senses.perceive(left, gathering)
 
-    async def _task(self, left: Left, begun: Begun, speaker: Speaker, noted: list[str], reading: Reading) -> Task:
+    async def _task(
+        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, noted: list[str], reading: MediaText
+    ) -> RunRequest:
         """What the loop is to do; what was left out is added to what is ``noted``."""
         message, can_see = left.message, settings.VISION_MODE != "describe"
         owners = self.outbox.owners(message.chat)
-        later = LaterCalls(speaker.journal, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
-        context = tool_context(message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses)
+        later = DeferredCalls(speaker.journal, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
+        context = build_tool_context(message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses)
         context.metadata["memory"] = self.memory and self.memory.notebook
-        prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
+        prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
         noted += prompt_notes(prompt)
         background = await self._background(left, begun)
-        return Task(
+        return RunRequest(
             run_pk=begun.run_pk,
-            messages=first_request(message, begun, prompt.text, reading, background),
+            messages=build_first_request(message, begun, prompt.text, reading, background),
             context=context,
             model_calls=settings.MAX_ITERATIONS,
             can_see=can_see,
@@ -181,38 +190,40 @@ class Conversations:
             later=begun.later,
             watch=self.watch,
             is_gated=self._is_gated(left, begun),
-            discoveries=Discoveries(left.session_pk, begun.discovered),
+            discoveries=RunDiscoveries(left.session_pk, begun.discovered),
             has_spoken=lambda: speaker.has_spoken,
         )
 
-    async def _background(self, left: Left, begun: Begun) -> Background:
+    async def _background(self, left: PendingMessage, begun: ActiveRun) -> MemoryContext:
         """What the model should have in mind; nothing again for a run whose first request is on record."""
         message = left.message
         if self.memory is None or begun.steps:
-            return Background()
+            return MemoryContext()
         return await self.memory.background(
             left.session_pk, message.chat, message.sender_id, message.text, has_notes=begun.has_notes
         )
 
-    def _is_gated(self, left: Left, begun: Begun) -> bool:
+    def _is_gated(self, left: PendingMessage, begun: ActiveRun) -> bool:
         """Whether the timing gate comes first: it is on here, and no continuation is active."""
         if left.is_later_result or begun.gate.is_continuing:
             return False
         return self.outbox.attention(left.message.chat).timing_gate if begun.gate.is_on is None else begun.gate.is_on
 
-    async def _conclude(self, left: Left, begun: Begun, speaker: Speaker, result: Result, noted: list[str]) -> None:
+    async def _conclude(
+        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, result: RunResult, noted: list[str]
+    ) -> None:
         text = result.text.strip()
         outcome = None
         if text and not speaker.has_replied:
             if (fitted := speaker.allowance.fitted(text)) != text:
                 text, noted = fitted, [*noted, ANSWER_CUT]
-            outcome = await speaker.answer(final_parts(left.message, text), text, result.last_step)
+            outcome = await speaker.answer(build_final_parts(left.message, text), text, result.last_step)
         verdict = _verdict(outcome, speaker, result)
-        continues = result.ended_by == End.NO_ACTION and result.planned > 0
+        continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
         if continues != begun.gate.is_continuing:
             await speaker.journal.set_continuing(left.session_pk, continues)
         await speaker.journal.finish(
-            Ending(
+            RunCompletion(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FINISHED,
                 message_pk=left.pk,
@@ -232,29 +243,29 @@ class Conversations:
         if self.memory is not None:
             self.memory.after_turn(left.session_pk, left.message.chat)
 
-    async def _notify(self, left: Left, begun: Begun, speaker: Speaker) -> None:
+    async def _notify(self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender) -> None:
         """Tell the chat in one sentence why there is no answer. No model is asked, and nothing becomes history."""
-        words = notice(left.notice, left.message.text)
-        outcome = await speaker.answer(final_parts(left.message, words), words)
+        words = notice_text(left.notice, left.message.text)
+        outcome = await speaker.answer(build_final_parts(left.message, words), words)
         await speaker.journal.finish(
-            Ending(
+            RunCompletion(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FINISHED,
                 message_pk=left.pk,
                 message_state=State.SILENT,
                 detail=left.notice if left.notice in NOTICES else "",
                 final_text=words,
-                outcome=Outcome(outcome.pk, outcome.delivery, is_speech=False),
+                outcome=SendResult(outcome.pk, outcome.delivery, is_speech=False),
             )
         )
 
-    async def _fail(self, left: Left, begun: Begun, speaker: Speaker, error: str, noted: list[str]) -> None:
+    async def _fail(self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, error: str, noted: list[str]) -> None:
         """Tell the chat in one neutral sentence, and the operator in the record."""
         logger.warning("Message %s was not answered: %s", left.pk, error)
-        words = apology(left.message.text)
-        outcome = await speaker.answer(final_parts(left.message, words), words)
+        words = build_apology(left.message.text)
+        outcome = await speaker.answer(build_final_parts(left.message, words), words)
         await speaker.journal.finish(
-            Ending(
+            RunCompletion(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FAILED,
                 message_pk=left.pk,
@@ -262,11 +273,11 @@ class Conversations:
                 detail=error,
                 error=error,
                 notes=noted,
-                outcome=Outcome(outcome.pk, outcome.delivery, is_speech=False),
+                outcome=SendResult(outcome.pk, outcome.delivery, is_speech=False),
             )
         )
 
-    async def _settle_recorded(self, left: Left, begun: Begun, speaker: Speaker) -> None:
+    async def _settle_recorded(self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender) -> None:
         """Finish a run whose final message an earlier process had put on record."""
         answer = begun.answer
         assert answer is not None  # noqa: S101 - the caller's condition
@@ -277,7 +288,7 @@ class Conversations:
         else:
             failed = answer.state == State.FAILED
         await speaker.journal.finish(
-            Ending(
+            RunCompletion(
                 run_pk=begun.run_pk,
                 run_state=Run.State.FINISHED,
                 message_pk=left.pk,
@@ -290,41 +301,41 @@ class Conversations:
         )
 
 
-def _nothing_to_tell(begun: Begun) -> Result | None:
-    return Result("", None, 0, 0, 0) if begun.later and begun.later.is_stale else None
+def _nothing_to_tell(begun: ActiveRun) -> RunResult | None:
+    return RunResult("", None, 0, 0, 0) if begun.later and begun.later.is_stale else None
 
 
-def _verdict(outcome: Outcome | None, speaker: Speaker, result: Result) -> Verdict:
+def _verdict(outcome: SendResult | None, speaker: MessageSender, result: RunResult) -> AnswerOutcome:
     """How the message answered ends, from what came of the answer."""
     if outcome is not None and outcome.delivery.state == State.FAILED:
-        return Verdict(State.FAILED, outcome.delivery.error, speaker.has_spoken)
+        return AnswerOutcome(State.FAILED, outcome.delivery.error, speaker.has_spoken)
     state = State.ANSWERED if outcome is not None or speaker.has_spoken else State.SILENT
     detail = SILENCE.get(result.ended_by, "") if state == State.SILENT else ""
-    return Verdict(state, detail, state == State.ANSWERED)
+    return AnswerOutcome(state, detail, state == State.ANSWERED)
 
 
-def ruling_text(ruling: Ruling, code: str, fault: str) -> str:
+def approval_outcome_text(ruling: ApprovalOutcome, code: str, fault: str) -> str:
     """What whoever decided is told."""
     match ruling:
-        case Ruling.APPROVED:
+        case ApprovalOutcome.APPROVED:
             return f"已批准 {code}，正在执行。"
-        case Ruling.REFUSED:
+        case ApprovalOutcome.REFUSED:
             return f"已拒绝 {code}。"
-        case Ruling.NOT_AN_OWNER:
+        case ApprovalOutcome.NOT_AN_OWNER:
             return f"只有机器人主人可以处理 {code}。"
-        case Ruling.NOT_SHOWN:
+        case ApprovalOutcome.NOT_SHOWN:
             return f"{code} 的参数没有全部显示在会话中，不能在这里批准。请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。"
-        case Ruling.FAULTY:
+        case ApprovalOutcome.FAULTY:
             return f"{code} 的参数有误，仍在等待：\n{fault}"
-        case Ruling.UNKNOWN:
+        case ApprovalOutcome.UNKNOWN:
             return f"没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。"
 
 
-def first_request(
-    message: IncomingMessage, begun: Begun, prompt: str, reading: Reading, background: Background
+def build_first_request(
+    message: IncomingMessage, begun: ActiveRun, prompt: str, reading: MediaText, background: MemoryContext
 ) -> list[ChatMessage]:
     """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words or what they stand for."""
-    speech = Speech(
+    speech = SpokenMessage(
         message.text.strip(),
         message.sender_id,
         message.sender_name,
@@ -334,7 +345,7 @@ def first_request(
         reading.text,
         reading.pictures,
     )
-    request = fit(
+    request = fit_history(
         system_message(prompt),
         begun.history,
         outcome_message(speech, begun.later.tool_name) if begun.later else user_message(speech),
@@ -344,8 +355,13 @@ def first_request(
     return background.around(request)
 
 
-def tool_context(
-    message: IncomingMessage, speaker: Speaker, owners: frozenset[str], later: LaterCalls, state: ChatState, pauses: Pauses
+def build_tool_context(
+    message: IncomingMessage,
+    speaker: MessageSender,
+    owners: frozenset[str],
+    later: DeferredCalls,
+    state: ChatState,
+    pauses: ChatPauses,
 ) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
@@ -360,7 +376,7 @@ def tool_context(
         metadata={
             "speaker": speaker,
             "later": later,
-            "flow": Flow(),
+            "flow": RunFlow(),
             "pauses": pauses,
             "chat_state": state,
             "account": chat.account,

@@ -8,29 +8,29 @@ from django.utils import timezone
 
 from agent.record import Record
 from agent.store import spendings, tallies
-from tools.boundary import survive
+from tools.boundary import log_errors
 
 logger = logging.getLogger(__name__)
 
 #: How often old counts are looked for, in seconds; how long one is kept that nothing is added to.
 EVERY_SECONDS = 3600.0
-KEPT = timedelta(days=2)
+KEEP_COUNTS_FOR = timedelta(days=2)
 
 
-async def keep_forgetting(record: Record) -> None:
+async def run_count_pruning(record: Record) -> None:
     """Delete old counts for as long as this process lives."""
     while True:
-        with survive(logger, "Old counts of answers could not be deleted"):
-            await forget_old(record)
+        with log_errors(logger, "Old counts of answers could not be deleted"):
+            await prune_counts(record)
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def forget_old(record: Record) -> int:
+async def prune_counts(record: Record) -> int:
     """Delete the counts of people and chats that were not answered for two days; how many there were."""
     now, count = timezone.now(), 0
-    kept = int((now - KEPT).timestamp()), int((now + KEPT).timestamp())
-    while some := await record.submit(tallies.forget, kept):
+    kept = int((now - KEEP_COUNTS_FOR).timestamp()), int((now + KEEP_COUNTS_FOR).timestamp())
+    while some := await record.submit(tallies.prune_tallies, kept):
         count += some
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
-    await record.submit(spendings.forget, oldest.isoformat())
+    await record.submit(spendings.prune_spendings, oldest.isoformat())
     return count

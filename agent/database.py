@@ -1,7 +1,7 @@
 """The database as a start finds it: whether it is whole, fits this program, and is the one that was here before.
 
-Whoever starts to work with it (the server, ``manage.py chat``) calls :func:`bring_up_to_date`;
-``doctor`` looks with :func:`check`. A server that went on with less would lose every message in silence.
+Whoever starts to work with it (the server, ``manage.py chat``) calls :func:`migrate_embedded_database`;
+``doctor`` looks with :func:`check_migrations`. A server that went on with less would lose every message in silence.
 """
 
 import contextlib
@@ -45,17 +45,19 @@ class DatabaseRefused(ImproperlyConfigured):
 # --- At the start -----------------------------------------------------------------
 
 
-def bring_up_to_date() -> None:
+def migrate_embedded_database() -> None:
     """Migrate the embedded database where that is needed. Raises :class:`DatabaseRefused`."""
-    with explained():
-        if not check():
+    with explain_database_errors():
+        if not check_migrations():
             if connection.vendor != "sqlite":
                 raise DatabaseRefused(_("The database is older than the program."), _("Run: python manage.py migrate"))
             _migrate()
             _refuse_incomplete()
-    if connection.vendor == "sqlite" and not marker().exists():
+    if connection.vendor == "sqlite" and not marker_path().exists():
         with contextlib.suppress(OSError):  # it can still be written at the next start
-            marker().write_text(_("While this file is here, a lost database is not taken for a first start.") + "\n", "utf-8")
+            marker_path().write_text(
+                _("While this file is here, a lost database is not taken for a first start.") + "\n", "utf-8"
+            )
 
 
 def _migrate() -> None:
@@ -68,7 +70,7 @@ def _migrate() -> None:
         connection.enable_constraint_checking()
 
 
-def check() -> bool:
+def check_migrations() -> bool:
     """Whether the database is up to date. Raises :class:`DatabaseRefused` when a migration would not mend it."""
     if connection.vendor == "sqlite":
         _refuse_lost()
@@ -81,18 +83,18 @@ def check() -> bool:
     return True
 
 
-def marker() -> Path:
+def marker_path() -> Path:
     """The file beside the embedded database that says that there has been one; a first start that broke off leaves none."""
     return Path(f"{connection.settings_dict['NAME']}.made")
 
 
 def _refuse_lost() -> None:
     file = Path(connection.settings_dict["NAME"])
-    if not marker().exists() or (file.exists() and file.stat().st_size and connection.introspection.table_names()):
+    if not marker_path().exists() or (file.exists() and file.stat().st_size and connection.introspection.table_names()):
         return
     text = _("The database %s is missing or empty, and there has been one.") % file
     advice = _("Put the file back or restore a backup. To begin anew without what it held, delete %s and start again.")
-    raise DatabaseRefused(text, advice % marker())
+    raise DatabaseRefused(text, advice % marker_path())
 
 
 def _refuse_newer(unknown: set[tuple[str, str]]) -> None:
@@ -103,12 +105,12 @@ def _refuse_newer(unknown: set[tuple[str, str]]) -> None:
 
 
 def _refuse_incomplete() -> None:
-    if lacking := missing():
+    if lacking := find_missing_schema():
         text = _("The database lacks what the program needs: %s.")
         raise DatabaseRefused(text % _named(lacking), _misfit_advice())
 
 
-def missing() -> list[str]:
+def find_missing_schema() -> list[str]:
     """Tables, ``table.column`` and parts of the notes' search that the code needs and the database does not have."""
     models = [model._meta for model in apps.get_models(include_auto_created=True) if model._meta.managed]
     needed = {(model.db_table, field.column) for model in models for field in model.local_concrete_fields}
@@ -137,27 +139,27 @@ def _misfit_advice() -> str:
 
 
 @contextlib.contextmanager
-def explained() -> Iterator[None]:
+def explain_database_errors() -> Iterator[None]:
     """Turn what a database or its folder says into a sentence. Raises :class:`DatabaseRefused`."""
     try:
         yield
     except (DatabaseError, InconsistentMigrationHistory) as error:
-        raise refusal(error) from error
+        raise to_database_refused(error) from error
     except OSError as error:
         text = _("The data folder %(folder)s cannot be written: %(reason)s")
         folder = Path(error.filename or connection.settings_dict["NAME"]).parent
         raise DatabaseRefused(text % {"folder": folder, "reason": error.strerror}, _ownership_advice()) from error
 
 
-def refusal(error: Exception) -> DatabaseRefused:
+def to_database_refused(error: Exception) -> DatabaseRefused:
     """What ``error`` means for whoever started the program."""
     said = " ".join(str(error).split())
     text = _("The database cannot be used: %s") % said
     if connection.vendor != "sqlite":
         return DatabaseRefused(text + ".", _("Is it running, and is DATABASE_URL right?"))
     file = connection.settings_dict["NAME"]
-    if is_damage(error):
-        return damaged(said)
+    if is_damage_error(error):
+        return damaged_file_error(said)
     if "is full" in said:
         text = _("There is no room left for the database %s.") % file
         return DatabaseRefused(text, _("Make room: without it, messages cannot be recorded."))
@@ -173,12 +175,12 @@ def _ownership_advice() -> str:
     return _("Give it to the user that runs the server, or name another one in FROST_DATA_DIR.")
 
 
-def is_damage(error: BaseException) -> bool:
+def is_damage_error(error: BaseException) -> bool:
     """Whether SQLite says by ``error`` that the file is damaged."""
     return any(words in str(error) for words in DAMAGE)
 
 
-def damaged(said: str) -> DatabaseRefused:
+def damaged_file_error(said: str) -> DatabaseRefused:
     """What to do about a damaged file."""
     file = connection.settings_dict["NAME"]
     text = _("The database file %(file)s is damaged: %(said)s.") % {"file": file, "said": said}
@@ -189,10 +191,10 @@ def damaged(said: str) -> DatabaseRefused:
     return DatabaseRefused(text, advice % f"sqlite3 {file} .recover | sqlite3 recovered.sqlite3")
 
 
-def examine() -> None:
+def check_integrity() -> None:
     """Read the whole embedded database once, which takes a while. Raises :class:`DatabaseRefused` when it is damaged."""
-    with explained(), connection.cursor() as cursor:
+    with explain_database_errors(), connection.cursor() as cursor:
         cursor.execute("PRAGMA quick_check(1)")
         (said,) = cursor.fetchone()
     if said != "ok":
-        raise damaged(" ".join(said.split()))
+        raise damaged_file_error(" ".join(said.split()))

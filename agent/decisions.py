@@ -31,7 +31,7 @@ _PATTERN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ApprovalReply:
     """Yes or no to the question ``code``; ``arguments`` replace the call's, None leaves them."""
 
     is_approval: bool
@@ -41,22 +41,22 @@ class Word:
     """Why the arguments cannot be read; such a word decides nothing."""
 
 
-def parse_word(text: str) -> Word | None:
+def parse_approval_reply(text: str) -> ApprovalReply | None:
     """What ``text`` decides; None for everything that is not such a word and nothing else."""
     text = text.strip()
     match = _PATTERN.match(text)
     if match is None:
         return None
-    word, rest = Word(is_approval=match["yes"] is not None, code=match["code"]), text[match.end() :].strip()
+    word, rest = ApprovalReply(is_approval=match["yes"] is not None, code=match["code"]), text[match.end() :].strip()
     if not rest:
         return word
     return _with_arguments(word, rest) if rest.startswith(("{", "｛")) or rest.endswith(("}", "｝")) else None
 
 
-def _with_arguments(word: Word, text: str) -> Word:
+def _with_arguments(word: ApprovalReply, text: str) -> ApprovalReply:
     if not word.is_approval:
-        return Word(word.is_approval, word.code, fault="拒绝时不需要参数")
+        return ApprovalReply(word.is_approval, word.code, fault="拒绝时不需要参数")
     try:
-        return Word(word.is_approval, word.code, arguments=parse_arguments(text))
+        return ApprovalReply(word.is_approval, word.code, arguments=parse_arguments(text))
     except InvalidArguments as error:
-        return Word(word.is_approval, word.code, fault=str(error))
+        return ApprovalReply(word.is_approval, word.code, fault=str(error))

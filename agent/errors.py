@@ -8,7 +8,7 @@ AgentError
 :class:`ClaimLost` is no failure of a run: the run goes on elsewhere.
 
 ``str(error)`` is for the record and the log, where the operator reads it; it may
-quote the upstream. The chat is told only what :func:`apology` says.
+quote the upstream. The chat is told only what :func:`build_apology` says.
 """
 
 import re
@@ -45,7 +45,7 @@ class ClaimLost(Exception):  # noqa: N818 - the word says what happened
     """Somebody else has taken the work over, or its row is gone. Nothing was written, and nothing may be sent."""
 
 
-def apology(words: str) -> str:
+def build_apology(words: str) -> str:
     """One short sentence for the chat: in Chinese if ``words`` hold Chinese, else in LANGUAGE_CODE."""
     with translation.override("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE):
         return _("Sorry, something went wrong and I cannot answer right now. Please try again later.")

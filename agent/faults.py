@@ -11,17 +11,17 @@ from typing import Literal
 
 from django.conf import settings
 
-Boundary = Literal["message_committed", "model_called", "tool_run", "frame_written", "answer_received"]
+CrashPoint = Literal["message_committed", "model_called", "tool_run", "frame_written", "answer_received"]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1
 
 
-def reached(boundary: Boundary) -> None:
+def hit_crash_point(boundary: CrashPoint) -> None:
     if boundary == settings.FROST_FAULT:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def reached_once_flushed(boundary: Boundary) -> None:
+def hit_crash_point_after_flush(boundary: CrashPoint) -> None:
     """The same, after what was just written to a socket has left the process."""
     if boundary == settings.FROST_FAULT:
-        asyncio.get_running_loop().call_later(FLUSH_SECONDS, reached, boundary)
+        asyncio.get_running_loop().call_later(FLUSH_SECONDS, hit_crash_point, boundary)

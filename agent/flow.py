@@ -12,10 +12,10 @@ from tools.contract import ToolExecutionResult
 PAUSE = "pause_execution"
 """The entry of a result's metadata that ends the run: no later call of the same answer is made."""
 FLOW = "flow"
-"""The entry that says how the run ends, one of :class:`End`."""
+"""The entry that says how the run ends, one of :class:`EndReason`."""
 
 
-class End(StrEnum):
+class EndReason(StrEnum):
     """Why a run ended by a tool. After ``no_action`` the next message needs no timing gate."""
 
     FINISH = "finish"
@@ -24,7 +24,7 @@ class End(StrEnum):
 
 
 @dataclass(slots=True)
-class Flow:
+class RunFlow:
     """What tools of one run tell each other. Travels in ``context.metadata["flow"]``."""
 
     waits: int = 0
@@ -38,7 +38,7 @@ class Flow:
             self.waits = 0
 
 
-class Pauses:
+class ChatPauses:
     """Waiting chats: a new message can end the wait of its chat. Used from one event loop."""
 
     def __init__(self) -> None:
@@ -66,12 +66,12 @@ class Pauses:
             event.set()
 
 
-def ended(tool_name: str, end: End, text: str) -> ToolExecutionResult:
+def build_end_result(tool_name: str, end: EndReason, text: str) -> ToolExecutionResult:
     """The result of a tool that ends the run."""
     return ToolExecutionResult(tool_name, success=True, content=text, metadata={PAUSE: True, FLOW: end.value})
 
 
-def end_of(result: ToolExecutionResult) -> str:
+def get_end_reason(result: ToolExecutionResult) -> str:
     """How the run ends by ``result``, "" where it goes on.
 
     Any tool may end the run, but only the engine's own may say how: others finish it.
@@ -79,4 +79,4 @@ def end_of(result: ToolExecutionResult) -> str:
     if not result.metadata.get(PAUSE):
         return ""
     is_own = result.metadata.get("provider_name") == PROVIDER_NAME
-    return str(result.metadata.get(FLOW, End.FINISH.value)) if is_own else End.FINISH.value
+    return str(result.metadata.get(FLOW, EndReason.FINISH.value)) if is_own else EndReason.FINISH.value

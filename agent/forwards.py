@@ -7,14 +7,14 @@ from typing import Any
 
 from agent.media.refs import MediaRef
 from agent.record import Record
-from agent.store.chat_record import Found, find_messages
+from agent.store.chat_record import FoundMessage, find_messages
 from agent.types import ChatAddress, ForwardedMessage, MediaSource
 from tools.errors import ToolFailed
 
 #: Levels below a message that can be opened.
-DEPTH = 8
+MAX_FORWARD_LEVELS = 8
 #: Time for a client to give everything on the way, in seconds.
-SECONDS = 40.0
+OPEN_FORWARD_SECONDS = 40.0
 
 UNKNOWN = "本会话中没有 message_id 为 {message_id} 的消息，或者客户端已经不记得它"
 NO_CHILD = "path 第 {level} 层没有编号 {number}：这一层的编号为 1 到 {count}"
@@ -24,7 +24,7 @@ TOO_SLOW = "客户端没有及时给出这条消息的内容"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedMessage:
     """One message on a path: what it says, and the messages that are forwarded in it."""
 
     message: ForwardedMessage
@@ -33,22 +33,22 @@ class Opened:
     """Whether others are forwarded in it, also where the client does not give them."""
 
 
-class Forwards:
+class ForwardReader:
     """Opens messages of one chat for its tools. Without a ``source`` only what is on record can be seen."""
 
     def __init__(self, record: Record, source: MediaSource | None) -> None:
         self._record = record
         self._source = source
 
-    async def open(self, chat: ChatAddress, message_id: str, path: Sequence[int]) -> Opened:
+    async def open(self, chat: ChatAddress, message_id: str, path: Sequence[int]) -> OpenedMessage:
         """The message that ``path`` leads to, by numbers from 1, beginning at a message of ``chat``.
 
         Raises :class:`tools.errors.ToolFailed` with the reason.
         """
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(OPEN_FORWARD_SECONDS):
                 message = await self._walked(chat, message_id, path)
-                return Opened(message, await self._children(chat, message.segments), self.is_forward(message.segments))
+                return OpenedMessage(message, await self._children(chat, message.segments), self.is_forward(message.segments))
         except TimeoutError as error:
             raise ToolFailed(TOO_SLOW) from error
 
@@ -73,7 +73,7 @@ class Forwards:
             message = children[number - 1]
         return message
 
-    async def on_record(self, chat: ChatAddress, message_id: str) -> Found | None:
+    async def on_record(self, chat: ChatAddress, message_id: str) -> FoundMessage | None:
         """The message as it is on record; None where it is not. Raises :class:`ToolFailed` for one that was taken back."""
         found = await self._record.submit(find_messages, (chat, message_id))
         if found is not None and found.said.is_recalled:

@@ -9,15 +9,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agent.asking import ask, elapsed_ms
+from agent.asking import call_model, elapsed_ms
 from agent.builtin_tools.course import CONTINUE
-from agent.flow import End, end_of
+from agent.flow import EndReason, get_end_reason
 from agent.llm.base import LLMClient, ToolCallRequest
 from agent.llm.completion import calling_message
 from agent.models import Step
 from agent.prompt import ChatMessage, system_message
-from agent.task import Journal, Pending, Progress, Task
-from agent.tool_results import call_outcome, not_made, result_text
+from agent.task import PendingCall, RunRequest, RunState, StepJournal
+from agent.tool_results import build_skipped_result, call_outcome, result_text
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry import ToolRegistry
 
@@ -36,9 +36,11 @@ class TimingGate:
 
     def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
         self._model = model
-        self._registry = registry.narrowed(is_timing)
+        self._registry = registry.narrowed(is_timing_tool)
 
-    async def pass_through(self, task: Task, journal: Journal, progress: Progress, left: Sequence[Pending] = ()) -> str:
+    async def pass_through(
+        self, task: RunRequest, journal: StepJournal, progress: RunState, left: Sequence[PendingCall] = ()
+    ) -> str:
         """Nothing ("") once the gate is open, else how the run ends. What it cost is added to ``progress``.
 
         ``left`` are the calls of an answer on record that an earlier process did not
@@ -49,7 +51,7 @@ class TimingGate:
         names = {definition["name"] for definition in definitions}
         if CONTINUE.name not in names:  # the operator took it away: a gate that cannot open would mute the bot
             return ""
-        messages, hint, tries, calls = gate_messages(progress.messages), "", 0, list(left)
+        messages, hint, tries, calls = build_gate_messages(progress.messages), "", 0, list(left)
         while tries < TRIES:
             if not calls:
                 sent = [*messages, *([{"role": "user", "content": hint}] if hint else [])]
@@ -57,31 +59,36 @@ class TimingGate:
             chosen = next((one for one in calls if one.call.name in names), None)
             for one in calls:
                 if one is not chosen:
-                    await self._settle(journal, one, not_made(one.call.name, one.call.fault or NOT_CHOSEN), 0)
+                    await self._settle(journal, one, build_skipped_result(one.call.name, one.call.fault or NOT_CHOSEN), 0)
             calls = []
             if chosen is None:
                 tries, hint = tries + 1, HINT
                 continue
             result = await self._made(task, journal, chosen)
-            if ended_by := end_of(result):
+            if ended_by := get_end_reason(result):
                 return ended_by
             if result.metadata.get("timing_action") == "continue":
                 return ""
             tries += not result.success
             messages += [calling_message([chosen.call]), _answer(chosen.call, result)]
-        return End.NO_ACTION.value
+        return EndReason.NO_ACTION.value
 
     async def _asked(
-        self, task: Task, journal: Journal, progress: Progress, sent: list[ChatMessage], definitions: list[dict[str, Any]]
-    ) -> list[Pending]:
+        self,
+        task: RunRequest,
+        journal: StepJournal,
+        progress: RunState,
+        sent: list[ChatMessage],
+        definitions: list[dict[str, Any]],
+    ) -> list[PendingCall]:
         """The calls of the model's next answer, which is on record."""
-        gate = Progress(sent, sent, number=progress.number)
-        response, step = await ask(self._model, task, journal, gate, definitions, Step.Phase.TIMING)
+        gate = RunState(sent, sent, number=progress.number)
+        response, step = await call_model(self._model, task, journal, gate, definitions, Step.Phase.TIMING)
         progress.add_gate_step(gate)
         pks = await journal.record_step(step)
-        return [Pending(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
+        return [PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
 
-    async def _made(self, task: Task, journal: Journal, pending: Pending) -> ToolExecutionResult:
+    async def _made(self, task: RunRequest, journal: StepJournal, pending: PendingCall) -> ToolExecutionResult:
         context, started = task.context, time.monotonic()
         pk, call, begun_at = pending
         invocation = ToolInvocation(
@@ -99,16 +106,16 @@ class TimingGate:
         await self._settle(journal, pending, result, elapsed_ms(started))
         return result
 
-    async def _settle(self, journal: Journal, pending: Pending, result: ToolExecutionResult, took_ms: int) -> None:
+    async def _settle(self, journal: StepJournal, pending: PendingCall, result: ToolExecutionResult, took_ms: int) -> None:
         text = result_text(pending.call.call_id, result, can_see=False)
         await journal.finish_call(call_outcome(pending.pk, result, text, took_ms))
 
 
-def is_timing(spec: ToolSpec) -> bool:
+def is_timing_tool(spec: ToolSpec) -> bool:
     return spec.metadata.get("builtin_stage") in STAGES
 
 
-def gate_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+def build_gate_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The run's first request with the gate's own task behind the persona's prompt."""
     system, *rest = messages
     return [system_message(f"{system['content']}\n\n{PROMPT}"), *rest]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent.prompt import ChatMessage, content_text
 
 
-def fit(
+def fit_history(
     system: ChatMessage, history: Sequence[ChatMessage], current: ChatMessage, *, max_messages: int, max_chars: int
 ) -> list[ChatMessage]:
     """The first request of a run: ``system``, as much of ``history`` as fits, ``current``.

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from agent import faults
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.errors import ClaimLost
-from agent.media.senses import Gathering
+from agent.media.senses import PrefetchTask
 from agent.record import Record
-from agent.store.arrivals import Accepted, Arrival
-from agent.store.recovery import GivenUp, Held, Left, give_up
-from agent.store.runs import Begun
-from agent.triggers import Rules
+from agent.store.arrivals import AcceptedMessage, MessageArrival
+from agent.store.recovery import GivenUpMessage, HeldMessage, PendingMessage, give_up_messages
+from agent.store.runs import ActiveRun
+from agent.triggers import TriggerRules
 from agent.types import ChatAddress, IncomingMessage
-from tools.boundary import caught
+from tools.boundary import capture_error
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -39,28 +39,28 @@ TURN_PAUSE = 1.0
 TRIES = 3
 
 
-class Job(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A message to be answered. ``begun``: its run, if that began with the message's own commit.
 
     ``gathering`` fetches its media since it arrived, for their links expire.
     """
 
-    left: Left
-    begun: Begun | None = None
+    left: PendingMessage
+    begun: ActiveRun | None = None
     resumed: bool = False
-    gathering: Gathering | None = None
+    gathering: PrefetchTask | None = None
 
 
 class Inbox:
     """Takes messages in, and keeps one worker task for every chat with something to do."""
 
-    def __init__(self, record: Record, conversations: Conversations, rules: Rules) -> None:
+    def __init__(self, record: Record, conversations: ConversationHandler, rules: TriggerRules) -> None:
         self.record = record
         self.shares_database = False
         """Whether other processes may work on the same chats."""
         self._conversations = conversations
         self._rules = rules
-        self._queues: dict[ChatAddress, deque[Job]] = {}
+        self._queues: dict[ChatAddress, deque[QueuedMessage]] = {}
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._arriving: Counter[ChatAddress] = Counter()
         self._claiming: Counter[str] = Counter()
@@ -78,7 +78,7 @@ class Inbox:
         chat = message.chat
         plan = self._conversations.plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
-        committed = self.record.accept(Arrival(message, received_at or timezone.now(), self._rules, plan))
+        committed = self.record.accept(MessageArrival(message, received_at or timezone.now(), self._rules, plan))
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
@@ -106,7 +106,7 @@ class Inbox:
         for pk, number in missed.items():
             if self._missed.get(pk) == number and pk not in self._at_work:
                 logger.warning("Message %s was in nobody's hands; it is taken up again", pk)
-                await self.record.release(Held(pk, number))
+                await self.record.release(HeldMessage(pk, number))
         self._missed = missed
 
     async def drain(self, seconds: float) -> None:
@@ -119,7 +119,7 @@ class Inbox:
             worker.cancel()
         await asyncio.gather(*workers, *self._side_tasks, return_exceptions=True)
 
-    def _on_accepted(self, message: IncomingMessage, future: "asyncio.Future[Accepted]") -> None:
+    def _on_accepted(self, message: IncomingMessage, future: "asyncio.Future[AcceptedMessage]") -> None:
         self._arriving[message.chat] -= 1
         if not self._arriving[message.chat]:
             del self._arriving[message.chat]
@@ -136,16 +136,16 @@ class Inbox:
             told = (message.chat.account, message.sender_id, message.chat.address, accepted.decision.detail)
             limit.warn(told, "Account %s: silence towards %s in %s: %s", *told)
         if accepted.decision.is_to_be_answered:
-            faults.reached("message_committed")
-            left = Left(accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail)
-            self._enqueue(Job(left, accepted.begun))
+            faults.hit_crash_point("message_committed")
+            left = PendingMessage(accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail)
+            self._enqueue(QueuedMessage(left, accepted.begun))
 
     def _is_idle(self, chat: ChatAddress) -> bool:
         """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left over."""
         busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
         return not busy and not self.shares_database
 
-    def _on_claimed(self, account: str, future: "asyncio.Future[list[Left]]") -> None:
+    def _on_claimed(self, account: str, future: "asyncio.Future[list[PendingMessage]]") -> None:
         self._claiming[account] -= 1
         if future.cancelled():
             return
@@ -153,9 +153,9 @@ class Inbox:
             logger.error("What waits could not be read from the record: %s", error)
             return
         for left in future.result():
-            self._enqueue(Job(left, resumed=True))
+            self._enqueue(QueuedMessage(left, resumed=True))
 
-    def _enqueue(self, job: Job) -> None:
+    def _enqueue(self, job: QueuedMessage) -> None:
         """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
         if not self._is_open:
             return  # it stays on record, to be taken up
@@ -194,12 +194,12 @@ class Inbox:
                 del self._queues[chat]
                 self._waiting_count -= len(queue)
 
-    async def _answer(self, job: Job) -> None:
+    async def _answer(self, job: QueuedMessage) -> None:
         """Answer one message; what finds no end is given back, and taken up again."""
         left = job.left
         self._at_work.add(left.pk)
         try:
-            with caught() as attempt:
+            with capture_error() as attempt:
                 await self._conversations.answer(left, job.begun, resumed=job.resumed, gathering=job.gathering)
         except asyncio.CancelledError:
             await self._give_back(left)
@@ -211,7 +211,7 @@ class Inbox:
         else:
             await self._try_later(left, attempt.error)
 
-    async def _try_later(self, left: Left, error: Exception) -> None:
+    async def _try_later(self, left: PendingMessage, error: Exception) -> None:
         """The run came to no recorded end: it is taken up again, before any later message of its chat."""
         self._failures[left.pk] += 1
         if self._failures[left.pk] >= TRIES:
@@ -221,16 +221,16 @@ class Inbox:
             return
         logger.error("Message %s found no end; it is taken up again", left.pk, exc_info=error)
         await asyncio.sleep(TURN_PAUSE)
-        if again := await self.record.take_again(Held(left.pk, left.claim_number)):
-            self._enqueue(Job(again, resumed=True))
+        if again := await self.record.take_again(HeldMessage(left.pk, left.claim_number)):
+            self._enqueue(QueuedMessage(again, resumed=True))
 
-    async def _give_back(self, left: Left) -> bool:
-        return await self.record.release(Held(left.pk, left.claim_number))
+    async def _give_back(self, left: PendingMessage) -> bool:
+        return await self.record.release(HeldMessage(left.pk, left.claim_number))
 
-    async def _give_up(self, left: Left, error: Exception) -> None:
-        await self.record.submit(give_up, GivenUp(left.pk, left.claim_number, f"{type(error).__name__}: {error}"))
+    async def _give_up(self, left: PendingMessage, error: Exception) -> None:
+        await self.record.submit(give_up_messages, GivenUpMessage(left.pk, left.claim_number, f"{type(error).__name__}: {error}"))
 
-    async def _is_next(self, left: Left) -> bool:
+    async def _is_next(self, left: PendingMessage) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""
         return not self.shares_database or await self.record.is_next(left.pk, left.session_pk)
 

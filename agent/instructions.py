@@ -21,19 +21,19 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from agent.types import Kind
+from agent.types import ChatKind
 from tools.contract import TOOL_NAME
-from tools.fences import harmless
+from tools.fences import neutralize_marks
 
 PREFIXES = ("app", "user", "temp")
 TOOL_PREFIX = "tool:"
-KIND_WORDS: dict[Kind, str] = {"group": "群聊", "private": "私聊"}
+KIND_WORDS: dict[ChatKind, str] = {"group": "群聊", "private": "私聊"}
 WEEKDAYS = "一二三四五六日"
 
 _BRACED = re.compile(r"(\{+)([^{}]*)(\}+)")
 
 
-class InstructionError(ValueError):
+class PromptTemplateError(ValueError):
     """A template asks for something that is not there; ``written`` is the placeholder as it stands in it."""
 
     def __init__(self, written: str, reason: str) -> None:
@@ -41,16 +41,16 @@ class InstructionError(ValueError):
         self.written = written
 
 
-class MissingValueError(InstructionError):
+class MissingValueError(PromptTemplateError):
     """No value has the name that the placeholder gives."""
 
 
-class MissingToolError(InstructionError):
+class MissingToolError(PromptTemplateError):
     """No tool of the name is enabled here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholder:
+class PromptPlaceholder:
     """One place of a template that a value goes to."""
 
     written: str
@@ -61,26 +61,26 @@ class Placeholder:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
+class RenderedPrompt:
     """A template with what could be put in; ``missing`` are the placeholders that were left as they are written."""
 
     text: str
     missing: tuple[str, ...] = ()
 
 
-def is_name(name: str) -> bool:
+def is_value_name(name: str) -> bool:
     """Whether a value may have this name."""
     prefix, colon, rest = name.partition(":")
     return rest.isidentifier() and prefix in PREFIXES if colon else name.isidentifier()
 
 
 @lru_cache(maxsize=64)
-def placeholders(template: str) -> tuple[Placeholder, ...]:
+def parse_prompt_placeholders(template: str) -> tuple[PromptPlaceholder, ...]:
     """The placeholders of ``template`` in order; none for one that is only text."""
-    return tuple(piece for piece in _pieces(template) if isinstance(piece, Placeholder))
+    return tuple(piece for piece in _pieces(template) if isinstance(piece, PromptPlaceholder))
 
 
-def render(template: str, values: Mapping[str, Any], tools: Collection[str]) -> str:
+def render_prompt(template: str, values: Mapping[str, Any], tools: Collection[str]) -> str:
     """``template`` with its values and the names of the enabled ``tools``.
 
     Strings stand bare, None is "", and everything else is JSON. Raises
@@ -90,20 +90,20 @@ def render(template: str, values: Mapping[str, Any], tools: Collection[str]) -> 
     return "".join(piece if isinstance(piece, str) else _value(piece, values, tools) for piece in _pieces(template))
 
 
-def render_known(template: str, values: Mapping[str, Any], tools: Collection[str]) -> Rendering:
-    """As :func:`render`, but what has nothing to stand for stays as it is written."""
+def render_known_values(template: str, values: Mapping[str, Any], tools: Collection[str]) -> RenderedPrompt:
+    """As :func:`render_prompt`, but what has nothing to stand for stays as it is written."""
     text: list[str] = []
     missing: list[str] = []
     for piece in _pieces(template):
         try:
             text.append(piece if isinstance(piece, str) else _value(piece, values, tools))
-        except InstructionError as error:
+        except PromptTemplateError as error:
             text.append(error.written)
             missing.append(error.written)
-    return Rendering("".join(text), tuple(dict.fromkeys(missing)))
+    return RenderedPrompt("".join(text), tuple(dict.fromkeys(missing)))
 
 
-def program_values(bot_name: str, kind: Kind | None, now: datetime) -> dict[str, str]:
+def program_values(bot_name: str, kind: ChatKind | None, now: datetime) -> dict[str, str]:
     """What the program knows by itself, for placeholders that the chat's state has no value for.
 
     ``now`` is local time; ``kind`` is None where there is no chat.
@@ -117,9 +117,9 @@ def program_values(bot_name: str, kind: Kind | None, now: datetime) -> dict[str,
 
 
 @lru_cache(maxsize=64)
-def _pieces(template: str) -> tuple[str | Placeholder, ...]:
+def _pieces(template: str) -> tuple[str | PromptPlaceholder, ...]:
     """``template`` in order: text, and the placeholders between."""
-    pieces: list[str | Placeholder] = []
+    pieces: list[str | PromptPlaceholder] = []
     end = 0
     for found in _BRACED.finditer(template):
         width = min(len(found[1]), len(found[3]))  # a brace without its counterpart is text: {"city": {city}}
@@ -130,17 +130,17 @@ def _pieces(template: str) -> tuple[str | Placeholder, ...]:
     return (*pieces, template[end:])
 
 
-def _placeholder(written: str, inside: str) -> Placeholder | None:
+def _placeholder(written: str, inside: str) -> PromptPlaceholder | None:
     name = inside.strip()
     is_optional = name.endswith("?")
     name = name.removesuffix("?")
     if name.startswith(TOOL_PREFIX):
         tool = name.removeprefix(TOOL_PREFIX)
-        return Placeholder(written, tool, is_tool=True, is_optional=is_optional) if TOOL_NAME.fullmatch(tool) else None
-    return Placeholder(written, name, is_optional=is_optional) if is_name(name) else None
+        return PromptPlaceholder(written, tool, is_tool=True, is_optional=is_optional) if TOOL_NAME.fullmatch(tool) else None
+    return PromptPlaceholder(written, name, is_optional=is_optional) if is_value_name(name) else None
 
 
-def _value(placeholder: Placeholder, values: Mapping[str, Any], tools: Collection[str]) -> str:
+def _value(placeholder: PromptPlaceholder, values: Mapping[str, Any], tools: Collection[str]) -> str:
     name = placeholder.name
     if name in (tools if placeholder.is_tool else values):
         return name if placeholder.is_tool else _text(values[name])
@@ -154,4 +154,4 @@ def _value(placeholder: Placeholder, values: Mapping[str, Any], tools: Collectio
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    return neutralize_marks(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))

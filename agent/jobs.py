@@ -8,12 +8,12 @@ from functools import partial
 
 from agent.models import ToolCall
 from agent.record import Record
-from agent.store.later import INTERRUPTED, Completion, Progress
+from agent.store.later import INTERRUPTED, CallCompletion, ProgressReport
 from agent.store.steps import CallOutcome
 from agent.tool_results import call_outcome, following_messages, result_text
-from tools.boundary import survive
+from tools.boundary import log_errors
 from tools.contract import ToolExecutionResult
-from tools.text import storable
+from tools.text import make_storable
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +23,10 @@ LIMIT = 100
 TELL_LIMIT = 20
 PROGRESS_LIMIT = 2_000
 
-Work = asyncio.Task[ToolExecutionResult]
+CallTask = asyncio.Task[ToolExecutionResult]
 
 
-class Jobs:
+class BackgroundCalls:
     """The long-running tool calls of this process.
 
     ``wake`` is to be told the account in whose chats something new is to be answered.
@@ -35,7 +35,7 @@ class Jobs:
     def __init__(self, record: Record, wake: Callable[[str], None]) -> None:
         self._record = record
         self.wake = wake
-        self._tasks: dict[asyncio.Task[None], Work] = {}
+        self._tasks: dict[asyncio.Task[None], CallTask] = {}
 
     @property
     def worker(self) -> str:
@@ -46,7 +46,7 @@ class Jobs:
     def is_full(self) -> bool:
         return len(self._tasks) >= LIMIT
 
-    def keep(self, work: Work, pk: int, account: str, *, begun: float, can_see: bool) -> None:
+    def keep(self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool) -> None:
         """See ``work`` to its end, record what comes of the call, and have it told in its chat.
 
         ``begun`` is when it began, in monotonic seconds.
@@ -64,7 +64,7 @@ class Jobs:
             nonlocal told
             number = told if tell and told < TELL_LIMIT else None
             told += number is not None
-            progress = Progress(pk, storable(text[:PROGRESS_LIMIT]), number)
+            progress = ProgressReport(pk, make_storable(text[:PROGRESS_LIMIT]), number)
             loop.call_soon_threadsafe(self._note, progress, account)
 
         return report
@@ -77,17 +77,17 @@ class Jobs:
             work.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _see_through(self, work: Work, pk: int, account: str, *, begun: float, can_see: bool) -> None:
+    async def _see_through(self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool) -> None:
         await asyncio.wait([work])
         completion = _completion(pk, work, round((time.monotonic() - begun) * 1000), can_see=can_see)
-        with survive(logger, "What came of tool call %s could not be recorded", pk):
+        with log_errors(logger, "What came of tool call %s could not be recorded", pk):
             if await self._record.complete(completion):
                 self.wake(account)
 
-    def _note(self, progress: Progress, account: str) -> None:
+    def _note(self, progress: ProgressReport, account: str) -> None:
         self._record.note_progress(progress).add_done_callback(partial(self._noted, progress, account))
 
-    def _noted(self, progress: Progress, account: str, future: "asyncio.Future[None]") -> None:
+    def _noted(self, progress: ProgressReport, account: str, future: "asyncio.Future[None]") -> None:
         if future.cancelled():
             return
         if error := future.exception():
@@ -96,10 +96,10 @@ class Jobs:
             self.wake(account)
 
 
-def _completion(pk: int, work: Work, duration_ms: int, *, can_see: bool) -> Completion:
+def _completion(pk: int, work: CallTask, duration_ms: int, *, can_see: bool) -> CallCompletion:
     if work.cancelled() or work.exception() is not None:  # the registry makes a result of everything else
-        return Completion(CallOutcome(pk, ToolCall.State.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms))
+        return CallCompletion(CallOutcome(pk, ToolCall.State.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms))
     result = work.result()
     text = result_text(f"later-{pk}", result, can_see=can_see)
     following = list(following_messages(f"later-{pk}", result, can_see=can_see))
-    return Completion(call_outcome(pk, result, text, duration_ms), following)
+    return CallCompletion(call_outcome(pk, result, text, duration_ms), following)

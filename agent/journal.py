@@ -12,7 +12,7 @@ from agent.store import approvals, gates, later, replies, steps
 
 @dataclass(frozen=True, slots=True)
 class RunJournal:
-    """The :class:`agent.task.Journal` of a run on record.
+    """The :class:`agent.task.StepJournal` of a run on record.
 
     Every method raises :class:`agent.errors.ClaimLost` when somebody else has taken the run
     over: the run is to stop then, without a word.
@@ -30,27 +30,27 @@ class RunJournal:
     async def finish_call(self, outcome: steps.CallOutcome) -> None:
         await self._put(steps.finish_calls, outcome)
 
-    async def suspend(self, suspension: later.Suspension) -> None:
-        await self._put(later.suspend, suspension)
+    async def suspend(self, suspension: later.CallSuspension) -> None:
+        await self._put(later.suspend_calls, suspension)
 
-    async def ask(self, question: approvals.Question) -> approvals.Asked | None:
-        return await self._put(approvals.ask, question)
+    async def ask(self, question: approvals.ApprovalRequest) -> approvals.RecordedQuestion | None:
+        return await self._put(approvals.record_questions, question)
 
     async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
         await self._put(gates.set_continuing, (session_pk, is_continuing))
 
-    def add_reply(self, reply: replies.Outgoing) -> "asyncio.Future[int]":
+    def add_reply(self, reply: replies.OutgoingMessage) -> "asyncio.Future[int]":
         return self.record.add_reply(reply, self.claim)
 
     def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
-        return self._put(replies.mark_sent, (pk, echo))
+        return self._put(replies.mark_replies_sent, (pk, echo))
 
-    def settle(self, outcome: replies.Outcome) -> None:
+    def settle(self, outcome: replies.SendResult) -> None:
         """Not awaited: the one who speaks may have been cancelled. Too late, it changes nothing."""
-        self._put(replies.settle, outcome).add_done_callback(_ignored)
+        self._put(replies.record_send_results, outcome).add_done_callback(_ignored)
 
-    async def finish(self, ending: replies.Ending) -> None:
-        await self._put(replies.finish, ending)
+    async def finish(self, ending: replies.RunCompletion) -> None:
+        await self._put(replies.complete_runs, ending)
 
     def _put(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
         return self.record.submit(operation, item, self.claim)

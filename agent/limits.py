@@ -7,7 +7,7 @@ takes the message in (:mod:`agent.store.quotas`), so that a burst is no way arou
 from dataclasses import dataclass, field
 
 from agent import notices
-from agent.answer_policy import Limits
+from agent.answer_policy import AnswerLimits
 from agent.models import Message
 
 #: Seconds in which answers count for the limits of a minute.
@@ -22,7 +22,7 @@ Reason = Message.Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MessageTime:
     """When a message came: seconds since 1970, and the day where the installation is."""
 
     seconds: int
@@ -30,7 +30,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Count:
+class AnswerCount:
     """The answers to one subject, and when it was told that there are no more for now."""
 
     recent: dict[int, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Count:
     def on(self, day: str) -> int:
         return self.of_day if self.day == day else 0
 
-    def add(self, moment: Moment) -> None:
+    def add(self, moment: MessageTime) -> None:
         """One more answer."""
         now = moment.seconds
         self.recent = {at: number for at, number in self.recent.items() if abs(now - at) <= MINUTE}
@@ -58,20 +58,20 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LimitCheck:
     """Somebody who is no owner and would be answered: under which limits, and how often that has happened."""
 
-    limits: Limits
-    person: Count
-    chat: Count
-    exchanges: Count
+    limits: AnswerLimits
+    person: AnswerCount
+    chat: AnswerCount
+    exchanges: AnswerCount
     """Of this person in this chat; in a private chat the very count of the chat."""
     has_tokens: bool = True
     is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AnswerRefusal:
     """Why there is no answer, what of it is told to the chat, if anything, and whether a silence begins with it."""
 
     reason: Message.Reason
@@ -80,38 +80,38 @@ class Refusal:
     opens_loop: bool = False
 
 
-def refusal(case: Case, now: Moment) -> Refusal | None:
+def check_limits(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
     """Why the next message is not answered; None where it is. Pure."""
     limits = case.limits
-    if limits.person_per_minute and is_silence(case.exchanges.silent_until, now.seconds):
-        return Refusal(Reason.LOOP)
+    if limits.person_per_minute and is_silence_active(case.exchanges.silent_until, now.seconds):
+        return AnswerRefusal(Reason.LOOP)
     if not case.has_tokens:
-        return Refusal(Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day)
+        return AnswerRefusal(Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day)
     if _is_reached(limits.chat_per_minute, case.chat.within(MINUTE, now.seconds)):
-        return Refusal(Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now))
+        return AnswerRefusal(Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now))
     if _is_reached(limits.person_per_day, case.person.on(now.day)):
-        return Refusal(Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day)
+        return AnswerRefusal(Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day)
     if _is_reached(limits.person_per_minute, case.person.within(MINUTE, now.seconds)):
-        return Refusal(Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now))
+        return AnswerRefusal(Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now))
     return None
 
 
-def may_loop(case: Case, now: Moment) -> bool:
+def may_loop(case: LimitCheck, now: MessageTime) -> bool:
     """Whether there were enough answers lately for a loop, if what was answered were replies to answers."""
     return bool(case.limits.person_per_minute) and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES
 
 
-def loop(case: Case) -> Refusal:
+def build_loop_refusal(case: LimitCheck) -> AnswerRefusal:
     """The end of a loop. In a group a word to a bot would be answered by it."""
-    return Refusal(Reason.LOOP, notices.LOOP, is_told=case.is_private, opens_loop=True)
+    return AnswerRefusal(Reason.LOOP, notices.LOOP, is_told=case.is_private, opens_loop=True)
 
 
-def is_silence(until: int, now: int) -> bool:
+def is_silence_active(until: int, now: int) -> bool:
     """Whether a silence goes on. One that ends later than any can was begun before the clock was put back."""
     return now < until <= now + LOOP_SILENCE
 
 
-def note(case: Case, refused: Refusal | None, now: Moment) -> None:
+def count_answer(case: LimitCheck, refused: AnswerRefusal | None, now: MessageTime) -> None:
     """Count the answer, or what was decided instead, in the counts of ``case``."""
     if refused is None:
         for count in (case.person, case.chat) if case.chat is case.exchanges else (case.person, case.chat, case.exchanges):
@@ -133,5 +133,5 @@ def _is_reached(limit: int, count: int) -> bool:
     return bool(limit) and count >= limit
 
 
-def _is_due(count: Count, now: Moment) -> bool:
+def _is_due(count: AnswerCount, now: MessageTime) -> bool:
     return abs(now.seconds - count.told_at) > MINUTE

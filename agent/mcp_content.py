@@ -23,12 +23,12 @@ from mcp_types import (
 from agent.tool_results import NO_TEXT
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult, ToolSpec
 from tools.soundness import is_json
-from tools.text import storable
+from tools.text import make_storable
 
 NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
-def tool_of(spec: ToolSpec, *, any_value: bool) -> Tool:
+def to_mcp_tool(spec: ToolSpec, *, any_value: bool) -> Tool:
     """A tool's declaration. Structured results other than objects are declared where the caller's protocol has ``any_value``."""
     return Tool(
         name=spec.name,
@@ -57,19 +57,19 @@ def _hints(annotation: ToolAnnotation) -> ToolAnnotations:
     )
 
 
-def result_of(result: ToolExecutionResult, *, any_value: bool) -> CallToolResult:
+def to_mcp_result(result: ToolExecutionResult, *, any_value: bool) -> CallToolResult:
     """What came of a call. There is always something to read, for models whose programs show them nothing else."""
     value = result.structured_content
     return CallToolResult(
         content=list(_blocks(result)) or [TextContent(text=NO_TEXT[result.success])],
-        structured_content=storable(value) if any_value or isinstance(value, dict) else None,
+        structured_content=make_storable(value) if any_value or isinstance(value, dict) else None,
         is_error=not result.success,
     )
 
 
 def _blocks(result: ToolExecutionResult) -> Iterator[ContentBlock]:
     """The text and then the items that it leaves out; one that cannot be passed on stands there in words."""
-    text = storable(_text(result))
+    text = make_storable(_text(result))
     if text:
         yield TextContent(text=text)
     for item in result.content_items:

@@ -18,11 +18,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from agent.mcp_content import result_of, tool_of
+from agent.mcp_content import to_mcp_result, to_mcp_tool
 from agent.models import Run
-from agent.outside_calls import OutsideCalls
+from agent.outside_calls import ExternalCalls
 from agent.record import Record
-from tools.boundary import caught, survive
+from tools.boundary import capture_error, log_errors
 from tools.contract import ToolSpec
 from tools.registry import ToolRegistry
 
@@ -34,14 +34,14 @@ LOOK_SECONDS = 1.0
 #: Clients that may listen at a time.
 LISTENERS = 64
 
-Context = ServerRequestContext[Any, Any]
+ServerContext = ServerRequestContext[Any, Any]
 
 
 class ToolServer:
     """The tools of ``registry`` behind the SDK's server; its calls are on record as runs of the origin ``mcp``."""
 
     def __init__(self, record: Record, registry: ToolRegistry) -> None:
-        self._calls = OutsideCalls(record, registry, Run.Origin.MCP)
+        self._calls = ExternalCalls(record, registry, Run.Origin.MCP)
         self._watch = ToolWatch(self._calls.list_tools)
         self._listeners = ListenHandler(self._watch, max_subscriptions=LISTENERS)
         self._server = Server(
@@ -61,16 +61,16 @@ class ToolServer:
         """End the streams of those who listen; each is told so."""
         self._listeners.close()
 
-    async def _list(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        with caught() as attempt:
+    async def _list(self, context: ServerContext, params: PaginatedRequestParams | None) -> ListToolsResult:
+        with capture_error() as attempt:
             specs = await self._calls.list_tools()
-            return ListToolsResult(tools=[tool_of(spec, any_value=_takes_any_value(context)) for spec in specs])
+            return ListToolsResult(tools=[to_mcp_tool(spec, any_value=_takes_any_value(context)) for spec in specs])
         raise _fault("The tools could not be listed for an MCP client", attempt.error)
 
-    async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        with caught() as attempt:
+    async def _call(self, context: ServerContext, params: CallToolRequestParams) -> CallToolResult:
+        with capture_error() as attempt:
             result = await self._calls.call(params.name, params.arguments or {})
-            return result_of(result, any_value=_takes_any_value(context))
+            return to_mcp_result(result, any_value=_takes_any_value(context))
         raise _fault("A tool could not be called for an MCP client", attempt.error)
 
 
@@ -105,7 +105,7 @@ class ToolWatch:
     async def _look(self) -> None:
         known: Sequence[ToolSpec] | None = None
         while True:
-            with survive(logger, "It could not be looked whether the tools have changed"):
+            with log_errors(logger, "It could not be looked whether the tools have changed"):
                 tools = await self._tools()
                 if known is not None and not _same(known, tools):
                     await self.publish(ToolsListChanged())
@@ -118,7 +118,7 @@ def _same(before: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> bool:
     return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
 
 
-def _takes_any_value(context: Context) -> bool:
+def _takes_any_value(context: ServerContext) -> bool:
     """Whether structured results may be other than objects in the caller's revision of the protocol."""
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 

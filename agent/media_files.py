@@ -17,7 +17,7 @@ from typing import IO
 
 from django.utils.translation import gettext as _
 
-from agent.media_folder import MediaError, locate, root
+from agent.media_folder import MediaError, locate_media_file, media_folder_root
 
 #: The largest file that is taken in, in bytes: QQ takes no larger video.
 UPLOAD_BYTES = 100 * 2**20
@@ -32,7 +32,7 @@ class NameTaken(MediaError):  # noqa: N818 - it says what happened
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A file or a folder; ``path`` is what ``send_message`` calls it."""
 
     name: str
@@ -42,18 +42,18 @@ class Entry:
     def facts(self) -> tuple[int, datetime] | None:
         """Bytes, and when it was last changed; None when it is gone."""
         try:
-            found = (root() / self.path).lstat()
+            found = (media_folder_root() / self.path).lstat()
         except OSError:
             return None
         return found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
 
 
-def entries(folder: str) -> tuple[list[Entry], bool]:
+def list_folder(folder: str) -> tuple[list[FolderEntry], bool]:
     """Folders, then files of ``folder``, by name, and whether there are more than :data:`LISTED`.
 
     Links and names that begin with a dot are left out. Raises :class:`MediaError` when there is no such folder.
     """
-    root().mkdir(parents=True, exist_ok=True)  # the folder itself may have been tidied away
+    media_folder_root().mkdir(parents=True, exist_ok=True)  # the folder itself may have been tidied away
     place = _folder(folder)
     try:
         with os.scandir(place) as scan:
@@ -64,7 +64,7 @@ def entries(folder: str) -> tuple[list[Entry], bool]:
     return sorted(found, key=lambda entry: (not entry.is_folder, entry.name)), len(seen) > LISTED
 
 
-def keep(folder: str, name: str, chunks: Iterable[bytes], *, replace: bool) -> str:
+def save_media_file(folder: str, name: str, chunks: Iterable[bytes], *, replace: bool) -> str:
     """Put a file into ``folder``, whole or not at all; the path to send it by.
 
     Its name is :func:`safe_name`. Raises :class:`NameTaken`, and :class:`MediaError` for a
@@ -79,10 +79,10 @@ def keep(folder: str, name: str, chunks: Iterable[bytes], *, replace: bool) -> s
         raise NameTaken(name) from error
     except OSError as error:
         raise MediaError(f"{name}: {error.strerror}") from error
-    return str((place / name).relative_to(root()))
+    return str((place / name).relative_to(media_folder_root()))
 
 
-def remove(path: str) -> None:
+def remove_media_file(path: str) -> None:
     """Take one file away, or a link, but not what it leads to. Raises :class:`MediaError`."""
     parent, name = path.rpartition("/")[::2]
     if name in ("", ".", ".."):
@@ -105,7 +105,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def _folder(name: str) -> Path:
-    place = locate(name)
+    place = locate_media_file(name)
     if place is None or not os.path.isdir(place):  # unlike that of pathlib, it takes names that are too long
         raise MediaError(_("“%(path)s” is no folder of the media folder.") % {"path": name})
     return place
@@ -115,9 +115,9 @@ def _is_shown(entry: "os.DirEntry[str]") -> bool:
     return not entry.name.startswith(".") and (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False))
 
 
-def _entry(entry: "os.DirEntry[str]", place: Path) -> Entry:
-    path = str((place / entry.name).relative_to(root()))
-    return Entry(entry.name, path, entry.is_dir(follow_symlinks=False))
+def _entry(entry: "os.DirEntry[str]", place: Path) -> FolderEntry:
+    path = str((place / entry.name).relative_to(media_folder_root()))
+    return FolderEntry(entry.name, path, entry.is_dir(follow_symlinks=False))
 
 
 @contextlib.contextmanager

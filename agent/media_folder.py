@@ -1,7 +1,7 @@
 """The files that may leave this machine: those of the media folder, put there by the operator or by a tool.
 
 Beside them there are our own copies of what messages held. They are opened for sending as
-well, but no name that a model gives leads to them (:func:`locate`): a tool that sends one
+well, but no name that a model gives leads to them (:func:`locate_media_file`): a tool that sends one
 has found it in its own chat.
 
 A file is looked for twice: by its name when somebody asks for it, and once more when it
@@ -26,17 +26,17 @@ class MediaError(Exception):
     """Media cannot be had, or not in this form. The text says why, to people and to the model."""
 
 
-def root() -> Path:
+def media_folder_root() -> Path:
     """The media folder itself, with links resolved."""
     return Path(settings.MEDIA_DIR).resolve()
 
 
-def locate(name: str) -> Path | None:
+def locate_media_file(name: str) -> Path | None:
     """``name`` relative to the media folder, with links resolved; None when it leads out of it.
 
     Says nothing of whether there is such a file.
     """
-    folder = root()
+    folder = media_folder_root()
     try:
         target = (folder / name).resolve()
     except (OSError, ValueError, RuntimeError):
@@ -44,7 +44,7 @@ def locate(name: str) -> Path | None:
     return target if target.is_relative_to(folder) else None
 
 
-def size(path: Path) -> int | None:
+def regular_file_size(path: Path) -> int | None:
     """Bytes of the regular file ``path``; None when it is none: missing, a folder, a pipe, a device."""
     try:
         found = path.stat()
@@ -54,8 +54,8 @@ def size(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """A regular file for reading, unbuffered; ``path`` as :func:`locate` gave it, or that of a copy.
+def open_media_file(path: Path) -> Iterator[BinaryIO]:
+    """A regular file for reading, unbuffered; ``path`` as :func:`locate_media_file` gave it, or that of a copy.
 
     Raises :class:`MediaError` when it is gone, has become a link or a device, or cannot be
     read. Blocks while the disk does.
@@ -73,7 +73,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 def _descriptor(path: Path) -> int:
     """Walk to ``path`` folder by folder. Raises ValueError outside the folders, OSError at a link."""
     copies = Path(settings.RECEIVED_DIR).resolve()
-    top = copies if path.is_relative_to(copies) else root()
+    top = copies if path.is_relative_to(copies) else media_folder_root()
     *folders, name = path.relative_to(top).parts or [""]
     if ".." in folders or name in ("", ".."):
         raise ValueError(str(path))

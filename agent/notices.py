@@ -33,7 +33,7 @@ TO_OWNERS = (
 )
 
 
-def notice(detail: str, words: str) -> str:
+def notice_text(detail: str, words: str) -> str:
     """The sentence for ``detail``, which may be the sentence itself, in Chinese if ``words`` hold Chinese, else in LANGUAGE_CODE."""
     if detail not in NOTICES:  # the note to an owner
         return detail

@@ -36,7 +36,7 @@ UNREACHABLE = gettext_noop("it cannot be reached")
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class DatabaseOutage:
     """Since when the database has refused, why (in words for everybody), and how many writes wait for it."""
 
     since: datetime
@@ -56,7 +56,7 @@ def plain_reason(error: BaseException | None) -> str:
     return PLAIN.get(code & 0xFF if code is not None else getattr(cause, "sqlstate", None) or "", UNREACHABLE)
 
 
-def is_refusal(error: BaseException) -> bool:
+def is_database_refusal(error: BaseException) -> bool:
     """Whether the database refuses whatever it is asked: the same write may succeed later, and no other would now."""
     if isinstance(error, InterfaceError):
         return True

@@ -16,24 +16,24 @@ from agent.builtin_tools.entry import PROVIDER_NAME
 from agent.claims import Claim
 from agent.models import Run
 from agent.record import Record
-from agent.store.agent_runs import BrokenOff, break_off
-from agent.store.outside_calls import Entry, OutsideCall, begin_outside_calls, end_outside_calls
+from agent.store.agent_runs import RunBreakOff, break_off_runs
+from agent.store.outside_calls import ExternalCallKeys, StartExternalCall, begin_external_calls, end_external_calls
 from agent.store.steps import NewCall
 from agent.tool_results import call_outcome, needs_approval, result_text
 from tools import outcomes
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.definitions import offered
+from tools.definitions import sort_for_model
 from tools.discovery import SEARCH_TOOL
 from tools.errors import InvalidArguments
-from tools.extent import refuse_excess
+from tools.extent import check_size
 from tools.registry import ToolRegistry
-from tools.text import storable
+from tools.text import make_storable
 
 STOPPED = gettext_noop("the caller went away, or the server stopped, before the tool had finished")
 NOBODY_APPROVES = "这次调用不来自会话，没有人可以批准，请不要重试。"
 
 
-class OutsideCalls:
+class ExternalCalls:
     """Lists and calls the tools that make sense without a chat, for callers whom nobody here knows.
 
     ``origin`` is what their runs are on record as, and the platform that they are on: they
@@ -48,7 +48,7 @@ class OutsideCalls:
     async def list_tools(self) -> list[ToolSpec]:
         """What may be called now, by what the operator has set up by now; a spec is the same object while it is unchanged."""
         await self._record.refresh()
-        return offered(await self._registry.list_tools(self._context().availability()))
+        return sort_for_model(await self._registry.list_tools(self._context().availability()))
 
     async def call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolExecutionResult:
         """What came of a call; a refusal or failure of any kind is a failed result.
@@ -59,7 +59,7 @@ class OutsideCalls:
         await self._record.room()
         await self._record.refresh()
         given = _given(arguments)
-        new = NewCall(f"call_{uuid.uuid4().hex[:24]}", storable(tool_name), _recorded(given), "")
+        new = NewCall(f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), "")
         entry = await self._begun(new)
         invocation = ToolInvocation(tool_name, given, new.call_id, metadata={"tool_call_pk": entry.call_pk})
         started = time.monotonic()
@@ -69,11 +69,11 @@ class OutsideCalls:
             self._break_off(entry)
             raise
         outcome = call_outcome(entry.call_pk, result, result_text(new.call_id, result, can_see=False), elapsed_ms(started))
-        await self._record.submit(end_outside_calls, (entry, outcome), Claim(entry.run_pk))
+        await self._record.submit(end_external_calls, (entry, outcome), Claim(entry.run_pk))
         return result
 
-    async def _begun(self, new: NewCall) -> Entry:
-        begun = self._record.submit(begin_outside_calls, OutsideCall(self._origin, new, self._record.process_id))
+    async def _begun(self, new: NewCall) -> ExternalCallKeys:
+        begun = self._record.submit(begin_external_calls, StartExternalCall(self._origin, new, self._record.process_id))
         try:
             return await asyncio.shield(begun)
         except asyncio.CancelledError:  # it may be committed all the same
@@ -85,7 +85,7 @@ class OutsideCalls:
             async with asyncio.timeout(settings.RUN_TIMEOUT):
                 result = await self._registry.invoke(invocation, self._context())
         except TimeoutError:
-            return outcomes.timed_out(invocation.tool_name, settings.RUN_TIMEOUT)
+            return outcomes.timed_out_result(invocation.tool_name, settings.RUN_TIMEOUT)
         if needs_approval(result):
             return replace(result, error_message=f"{result.error_message}{NOBODY_APPROVES}")
         return result
@@ -93,13 +93,13 @@ class OutsideCalls:
     def _context(self) -> ToolExecutionContext:
         return ToolExecutionContext(platform=self._origin.value, metadata={"state": {}})
 
-    def _drop(self, begun: "asyncio.Future[Entry]") -> None:
+    def _drop(self, begun: "asyncio.Future[ExternalCallKeys]") -> None:
         if not begun.cancelled() and begun.exception() is None:
             self._break_off(begun.result())
 
-    def _break_off(self, entry: Entry) -> None:
+    def _break_off(self, entry: ExternalCallKeys) -> None:
         """Not awaited: whoever was cancelled is given no time for it, and what was asked to be put down stays asked."""
-        self._record.submit(break_off, BrokenOff(entry.run_pk, STOPPED))
+        self._record.submit(break_off_runs, RunBreakOff(entry.run_pk, STOPPED))
 
 
 def _is_for_outside(spec: ToolSpec) -> bool:
@@ -123,7 +123,7 @@ def _given(arguments: Mapping[str, Any]) -> Any:
 def _recorded(given: Any) -> Any:
     """What the registry is given as the record can hold it."""
     try:
-        refuse_excess(given)
+        check_size(given)
     except InvalidArguments as refusal:
         return str(refusal.faults[0])
-    return storable(given)
+    return make_storable(given)

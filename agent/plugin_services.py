@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from agent.agents.agent import Agent
-from agent.agents.runner import AgentRunner
-from agent.builtin_tools.fetch_history import fitting, shown
+from agent.agents.agent import Subagent
+from agent.agents.runner import SubagentRunner
+from agent.builtin_tools.fetch_history import describe_message, fit_messages_on_page
 from agent.builtin_tools.send_message import CONFIRMED
-from agent.builtin_tools.sending import sent
+from agent.builtin_tools.sending import delivery_result
 from agent.llm.base import LLMClient
 from agent.record import Record
-from agent.speaker import Speaker
-from agent.store.chat_record import PageWish, pages
-from agent.types import Part
+from agent.speaker import MessageSender
+from agent.store.chat_record import PageRequest, load_message_pages
+from agent.types import MessagePart
 from tools.errors import ToolFailed
 from tools.plugin_runtime.capabilities import CallInFlight
 from tools.registry import ToolRegistry
@@ -33,8 +33,8 @@ class PluginServices:
     def __init__(self, record: Record, model: Callable[[], LLMClient], *, seconds: float = GENERATE_SECONDS) -> None:
         self._record = record
         self._seconds = seconds
-        self._runner = AgentRunner(ToolRegistry(), record)
-        self._agent = Agent(name="plugin", description="", prompt=PROMPT, model=model, model_calls=1)
+        self._runner = SubagentRunner(ToolRegistry(), record)
+        self._agent = Subagent(name="plugin", description="", prompt=PROMPT, model=model, model_calls=1)
 
     async def send_text(self, call: CallInFlight, text: str) -> str:
         """Send ``text`` to the call's chat, under the call that it belongs to. When cancelled, what is known is on record.
@@ -42,8 +42,10 @@ class PluginServices:
         Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
         """
         speaker = _speaker(call)
-        delivery = await speaker.say([Part("plain", text=text)], text, tool_call_pk=call.invocation.metadata["tool_call_pk"])
-        result = sent(call.invocation.tool_name, delivery, CONFIRMED)
+        delivery = await speaker.say(
+            [MessagePart("plain", text=text)], text, tool_call_pk=call.invocation.metadata["tool_call_pk"]
+        )
+        result = delivery_result(call.invocation.tool_name, delivery, CONFIRMED)
         if not result.success:
             raise ToolFailed(result.error_message)
         return result.content
@@ -53,8 +55,8 @@ class PluginServices:
 
         Oldest first; fewer where they are long. Raises :class:`tools.errors.ToolFailed` without a chat.
         """
-        page = await self._record.submit(pages, PageWish(_speaker(call).chat, number))
-        return [shown(said) for said in fitting(page.messages)] if page else []
+        page = await self._record.submit(load_message_pages, PageRequest(_speaker(call).chat, number))
+        return [describe_message(said) for said in fit_messages_on_page(page.messages)] if page else []
 
     async def generate(self, call: CallInFlight, prompt: str) -> str:
         """The model's answer to ``prompt``; it is told nothing of the chat, and has no tools.
@@ -72,8 +74,8 @@ class PluginServices:
         await self._runner.close()
 
 
-def _speaker(call: CallInFlight) -> Speaker:
+def _speaker(call: CallInFlight) -> MessageSender:
     speaker = call.context.metadata.get("speaker")
     if speaker is None or not call.invocation.metadata.get("tool_call_pk"):
         raise ToolFailed(NO_CHAT)
-    return cast("Speaker", speaker)
+    return cast("MessageSender", speaker)

@@ -19,7 +19,7 @@ ChatMessage = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class SpokenMessage:
     """What somebody said, with who, where and when. ``seen`` is what was read in its media, under labels."""
 
     text: str
@@ -33,7 +33,7 @@ class Speech:
     """Content hashes of kept pictures that the model is shown after the words."""
 
 
-def frame(speech: Speech) -> str:
+def build_speaker_frame(speech: SpokenMessage) -> str:
     """The one-line header that goes before the words."""
     sender: dict[str, str] = {"user_id": speech.sender_id}
     if name := fences.clean_name(speech.sender_name):
@@ -43,14 +43,14 @@ def frame(speech: Speech) -> str:
         header["message_id"] = speech.message_id
     if speech.happened_at is not None:
         header["time"] = timezone.localtime(speech.happened_at).strftime("%Y-%m-%d %H:%M")
-    return fences.frame(fences.PERSON, header)
+    return fences.build_frame(fences.PERSON, header)
 
 
-def user_message(speech: Speech) -> ChatMessage:
-    said = fences.harmless(speech.text)
+def user_message(speech: SpokenMessage) -> ChatMessage:
+    said = fences.neutralize_marks(speech.text)
     if speech.seen:
-        said = (said + fences.unmarked(speech.seen)).strip()
-    text = f"{frame(speech)}\n{said}"
+        said = (said + fences.strip_marks(speech.seen)).strip()
+    text = f"{build_speaker_frame(speech)}\n{said}"
     if not speech.pictures:
         return {"role": "user", "content": text}
     return {"role": "user", "content": [{"type": "text", "text": text}, *map(picture_part, speech.pictures)]}
@@ -63,16 +63,16 @@ def content_text(content: Any) -> str:
     return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
 
 
-def outcome_message(speech: Speech, tool_name: str) -> ChatMessage:
+def outcome_message(speech: SpokenMessage, tool_name: str) -> ChatMessage:
     """What introduces the outcome of an earlier call, which follows: a frame like a person's, and no person's words."""
     asked = {"event": "tool_result", "tool": tool_name, "requested_by": speech.sender_id, "chat": speech.chat}
     if speech.message_id:
         asked["message_id"] = speech.message_id
-    header = fences.frame(fences.OUTCOME, asked)
+    header = fences.build_frame(fences.OUTCOME, asked)
     return {"role": "user", "content": f"{header}\n此前的工具调用有了结果（见下）。请把结果告诉提出请求的人。"}
 
 
-def words(content: str) -> str:
+def strip_frame(content: str) -> str:
     """What stands below the frame of a user's message; all of a message without one."""
     header, newline, text = content.partition("\n")
     return text if newline and fences.is_framed(header) else content
@@ -80,7 +80,7 @@ def words(content: str) -> str:
 
 def assistant_message(text: str) -> ChatMessage:
     """What the bot said before; it may have been asked to say a frame."""
-    return {"role": "assistant", "content": fences.harmless(text)}
+    return {"role": "assistant", "content": fences.neutralize_marks(text)}
 
 
 def system_message(text: str) -> ChatMessage:

@@ -8,18 +8,18 @@ from agent.engine import Engine
 from agent.errors import AgentError, RunTimeout
 from agent.journal import RunJournal
 from agent.models import Run
-from agent.persona import chat_prompt, prompt_notes
+from agent.persona import prompt_notes, render_chat_prompt
 from agent.prompt import ChatMessage, system_message
 from agent.record import Record
 from agent.state import ChatState
-from agent.store.replies import Ending
-from agent.store.runs import Beginning, Plan
-from agent.task import Task
+from agent.store.replies import RunCompletion
+from agent.store.runs import RunPlan, StartRun
+from agent.task import RunRequest
 from tools.contract import ToolExecutionContext
-from tools.fences import harmless_content
+from tools.fences import neutralize_content
 
 
-class Queries:
+class StatelessQueries:
     """Answers lists of messages with all tools that make sense without a chat."""
 
     def __init__(self, record: Record, engine: Engine) -> None:
@@ -31,27 +31,29 @@ class Queries:
 
         The persona's prompt goes first unless ``messages`` begin with a system message.
         """
-        begun = await self._record.begin(Beginning(Plan(Run.Origin.HTTP, self._engine.model.name)))
+        begun = await self._record.begin(StartRun(RunPlan(Run.Origin.HTTP, self._engine.model.name)))
         journal = RunJournal(self._record, begun.claim)
         context = ToolExecutionContext(metadata={"chat_state": ChatState()})
         noted: list[str] = []
         if messages[0]["role"] != "system":
-            prompt = await chat_prompt(settings.SYSTEM_PROMPT, context, self._engine.registry)
+            prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self._engine.registry)
             messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
-        messages = [one if one["role"] == "system" else {**one, "content": harmless_content(one["content"])} for one in messages]
-        task = Task(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
+        messages = [
+            one if one["role"] == "system" else {**one, "content": neutralize_content(one["content"])} for one in messages
+        ]
+        task = RunRequest(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
         try:
             async with asyncio.timeout(settings.RUN_TIMEOUT):
                 result = await self._engine.run(task, journal)
         except TimeoutError as error:
             failure = RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s")
-            await journal.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(failure)))
+            await journal.finish(RunCompletion(begun.run_pk, Run.State.FAILED, error=str(failure)))
             raise failure from error
         except AgentError as error:
-            await journal.finish(Ending(begun.run_pk, Run.State.FAILED, error=str(error)))
+            await journal.finish(RunCompletion(begun.run_pk, Run.State.FAILED, error=str(error)))
             raise
         await journal.finish(
-            Ending(
+            RunCompletion(
                 begun.run_pk,
                 Run.State.FINISHED,
                 final_text=result.text,

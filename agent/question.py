@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.decisions import VERBS
-from tools.visible import visible
+from tools.visible import escape_invisible_chars
 
 #: Arguments that are shown; characters of a name, and of a value: of its beginning and its end where it is longer.
 ARGUMENTS, NAME_CHARS, VALUE_CHARS, HEAD_CHARS, TAIL_CHARS = 12, 64, 200, 120, 60
@@ -21,14 +21,14 @@ _IMITATION = re.compile(rf"(?:{'|'.join(VERBS)})(?=[^\d\n]{{0,12}}\d)", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ArgumentLines:
     """Arguments as lines; ``is_cut``: some of it is not in them."""
 
     lines: tuple[str, ...]
     is_cut: bool
 
 
-def shown(arguments: dict[str, Any]) -> Shown:
+def format_argument_lines(arguments: dict[str, Any]) -> ArgumentLines:
     """``arguments``, each by its name on a line of its own."""
     lines, is_cut = list[str](), len(arguments) > ARGUMENTS
     for name, value in list(arguments.items())[:ARGUMENTS]:
@@ -38,12 +38,12 @@ def shown(arguments: dict[str, Any]) -> Shown:
         lines.append(f"· {title} = {text}")
     if len(arguments) > ARGUMENTS:
         lines.append(f"…（还有 {len(arguments) - ARGUMENTS} 个参数没有显示）")
-    return Shown(tuple(lines), is_cut)
+    return ArgumentLines(tuple(lines), is_cut)
 
 
-def question(tool_name: str, arguments: dict[str, Any], code: str) -> str:
+def build_approval_question(tool_name: str, arguments: dict[str, Any], code: str) -> str:
     """The question about one call. What was cut is not to be approved where it cannot be read."""
-    seen = shown(arguments)
+    seen = format_argument_lines(arguments)
     return "\n".join(
         [
             f"需要机器人主人批准（编号 {code}）：调用工具 {tool_name}",
@@ -77,4 +77,4 @@ def _shortened(text: str, limit: int, length: int | None = None) -> tuple[str, b
 
 
 def _spelled(text: str) -> str:
-    return _IMITATION.sub(lambda verb: "".join(f"\\u{ord(char):04x}" for char in verb[0]), visible(text))
+    return _IMITATION.sub(lambda verb: "".join(f"\\u{ord(char):04x}" for char in verb[0]), escape_invisible_chars(text))

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from agent.record import Record
 from agent.store import expiry
-from agent.store.expiry import Erased, Erasure
-from tools.boundary import survive
+from agent.store.expiry import EraseRequest, EraseResult
+from tools.boundary import log_errors
 
 logger = logging.getLogger(__name__)
 
@@ -22,48 +22,48 @@ FIRST_SECONDS = 90.0
 #: What others have the database for between two batches, in seconds.
 PAUSE_SECONDS = 0.1
 
-Erase = Callable[[Sequence[Erasure]], list[Erased]]
+EraseOperation = Callable[[Sequence[EraseRequest]], list[EraseResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RetentionRule:
     """Rows that are kept for some days; 0 for ever."""
 
     words: str
-    erase: Erase
+    erase: EraseOperation
     days: int
 
 
-def kinds() -> list[Kind]:
+def retention_rules() -> list[RetentionRule]:
     """What the agent itself has on record."""
     days = settings.RECORD_KEEP_DAYS
     return [
-        Kind("messages", expiry.erase_messages, days),
-        Kind("runs without a message", expiry.erase_runs, days),
-        Kind("descriptions of media", expiry.erase_descriptions, days),
+        RetentionRule("messages", expiry.erase_messages, days),
+        RetentionRule("runs without a message", expiry.erase_runs, days),
+        RetentionRule("descriptions of media", expiry.erase_descriptions, days),
     ]
 
 
-def history_kept() -> int:
+def kept_history_limit() -> int:
     """The newest messages of a chat that stay whatever their age: what the model is shown, and what is still to be read."""
     unread = max(settings.SUMMARY_AFTER_MESSAGES, 2 * settings.MEMORY_EXTRACT_TURNS)
     return int(settings.MAX_CONTEXT_MESSAGES + unread)
 
 
-async def keep_erasing(record: Record, kinds: Sequence[Kind]) -> None:
+async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> None:
     """Erase what is too old for as long as this process lives."""
     await asyncio.sleep(FIRST_SECONDS)
     while any(kind.days for kind in kinds):
         for kind in kinds:
-            with survive(logger, "Old %s could not be erased", kind.words):
-                if kind.days and (count := await erase_old(record, kind)):
+            with log_errors(logger, "Old %s could not be erased", kind.words):
+                if kind.days and (count := await erase_expired_rows(record, kind)):
                     logger.info("%d %s were erased, older than %d days", count, kind.words, kind.days)
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def erase_old(record: Record, kind: Kind) -> int:
+async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
     """Erase all rows of ``kind`` that are too old, in batches; how many there were. What is cancelled goes on at the next call."""
-    wish = Erasure(timezone.now() - timedelta(days=kind.days), history_kept())
+    wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept_history_limit())
     count, after = 0, 0
     while True:
         erased = await record.submit(kind.erase, replace(wish, after=after))

@@ -15,18 +15,18 @@ from typing import IO
 from django.conf import settings
 
 from agent import counts, serving, wiring
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.engine import Engine
 from agent.inbox import Inbox
-from agent.jobs import Jobs
+from agent.jobs import BackgroundCalls
 from agent.llm.meter import meter
-from agent.media.retention import keep_forgetting, keep_within
-from agent.queries import Queries
+from agent.media.retention import run_copy_expiry, run_copy_size_limit
+from agent.queries import StatelessQueries
 from agent.record import Record
-from agent.retention import Kind, keep_erasing, kinds
-from agent.serving import Serving
+from agent.retention import RetentionRule, retention_rules, run_record_expiry
+from agent.serving import ServingRegistry
 from agent.types import IncomingMessage, MediaSource, Outbox
-from tools.boundary import survive
+from tools.boundary import log_errors
 from tools.configs import SettingsCache
 
 logger = logging.getLogger(__name__)
@@ -42,33 +42,33 @@ WATCH_SECONDS = 1.0
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
-    def __init__(self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[Kind] = ()) -> None:
+    def __init__(self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[RetentionRule] = ()) -> None:
         """``kept`` is what the layer above has on record for some days."""
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self._outbox = outbox
-        self.record = Record(self.process_id, cache, self._reload, wiring.quotas(outbox))
+        self.record = Record(self.process_id, cache, self._reload, wiring.build_quotas(outbox))
         meter.lead_to(self.record.spend)
-        self._chat_tools = wiring.chat_tools(self.record, source)
-        self.registry = wiring.tool_registry(cache, self.record, self._chat_tools)
-        self._live = wiring.live_providers(self.record)
+        self._chat_tools = wiring.build_chat_tools(self.record, source)
+        self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools)
+        self._live = wiring.build_live_providers(self.record)
         for provider in self._live:
             self.registry.register_provider(provider)
-        self.files = wiring.kept_files()
+        self.files = wiring.build_file_store()
         """The copies of what messages hold; also those that came inside a frame."""
-        self.engine = Engine(wiring.chat_model(), self.registry)
-        self.queries = Queries(self.record, self.engine)
-        self.jobs = Jobs(self.record, self._wake)
-        self._senses = wiring.senses(self.record, source, outbox) if source else None
-        self.memory = wiring.memory(self.record, self.engine.model)
-        conversations = Conversations(self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory)
-        self._inbox = Inbox(self.record, conversations, wiring.rules())
+        self.engine = Engine(wiring.build_chat_model(), self.registry)
+        self.queries = StatelessQueries(self.record, self.engine)
+        self.jobs = BackgroundCalls(self.record, self._wake)
+        self._senses = wiring.build_media_pipeline(self.record, source, outbox) if source else None
+        self.memory = wiring.build_memory(self.record, self.engine.model)
+        conversations = ConversationHandler(self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory)
+        self._inbox = Inbox(self.record, conversations, wiring.build_trigger_rules())
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
         self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
-        self._kept = [*kinds(), *kept]
+        self._kept = [*retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
         self._watch: asyncio.Task[None] | None = None
         self._lock: IO[str] | None = None
@@ -83,17 +83,17 @@ class Runtime:
         first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         retained = (
-            keep_forgetting(self.record, self.files),
-            keep_within(self.record, self.files, settings.MEDIA_KEEP_BYTES),
-            keep_erasing(self.record, self._kept),
-            counts.keep_forgetting(self.record),
+            run_copy_expiry(self.record, self.files),
+            run_copy_size_limit(self.record, self.files, settings.MEDIA_KEEP_BYTES),
+            run_record_expiry(self.record, self._kept),
+            counts.run_count_pruning(self.record),
         )
         self._retention = [loop.create_task(work, name="retention") for work in retained]
         self.memory.start()
         for provider in self._live:
             provider.start()
         self._watch = loop.create_task(self._watch_settings(), name="settings")
-        serving.begin(Serving(self.registry, loop, lambda: self.record.outage))
+        serving.begin_serving(ServingRegistry(self.registry, loop, lambda: self.record.outage))
 
     async def put_down_tools(self) -> None:
         """Make a row for every tool that has none and has been seen, which all are at first; no I/O where nothing is new."""
@@ -126,7 +126,7 @@ class Runtime:
 
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
-        serving.end(self.registry)
+        serving.end_serving(self.registry)
         for task in filter(None, [self._presence, *self._retention, self._watch]):
             task.cancel()
             await asyncio.wait([task])
@@ -157,7 +157,7 @@ class Runtime:
     async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
         """Renew the lease. Who was there at the start is dead or not; who comes later is judged by its own lease."""
         while True:
-            with survive(logger, "The sign of life of this process could not be written"):
+            with log_errors(logger, "The sign of life of this process could not be written"):
                 if await sighting:
                     await self._start_over()
                 await self._inbox.audit()
@@ -177,9 +177,9 @@ class Runtime:
     async def _watch_settings(self) -> None:
         """A server or plugin that is switched on is to be there before the next message asks for it."""
         while True:
-            with survive(logger, "What the operator has changed could not be looked up"):
+            with log_errors(logger, "What the operator has changed could not be looked up"):
                 await self.record.refresh()
-            with survive(logger, "Rows for new tools could not be made"):
+            with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
             await asyncio.sleep(WATCH_SECONDS)
 

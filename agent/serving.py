@@ -5,38 +5,38 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agent.outage import Outage
+from agent.outage import DatabaseOutage
 from tools.registry import ToolRegistry
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServingRegistry:
     """A registry, the loop that it lives on, and whether the database can be written as far as that knows."""
 
     registry: ToolRegistry
     loop: asyncio.AbstractEventLoop
-    outage: Callable[[], Outage | None] = lambda: None
+    outage: Callable[[], DatabaseOutage | None] = lambda: None
 
     def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
         """What ``work`` comes to on that loop. To be called from another thread, which waits."""
         return asyncio.run_coroutine_threadsafe(work(self.registry), self.loop).result()
 
 
-_serving: list[Serving] = []
+_serving: list[ServingRegistry] = []
 
 
-def begin(serving: Serving) -> None:
+def begin_serving(serving: ServingRegistry) -> None:
     """``serving`` serves from now on."""
     _serving.append(serving)
 
 
-def end(registry: ToolRegistry) -> None:
+def end_serving(registry: ToolRegistry) -> None:
     """``registry`` no longer serves; nothing happens when it never did."""
     _serving[:] = [one for one in _serving if one.registry is not registry]
 
 
-def current() -> Serving | None:
+def get_serving() -> ServingRegistry | None:
     """What serves in this process; None in a process that serves nobody, as a management command."""
     return _serving[-1] if _serving else None

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from agent.allowance import Allowance
+from agent.allowance import SendAllowance
 from agent.journal import RunJournal
 from agent.media_folder import MediaError
 from agent.models import Message
-from agent.store.replies import Outcome, Outgoing
+from agent.store.replies import OutgoingMessage, SendResult
 from agent.store.steps import NewStep
-from agent.types import ChatAddress, Delivery, Outbox, Part
+from agent.types import ChatAddress, Delivery, MessagePart, Outbox
 
 State = Message.State
 
@@ -40,7 +40,7 @@ def echo_source() -> Callable[[], str]:
 new_echo = echo_source()
 
 
-class Speaker:
+class MessageSender:
     """The voice of one run. What it says is on record before it is written to a socket.
 
     Whatever sends raises :class:`agent.errors.ClaimLost`, and sends nothing, once the run
@@ -56,12 +56,12 @@ class Speaker:
         """Whether anything was, or may have been, heard."""
         self.has_replied = False
         """Whether the ``reply`` tool sent something: then the final text is not sent."""
-        self.allowance = Allowance()
+        self.allowance = SendAllowance()
         self.journal = journal
         self._outbox = outbox
         self._temp_group_id = temp_group_id
 
-    async def say(self, parts: Sequence[Part], text: str, *, tool_call_pk: int, is_counted: bool = True) -> Delivery:
+    async def say(self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True) -> Delivery:
         """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``.
 
         What is more than the run may say is not sent and not on record.
@@ -72,27 +72,27 @@ class Speaker:
         self.journal.settle(outcome)
         return outcome.delivery
 
-    async def answer(self, parts: Sequence[Part], text: str, step: NewStep | None = None) -> Outcome:
+    async def answer(self, parts: Sequence[MessagePart], text: str, step: NewStep | None = None) -> SendResult:
         """Send the final answer, with the model call it came from; the caller settles the outcome."""
         return await self._send(parts, text, step=step)
 
-    async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> Outcome:
+    async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
         """Send an answer that an earlier process had put on record, and surely not sent."""
         return await self._pass_on(pk, segments, new_echo(), is_written=False, is_answer=True)
 
     async def _send(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[MessagePart],
         text: str,
         *,
         tool_call_pk: int | None = None,
         step: NewStep | None = None,
-    ) -> Outcome:
+    ) -> SendResult:
         segments = self._outbox.compose(parts)
         echo = new_echo()
         connected = self._outbox.is_connected(self.chat)
         added = self.journal.add_reply(
-            Outgoing(
+            OutgoingMessage(
                 session_pk=self.session_pk,
                 run_pk=self.journal.claim.run_pk,
                 text=text,
@@ -120,7 +120,7 @@ class Speaker:
         """What is on record as sent, and was cancelled before it was written: an answer is still to be given."""
         if not written.cancelled() and written.exception() is None:
             delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
-            self.journal.settle(Outcome(written.result(), delivery, is_speech=False))
+            self.journal.settle(SendResult(written.result(), delivery, is_speech=False))
 
     async def _wait(self, pk: int, seconds: float, *, was_there: bool, is_answer: bool) -> bool:
         """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
@@ -130,10 +130,12 @@ class Speaker:
             return await self._outbox.wait_connected(self.chat, seconds)
         except asyncio.CancelledError:
             if not is_answer:
-                self.journal.settle(Outcome(pk, NOT_CONNECTED))
+                self.journal.settle(SendResult(pk, NOT_CONNECTED))
             raise
 
-    async def _pass_on(self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool) -> Outcome:
+    async def _pass_on(
+        self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool
+    ) -> SendResult:
         """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already.
 
         What was surely not written, because the account has gone at that moment, waits for it.
@@ -143,16 +145,16 @@ class Speaker:
         delivery = await self._deliver(pk, segments, echo) if is_written else Delivery(State.PENDING)
         while delivery.state == State.PENDING:
             if is_written:
-                self.journal.settle(Outcome(pk, delivery, is_speech=False))
+                self.journal.settle(SendResult(pk, delivery, is_speech=False))
             if not await self._wait(pk, end - loop.time(), was_there=is_written, is_answer=is_answer):
-                return Outcome(pk, NOT_CONNECTED)
+                return SendResult(pk, NOT_CONNECTED)
             echo, is_written = new_echo() if is_written else echo, True
             await self._on_record(self.journal.mark_sent(pk, echo), is_answer=is_answer)
             delivery = await self._deliver(pk, segments, echo)
         if delivery.again is not None:
             delivery = await self._try_again(pk, delivery, delivery.again)
         self.has_spoken |= delivery.state != State.FAILED
-        return Outcome(pk, delivery)
+        return SendResult(pk, delivery)
 
     async def _deliver(self, pk: int, segments: list[dict[str, Any]], echo: str) -> Delivery:
         if self.journal.record.is_lease_over:
@@ -160,7 +162,7 @@ class Speaker:
         try:
             return await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
         except asyncio.CancelledError:
-            self.journal.settle(Outcome(pk, CUT_OFF))
+            self.journal.settle(SendResult(pk, CUT_OFF))
             raise
 
     async def _try_again(self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]) -> Delivery:
@@ -175,7 +177,7 @@ class Speaker:
         except MediaError as error:
             return Delivery(State.FAILED, error=f"{refused.error}; {error}")
         except asyncio.CancelledError:
-            self.journal.settle(Outcome(pk, refused))
+            self.journal.settle(SendResult(pk, refused))
             raise
         second = await self._deliver(pk, segments, echo)
         if second.state == State.PENDING:

@@ -2,7 +2,7 @@
 
 A tool finds it as ``context.metadata["state"]``, a dict of its own that it changes in
 place; what it changed is taken over when the call has ended. Names are those of
-:func:`agent.instructions.is_name`, values are JSON. Names that begin with ``temp:`` are
+:func:`agent.instructions.is_value_name`, values are JSON. Names that begin with ``temp:`` are
 there for the rest of the run and never stored; the other prefixes are part of a name, and
 nothing is shared between chats.
 """
@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agent.instructions import is_name
-from tools.text import storable
+from agent.instructions import is_value_name
+from tools.text import make_storable
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class StateChange:
         return {name: value for name, value in state.items() if name not in self.removed} | self.values
 
 
-class Opened(NamedTuple):
+class OpenedState(NamedTuple):
     """A state as one call was given it, and the copy that is its own to change."""
 
     before: dict[str, Any]
@@ -54,29 +54,31 @@ class ChatState:
     session_pk: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
 
-    def opened(self) -> Opened:
+    def opened(self) -> OpenedState:
         """The state for one call. A tool that was stopped may go on in its thread, and changes nothing by it."""
-        return Opened(self.values, copy.deepcopy(self.values))
+        return OpenedState(self.values, copy.deepcopy(self.values))
 
-    def closed(self, call: Opened, tool_name: str) -> StateChange | None:
+    def closed(self, call: OpenedState, tool_name: str) -> StateChange | None:
         """Take over what a call made of its copy; what is to be stored of that, None for nothing.
 
         A value that cannot be stored stays as it was, and so does everything when the
         state would become too large; the log says so.
         """
-        change = difference(self.session_pk or 0, call.before, _readable(call, tool_name))
+        change = diff_states(self.session_pk or 0, call.before, _readable(call, tool_name))
         if not (change.values or change.removed):
             return None
         after = change.applied(self.values)
-        if size(after) > max(SIZE_LIMIT, size(self.values)):
+        if stored_state_size(after) > max(SIZE_LIMIT, stored_state_size(self.values)):
             logger.warning("What tool %s put into the chat's state is left out: more than %d bytes", tool_name, SIZE_LIMIT)
             return None
         self.values = after
-        change = StateChange(change.session_pk, kept(change.values), frozenset(kept(dict.fromkeys(change.removed))))
+        change = StateChange(
+            change.session_pk, to_stored_state(change.values), frozenset(to_stored_state(dict.fromkeys(change.removed)))
+        )
         return change if self.session_pk is not None and (change.values or change.removed) else None
 
 
-def _readable(call: Opened, tool_name: str) -> dict[str, Any]:
+def _readable(call: OpenedState, tool_name: str) -> dict[str, Any]:
     """What can be stored of the copy of a call."""
     values: dict[str, Any] = {}
     for name, value in {**call.given}.items():  # copied in one step, in case a thread goes on
@@ -89,13 +91,13 @@ def _readable(call: Opened, tool_name: str) -> dict[str, Any]:
     return values
 
 
-def difference(session_pk: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> StateChange:
+def diff_states(session_pk: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> StateChange:
     """The change that makes ``before`` into ``after``."""
-    values = {name: value for name, value in after.items() if name not in before or not is_same(value, before[name])}
+    values = {name: value for name, value in after.items() if name not in before or not is_same_json(value, before[name])}
     return StateChange(session_pk, values, frozenset(before.keys() - after.keys()))
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same_json(one: Any, other: Any) -> bool:
     """Whether two values are the same JSON; Python's 1 equals its True."""
     return one is other or json.dumps(one) == json.dumps(other)
 
@@ -105,18 +107,18 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def kept(state: Mapping[str, Any]) -> dict[str, Any]:
+def to_stored_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """What is stored of ``state``."""
     return {name: value for name, value in state.items() if not name.startswith(TEMPORARY)}
 
 
-def size(state: Mapping[str, Any]) -> int:
+def stored_state_size(state: Mapping[str, Any]) -> int:
     """Bytes of what is stored of ``state``."""
-    return len(json_text(kept(state)).encode())
+    return len(json_text(to_stored_state(state)).encode())
 
 
 def _plain(name: object, value: Any) -> Any:
     """``value`` as it will be read back. Raises what :func:`json_text` raises, and ValueError for a bad name."""
-    if not (isinstance(name, str) and is_name(name)):
+    if not (isinstance(name, str) and is_value_name(name)):
         raise ValueError("this is not a name of a value")
-    return storable(json.loads(json_text(value)))
+    return make_storable(json.loads(json_text(value)))

@@ -9,15 +9,15 @@ from functools import lru_cache
 from agent.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest
 from agent.llm.pictures import picture_part
-from agent.media.darkroom import Darkroom
-from agent.media.kept import Kept, KeptFiles
-from agent.media.refs import Unavailable
-from agent.media.sight import develop_job
-from agent.media_folder import MediaError, opened
-from agent.memory.terms import index_terms, normal, search_terms
+from agent.media.darkroom import ImageWorker
+from agent.media.kept import FileStore, StoredFile
+from agent.media.refs import MediaUnavailable
+from agent.media.sight import build_model_image_job
+from agent.media_folder import MediaError, open_media_file
+from agent.memory.terms import index_terms, normalize_text, search_terms
 from agent.prompt import ChatMessage, system_message
-from agent.store.stickers import CANDIDATES, Candidate, file_of
-from tools.fences import harmless
+from agent.store.stickers import CANDIDATES, StickerCandidate, locate_sticker
+from tools.fences import neutralize_marks
 
 logger = logging.getLogger(__name__)
 
@@ -34,18 +34,18 @@ INSTRUCTION = (
 )
 
 
-def ranked(wish: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+def rank_stickers(wish: str, candidates: Sequence[StickerCandidate]) -> list[StickerCandidate]:
     """Those of ``candidates`` that have to do with ``wish``, the best first; equal ones stay in their order."""
-    asked = Wish(wish)
-    scored = [(asked.worth(one.words, tags_of(one.tags)), one) for one in candidates]
+    asked = StickerQuery(wish)
+    scored = [(asked.worth(one.words, split_tags(one.tags)), one) for one in candidates]
     return [one for worth, one in sorted(scored, key=lambda pair: -pair[0]) if worth]
 
 
-class Wish:
+class StickerQuery:
     """A wish for a sticker, made ready for being compared with many."""
 
     def __init__(self, text: str) -> None:
-        self._text = normal(text)
+        self._text = normalize_text(text)
         self._pairs = frozenset(term for term in search_terms(text) if len(term) > 1)
         self._signs = frozenset(_telling_signs(text))
 
@@ -53,7 +53,7 @@ class Wish:
         """How well a sticker fits, 0 for not at all: exact words, pairs of Chinese signs, single ones."""
         if not self._text:
             return 0
-        named, of_tags = normal(words), [normal(tag) for tag in tags]
+        named, of_tags = normalize_text(words), [normalize_text(tag) for tag in tags]
         worth = EXACT if self._text == named or self._text in of_tags else 0
         worth += WITHIN if self._text in " ".join([named, *of_tags]) else 0
         worth += TAG * sum(tag in self._text for tag in of_tags)
@@ -61,7 +61,7 @@ class Wish:
         return worth + PAIR * len(self._pairs & there) + SIGN * len(self._signs & there)
 
 
-def tags_of(text: str) -> list[str]:
+def split_tags(text: str) -> list[str]:
     """The tags in a row's field, without separators of any script."""
     return [tag for tag in re.split(r"[\s,，、;；]+", text) if tag]
 
@@ -78,18 +78,18 @@ def _telling_signs(text: str) -> list[str]:
     return [sign for sign in search_terms(" ".join(signs)) if len(sign) == 1] if signs else []
 
 
-class StickerSight:
+class StickerChooser:
     """A model that chooses among stickers by looking at them.
 
     ``model`` makes its client, or None where none is configured; that and the process that decodes pictures live as long as
     one choice, for choices are rare.
     """
 
-    def __init__(self, model: Callable[[], LLMClient | None], files: KeptFiles) -> None:
+    def __init__(self, model: Callable[[], LLMClient | None], files: FileStore) -> None:
         self._model = model
         self._files = files
 
-    async def best(self, wish: str, candidates: Sequence[Candidate]) -> Candidate | None:
+    async def best(self, wish: str, candidates: Sequence[StickerCandidate]) -> StickerCandidate | None:
         """One of the first :data:`SHOWN` candidates; None where the model could not be asked. Never raises."""
         model = self._model()
         if model is None:
@@ -105,17 +105,17 @@ class StickerSight:
             return None
         finally:
             await model.close()
-        return seen[chosen_place(answer.text, len(seen))]
+        return seen[parse_choice(answer.text, len(seen))]
 
-    async def _pictures(self, candidates: Sequence[Candidate]) -> dict[int, str]:
+    async def _pictures(self, candidates: Sequence[StickerCandidate]) -> dict[int, str]:
         """Content hashes of copies that a model can be shown, by the key of the sticker."""
-        darkroom, pictures = Darkroom(), dict[int, str]()
+        darkroom, pictures = ImageWorker(), dict[int, str]()
         try:
             for one in candidates:
                 try:
                     kept = await asyncio.to_thread(_kept, self._files, one)
-                    await darkroom.develop(develop_job(kept.path, self._files.shown_path(kept.sha256)))
-                except (OSError, MediaError, Unavailable) as error:
+                    await darkroom.develop(build_model_image_job(kept.path, self._files.shown_path(kept.sha256)))
+                except (OSError, MediaError, MediaUnavailable) as error:
                     logger.info("The sticker %s cannot be shown to a model: %s", one.path, error)
                 else:
                     pictures[one.pk] = kept.sha256
@@ -124,25 +124,25 @@ class StickerSight:
         return pictures
 
 
-def choice_messages(wish: str, pictures: Sequence[tuple[Candidate, str]]) -> list[ChatMessage]:
+def choice_messages(wish: str, pictures: Sequence[tuple[StickerCandidate, str]]) -> list[ChatMessage]:
     """The request for one choice: numbered pictures, each after its words. Pure."""
-    content = [{"type": "text", "text": harmless(f"要求：{wish}")}]
+    content = [{"type": "text", "text": neutralize_marks(f"要求：{wish}")}]
     for number, (one, sha256) in enumerate(pictures, 1):
         words = " ".join(f"{one.words} {one.tags}".split())  # on one line: another could look like another sticker's
-        content += [{"type": "text", "text": harmless(f"{number}. {words}".rstrip())}, picture_part(sha256)]
+        content += [{"type": "text", "text": neutralize_marks(f"{number}. {words}".rstrip())}, picture_part(sha256)]
     return [system_message(INSTRUCTION), {"role": "user", "content": content}]
 
 
-def chosen_place(answer: str, count: int) -> int:
+def parse_choice(answer: str, count: int) -> int:
     """The place, from 0, that ``answer`` names; the first for one that names none of ``count``."""
     number = re.search(r"[0-9]{1,9}", answer)
     place = int(number.group()) - 1 if number else 0
     return place if 0 <= place < count else 0
 
 
-def _kept(files: KeptFiles, sticker: Candidate) -> Kept:
-    path = file_of(sticker.path)
+def _kept(files: FileStore, sticker: StickerCandidate) -> StoredFile:
+    path = locate_sticker(sticker.path)
     if path is None:
         raise MediaError(f"{sticker.path} is not in the media folder")
-    with opened(path) as file:
+    with open_media_file(path) as file:
         return files.put(file.read())

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from agent.discoveries import Discoveries
+from agent.discoveries import RunDiscoveries
 from agent.llm.base import ToolCallRequest
 from agent.prompt import ChatMessage
-from agent.store.later import LaterCall, Suspension
+from agent.store.later import CallSuspension, DeferredCall
 from agent.store.runs import RecordedStep
 from agent.store.steps import CallOutcome, NewStep
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 
 
-class Journal(Protocol):
+class StepJournal(Protocol):
     """Where a run is put on record while it goes on."""
 
     async def record_step(self, step: NewStep) -> list[int]:
@@ -29,13 +29,13 @@ class Journal(Protocol):
         """Commit how a call ended, and that ``outcome.next_pk`` begins."""
         ...
 
-    async def suspend(self, suspension: Suspension) -> None:
+    async def suspend(self, suspension: CallSuspension) -> None:
         """Commit that the run goes on without a call's outcome, and that the next call begins."""
         ...
 
 
 @dataclass(slots=True)
-class Task:
+class RunRequest:
     """One run to be done: what to send, what to offer, on whose behalf, within what."""
 
     run_pk: int
@@ -46,12 +46,12 @@ class Task:
     """Whether the model takes pictures."""
     steps: list[RecordedStep] = field(default_factory=list)
     """What an earlier process recorded of this run; its requests replace ``messages``."""
-    later: LaterCall | None = None
+    later: DeferredCall | None = None
     """An earlier run's call: the model is shown it with its outcome, after ``messages``."""
     watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
     is_gated: bool = False
     """Whether the timing gate decides first if the model is asked at all."""
-    discoveries: Discoveries = field(default_factory=Discoveries)
+    discoveries: RunDiscoveries = field(default_factory=RunDiscoveries)
     """The deferred tools that were found before, and those that this run finds."""
     has_spoken: Callable[[], bool] = lambda: False
     """Whether a tool of the run has said something: then the final answer may be empty."""
@@ -60,10 +60,10 @@ class Task:
 
 
 @dataclass(slots=True)
-class Result:
+class RunResult:
     """What the loop came to. ``last_step`` is not on record yet: it is committed with the answer.
 
-    ``ended_by`` is how a tool ended the run (one of :class:`agent.flow.End`), "" where
+    ``ended_by`` is how a tool ended the run (one of :class:`agent.flow.EndReason`), "" where
     the model came to an end of itself.
     """
 
@@ -81,7 +81,7 @@ class Result:
 
 
 @dataclass(slots=True)
-class Progress:
+class RunState:
     """The run so far. ``unrecorded`` are the messages that the next step's record will hold.
 
     ``number`` counts all steps, ``gate_steps`` those of the timing gate among them.
@@ -107,7 +107,7 @@ class Progress:
         """Whether the first request, which begins with the system message, is still to be made."""
         return bool(self.unrecorded) and self.unrecorded[0] is self.messages[0]
 
-    def add_gate_step(self, gate: "Progress") -> None:
+    def add_gate_step(self, gate: "RunState") -> None:
         """Count a step of the timing gate, and what it cost."""
         self.number += 1
         self.gate_steps += 1
@@ -128,11 +128,13 @@ class Progress:
         out_of_calls: bool = False,
         ended_by: str = "",
         notes: tuple[str, ...] = (),
-    ) -> Result:
-        return Result(text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls, ended_by, self.planned, notes)
+    ) -> RunResult:
+        return RunResult(
+            text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls, ended_by, self.planned, notes
+        )
 
 
-class Pending(NamedTuple):
+class PendingCall(NamedTuple):
     """A call on record that is to be made; ``begun_at`` is when a process began it that did not live to finish it."""
 
     pk: int

@@ -16,19 +16,19 @@ from django.utils import timezone
 
 from agent.answer_policy import AnswerPolicy
 from agent.claims import FIRST_CLAIM
-from agent.conversation import Conversations, Watch
+from agent.conversation import ConversationHandler, ToolCallWatcher
 from agent.errors import ClaimLost
 from agent.journal import RunJournal
 from agent.models import Message, Run, ToolCall
 from agent.runtime import HEARTBEAT_SECONDS, Runtime
-from agent.store.arrivals import Arrival
-from agent.store.recovery import Held, Left
-from agent.store.replies import Ending
-from agent.store.runs import Beginning, Begun
+from agent.store.arrivals import MessageArrival
+from agent.store.recovery import HeldMessage, PendingMessage
+from agent.store.replies import RunCompletion
+from agent.store.runs import ActiveRun, StartRun
 from agent.store.steps import CallOutcome
-from agent.triggers import Rules
-from agent.types import Attention, ChatAddress, Delivery, IncomingMessage, Part
-from tools.boundary import survive
+from agent.triggers import TriggerRules
+from agent.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
+from tools.boundary import log_errors
 
 logger = logging.getLogger(__name__)
 State = Message.State
@@ -50,15 +50,15 @@ class TerminalOutbox:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         return [{"type": part.type, "data": _given(part)} for part in parts]
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         """Whoever can start this program owns the installation."""
         return frozenset({chat.peer_id})
 
-    def attention(self, chat: ChatAddress) -> Attention:
-        return Attention()
+    def attention(self, chat: ChatAddress) -> MediaPolicy:
+        return MediaPolicy()
 
     def policy(self, chat: ChatAddress) -> AnswerPolicy:
         return AnswerPolicy()
@@ -80,7 +80,7 @@ class TerminalOutbox:
         return Delivery(State.DELIVERED)
 
 
-def _given(part: Part) -> dict[str, str]:
+def _given(part: MessagePart) -> dict[str, str]:
     return {name: value for name, value in asdict(part).items() if value and name != "type"}
 
 
@@ -90,18 +90,18 @@ def _printed(segment: dict[str, Any]) -> str:
     return words(data) if words else f"[{segment['type']}: {data.get('url') or data.get('path')}]"
 
 
-class Talk:
+class TerminalChat:
     """What one person says at one terminal, message by message, in one chat session for all terminals.
 
     ``write`` is given each message of the agent, ``watch`` each tool call once it is
     done. Everything is used from one event loop.
     """
 
-    def __init__(self, write: Callable[[str], None], watch: Watch) -> None:
+    def __init__(self, write: Callable[[str], None], watch: ToolCallWatcher) -> None:
         outbox = TerminalOutbox(write)
         self._runtime = Runtime(outbox)
         self._record = self._runtime.record
-        self._conversations = Conversations(
+        self._conversations = ConversationHandler(
             self._record,
             self._runtime.engine,
             outbox,
@@ -110,7 +110,7 @@ class Talk:
             watch,
             memory=self._runtime.memory,
         )
-        self._later: list[Left] = []
+        self._later: list[PendingMessage] = []
 
     @property
     def model_name(self) -> str:
@@ -133,14 +133,14 @@ class Talk:
         """Bring what nobody works on any more to its recorded end, without asking the model."""
         for left in await self._claimed():
             plan = self._conversations.plan(left.message)
-            wish = Beginning(plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number)
+            wish = StartRun(plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number)
             begun = await self._record.begin(wish)
             journal = RunJournal(self._record, begun.claim)
             for call in (call for step in begun.steps for call in step.calls if call.state == ToolCall.State.WAITING):
                 await journal.finish_call(_never_run(call.pk))
             await journal.finish(_broken_off(left, begun))
 
-    async def _claimed(self) -> list[Left]:
+    async def _claimed(self) -> list[PendingMessage]:
         """What was said and left; outcomes of earlier calls are put aside, to be told."""
         claimed = await self._record.claim(ACCOUNT)
         self._later += [left for left in claimed if left.is_later_result]
@@ -159,14 +159,14 @@ class Talk:
         await self._runtime.close()
 
     async def _answer(self, message: IncomingMessage) -> int:
-        committed = self._record.accept(Arrival(message, timezone.now(), Rules()))
+        committed = self._record.accept(MessageArrival(message, timezone.now(), TriggerRules()))
         try:
             accepted = await asyncio.shield(committed)
-            await self._conversations.answer(Left(accepted.pk, accepted.session_pk, message))
+            await self._conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, message))
         except ClaimLost:  # this terminal was asleep for longer than its lease
             await self.give_up_leftovers()
         except asyncio.CancelledError:
-            await self._record.release(Held((await committed).pk, FIRST_CLAIM))
+            await self._record.release(HeldMessage((await committed).pk, FIRST_CLAIM))
             await self.give_up_leftovers()
             raise
         return accepted.pk
@@ -175,7 +175,7 @@ class Talk:
         """Renew the lease, so that no server takes this message for one whose process has died."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            with survive(logger, "The sign of life of this terminal could not be written"):
+            with log_errors(logger, "The sign of life of this terminal could not be written"):
                 await self._record.appear(alone=False)
 
 
@@ -193,10 +193,10 @@ def _incoming(text: str) -> IncomingMessage:
     )
 
 
-def _broken_off(left: Left, begun: Begun) -> Ending:
+def _broken_off(left: PendingMessage, begun: ActiveRun) -> RunCompletion:
     """How a message ends that was cut off: answered, if the answer had been printed."""
     answer = begun.answer
-    return Ending(
+    return RunCompletion(
         run_pk=begun.run_pk,
         run_state=Run.State.FINISHED if answer else Run.State.INTERRUPTED,
         message_pk=left.pk,

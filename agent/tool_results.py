@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent.builtin_tools.entry import FENCED, PROVIDER_NAME
-from agent.discoveries import Discovery
+from agent.discoveries import ToolDiscovery
 from agent.models import ToolCall
 from agent.prompt import ChatMessage
 from agent.state import StateChange
-from agent.store.later import Suspension
+from agent.store.later import CallSuspension
 from agent.store.steps import CallOutcome
 from tools.contract import ToolContentItem, ToolExecutionResult
-from tools.fences import harmless, harmless_content
-from tools.refusals import Reason
-from tools.text import storable
+from tools.fences import neutralize_content, neutralize_marks
+from tools.refusals import RefusalReason
+from tools.text import make_storable
 
 #: What stands for a result that has nothing to say.
 NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
@@ -30,7 +30,7 @@ def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> 
     """
     text = _told(call_id, result, can_see=can_see)
     is_own = result.metadata.get("provider_name") == PROVIDER_NAME and result.metadata.get(FENCED) is True
-    return text if is_own else harmless(text)
+    return text if is_own else neutralize_marks(text)
 
 
 def _told(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
@@ -53,7 +53,7 @@ def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bo
     for message in result.post_history_messages:
         if message.get("role") in ROLES and message.get("content"):
             kept = {key: message[key] for key in ("role", "message_id") if key in message}
-            yield kept | {"content": harmless_content(message["content"])}
+            yield kept | {"content": neutralize_content(message["content"])}
 
 
 def is_picture(item: ToolContentItem) -> bool:
@@ -65,7 +65,7 @@ def media_index(call_id: str, place: int) -> str:
     return f"tool_result:{call_id}:{place}"
 
 
-def once(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
+def drop_repeated_messages(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
     """``messages`` without those whose ``message_id`` was there before; the id itself is not sent."""
     for message in messages:
         message_id = str(message.get("message_id") or "")
@@ -77,32 +77,32 @@ def once(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
 
 def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
     parts: list[dict[str, Any]] = [
-        {"type": "text", "text": harmless(f"[{media_index(call_id, place)}] {item.name or item.description}".strip())},
+        {"type": "text", "text": neutralize_marks(f"[{media_index(call_id, place)}] {item.name or item.description}".strip())},
         {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
     ]
     return {"role": "user", "content": parts}
 
 
 def needs_approval(result: ToolExecutionResult) -> bool:
-    return result.metadata.get("refusal") == Reason.NEEDS_APPROVAL and "arguments" in result.metadata
+    return result.metadata.get("refusal") == RefusalReason.NEEDS_APPROVAL and "arguments" in result.metadata
 
 
-def pending(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
+def build_pending_result(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
     """Not a result yet: what the model is told meanwhile; ``worker`` is the process that works on it, "" for none."""
     return ToolExecutionResult(name, success=True, content=text, metadata={"pending": True, "worker": worker})
 
 
-def not_made(name: str, reason: str) -> ToolExecutionResult:
+def build_skipped_result(name: str, reason: str) -> ToolExecutionResult:
     """The result of a call that the loop itself does not make."""
     return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {reason}")
 
 
-def suspended(pk: int, result: ToolExecutionResult, told: str, next_pk: int | None) -> Suspension | None:
+def to_suspension(pk: int, result: ToolExecutionResult, told: str, next_pk: int | None) -> CallSuspension | None:
     """How the record keeps a call that has no result yet; None for one that has."""
     if not result.metadata.get("pending"):
         return None
     provider_name = str(result.metadata.get("provider_name", ""))
-    return Suspension(pk, provider_name, told, str(result.metadata.get("worker", "")), next_pk)
+    return CallSuspension(pk, provider_name, told, str(result.metadata.get("worker", "")), next_pk)
 
 
 def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None) -> CallOutcome:
@@ -113,11 +113,11 @@ def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: i
         provider_name=str(result.metadata.get("provider_name", "")),
         mocked=bool(result.metadata.get("mock")),
         result=text,
-        structured_content=storable(result.structured_content),
-        error=storable(result.error_message),
+        structured_content=make_storable(result.structured_content),
+        error=make_storable(result.error_message),
         duration_ms=duration_ms,
         next_pk=next_pk,
         state_change=change if isinstance(change := result.metadata.get("state_change"), StateChange) else None,
-        discovery=found if isinstance(found := result.metadata.get("discovery"), Discovery) else None,
-        full_result=storable(result.metadata.get("full_content", ""))[:FULL_LIMIT],
+        discovery=found if isinstance(found := result.metadata.get("discovery"), ToolDiscovery) else None,
+        full_result=make_storable(result.metadata.get("full_content", ""))[:FULL_LIMIT],
     )

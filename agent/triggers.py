@@ -15,7 +15,7 @@ State = Message.State
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TriggerRules:
     """What the operator decided: wake words, and whether groups are answered at all."""
 
     wake_words: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class TriggerDecision:
     """The state a message starts its life in, and the reason in one word."""
 
     state: Message.State
@@ -46,16 +46,18 @@ class Decision:
         return self.state is State.WAITING
 
 
-def decide(message: IncomingMessage, rules: Rules, *, now: datetime, quotes_bot: bool, is_decision: bool = False) -> Decision:
+def decide_trigger(
+    message: IncomingMessage, rules: TriggerRules, *, now: datetime, quotes_bot: bool, is_decision: bool = False
+) -> TriggerDecision:
     """Judge one message: whether it quotes one of the bot's own, and whether it is a word on a call that waits."""
     if refusal := _never_answered(message):
-        return Decision(State.RECORDED, refusal)
+        return TriggerDecision(State.RECORDED, refusal)
     reason = Reason.DECISION if is_decision else _why_answered(message, rules, quotes_bot=quotes_bot)
     if reason in (Reason.NOT_ADDRESSED, Reason.GROUPS_OFF):
-        return Decision(State.RECORDED, reason)
+        return TriggerDecision(State.RECORDED, reason)
     if message.happened_at is not None and now - message.happened_at > MAX_AGE:
-        return Decision(State.EXPIRED, Reason.TOO_OLD)
-    return Decision(State.WAITING, reason)
+        return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
+    return TriggerDecision(State.WAITING, reason)
 
 
 def _never_answered(message: IncomingMessage) -> Message.Reason | None:
@@ -70,7 +72,7 @@ def _never_answered(message: IncomingMessage) -> Message.Reason | None:
     return None
 
 
-def _why_answered(message: IncomingMessage, rules: Rules, *, quotes_bot: bool) -> Message.Reason:
+def _why_answered(message: IncomingMessage, rules: TriggerRules, *, quotes_bot: bool) -> Message.Reason:
     if message.chat.kind == "private":
         return Reason.PRIVATE
     if not rules.answer_groups:

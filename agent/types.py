@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from agent.answer_policy import AnswerPolicy
-from agent.media.refs import MediaRef, Origin
+from agent.media.refs import MediaOrigin, MediaRef
 from agent.models import Message
 
-Kind = Literal["group", "private"]
-Whom = Literal["off", "on", "owners"]
+ChatKind = Literal["group", "private"]
+MediaAudience = Literal["off", "on", "owners"]
 PartType = Literal["plain", "image", "record", "video", "file", "mention_user", "quote"]
 
 
@@ -23,7 +23,7 @@ class ChatAddress:
     """Where a chat is: one group or one private peer of one account on one platform."""
 
     account: str
-    kind: Kind
+    kind: ChatKind
     peer_id: str
     platform: str = "onebot"
 
@@ -77,17 +77,17 @@ class IncomingMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class MediaPolicy:
     """What an account makes of messages: whose voice is transcribed and whose files are read (nobody's, everybody's or the owners')."""
 
-    voice: Whom = "on"
-    files: Whom = "on"
+    voice: MediaAudience = "on"
+    files: MediaAudience = "on"
     timing_gate: bool = False
     """Whether a small model call decides first if and when to answer, in chats that do not say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """One piece of an outgoing message, in the words of the ``send_message`` tool."""
 
     type: PartType
@@ -117,7 +117,7 @@ class Delivery:
 class Outbox(Protocol):
     """The way out to the chats, implemented by the layer that owns the sockets."""
 
-    def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the platform's message segments. Pure."""
         ...
 
@@ -125,7 +125,7 @@ class Outbox(Protocol):
         """Ids of the people that the account of ``chat`` belongs to, as of the last :meth:`reload`."""
         ...
 
-    def attention(self, chat: ChatAddress) -> Attention:
+    def attention(self, chat: ChatAddress) -> MediaPolicy:
         """Whom the account of ``chat`` listens to and reads, as of the last :meth:`reload`."""
         ...
 
@@ -156,7 +156,7 @@ class Outbox(Protocol):
 class MediaSource(Protocol):
     """What the layer that owns the sockets knows of the media in messages, and can ask the client for."""
 
-    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
+    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
         """The media in recorded ``segments``, in order. Pure."""
         ...
 

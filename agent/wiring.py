@@ -7,9 +7,9 @@ from pathlib import Path
 from django.conf import settings
 
 from agent import answer_policy
-from agent.agents.agent import Agent
-from agent.agents.provider import AgentTool, AgentToolProvider
-from agent.agents.runner import AgentRunner
+from agent.agents.agent import Subagent
+from agent.agents.provider import SubagentTool, SubagentToolProvider
+from agent.agents.runner import SubagentRunner
 from agent.builtin_tools import (
     course,
     forget,
@@ -30,33 +30,33 @@ from agent.llm.client import OpenAIClient
 from agent.llm.demo import DemoModel
 from agent.llm.embeddings import Embedder
 from agent.llm.transcription import Transcriber
-from agent.media.answers import Answers
-from agent.media.daily import Days
-from agent.media.darkroom import Darkroom
-from agent.media.documents import Documents
-from agent.media.downloads import Downloads
-from agent.media.kept import KeptFiles
-from agent.media.senses import Reader, Senses
-from agent.media.sight import Sight
-from agent.media.voice import Voice
-from agent.memory.mind import Memory, MemorySettings
+from agent.media.answers import DescriptionCache
+from agent.media.daily import DailyQuotas
+from agent.media.darkroom import ImageWorker
+from agent.media.documents import DocumentReader
+from agent.media.downloads import MediaDownloader
+from agent.media.kept import FileStore
+from agent.media.senses import MediaPipeline, MediaReader
+from agent.media.sight import ImageReader
+from agent.media.voice import VoiceReader
+from agent.memory.mind import MemoryService, MemorySettings
 from agent.memory.readings import SUMMARY_CHARS
-from agent.memory.upkeep import Habits
+from agent.memory.upkeep import SummaryPolicy
 from agent.plugin_services import PluginServices
 from agent.record import Record
-from agent.stickers import StickerSight
-from agent.store.digests import Window
-from agent.store.quotas import Quotas
-from agent.triggers import Rules
+from agent.stickers import StickerChooser
+from agent.store.digests import HistoryWindow
+from agent.store.quotas import AnswerQuotas
+from agent.triggers import TriggerRules
 from agent.types import MediaSource, Outbox
 from tools.configs import SettingsCache
 from tools.contract import ToolSpec
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.live import LiveProvider
-from tools.plugin_runtime.capabilities import Capabilities
+from tools.plugin_runtime.capabilities import CapabilityService
 from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.limits import Limits
+from tools.plugin_runtime.limits import ProcessLimits
 from tools.providers.functions import FunctionProvider
 from tools.providers.http import HttpToolProvider
 from tools.providers.mcp import McpToolProvider
@@ -70,12 +70,12 @@ SAMPLES, BUILTIN = "samples", "builtin"
 SAMPLE_TOOLS = (get_weather, get_game_version)
 
 
-def chat_model() -> LLMClient:
+def build_chat_model() -> LLMClient:
     """The model that answers."""
     return _model(settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.MODEL_NAME)
 
 
-def coder_model() -> LLMClient:
+def build_coder_model() -> LLMClient:
     """The model of the Coder subagent."""
     return _model(settings.CODER_ENDPOINT, settings.CODER_API_KEY, settings.CODER_MODEL_NAME)
 
@@ -84,28 +84,28 @@ def _model(endpoint: str, api_key: str, name: str) -> LLMClient:
     """The model ``name`` at ``endpoint``, or the demo where none is configured."""
     if not endpoint:
         return DemoModel()
-    return OpenAIClient(endpoint, api_key, name, timeout_seconds=settings.LLM_TIMEOUT, album=kept_files().shown)
+    return OpenAIClient(endpoint, api_key, name, timeout_seconds=settings.LLM_TIMEOUT, album=build_file_store().shown)
 
 
-def vision_model() -> LLMClient | None:
+def build_vision_model() -> LLMClient | None:
     """The model that describes pictures; None where none is configured."""
     if not (settings.UPSTREAM_ENDPOINT and settings.VISUAL_MODEL_NAME):
         return None
     return _model(settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.VISUAL_MODEL_NAME)
 
 
-def kept_files() -> KeptFiles:
+def build_file_store() -> FileStore:
     """Our own copies of what messages held."""
     return _kept_files(settings.RECEIVED_DIR, settings.MEDIA_FREE_BYTES)
 
 
 @cache
-def _kept_files(folder: Path, least_free: int) -> KeptFiles:
+def _kept_files(folder: Path, least_free: int) -> FileStore:
     """One for all that keep something, since it counts what they do."""
-    return KeptFiles(folder, least_free)
+    return FileStore(folder, least_free)
 
 
-def transcriber() -> Transcriber | None:
+def build_transcriber() -> Transcriber | None:
     """What turns voice into words; None where no model for it is configured."""
     if not (settings.UPSTREAM_ENDPOINT and settings.TRANSCRIBE_MODEL_NAME):
         return None
@@ -113,28 +113,30 @@ def transcriber() -> Transcriber | None:
     return Transcriber(OpenAIClient(endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT))
 
 
-def senses(record: Record, source: MediaSource, outbox: Outbox) -> Senses:
+def build_media_pipeline(record: Record, source: MediaSource, outbox: Outbox) -> MediaPipeline:
     """Everything that media of messages are understood with."""
-    files, darkroom, vision = kept_files(), Darkroom(), vision_model()
+    files, darkroom, vision = build_file_store(), ImageWorker(), build_vision_model()
     fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media"))
-    downloads, answers = Downloads(fetcher, files, source), Answers(record)
-    voice = Voice(answers, downloads, outbox, transcriber())
-    sight = Sight(answers, downloads, darkroom, vision)
-    readers: list[Reader] = [sight, voice, Documents(answers, downloads, outbox)]
-    days = Days(record, outbox, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
-    return Senses(record, source, files, readers, [answers, darkroom, fetcher, voice, *filter(None, [vision])], days)
+    downloads, answers = MediaDownloader(fetcher, files, source), DescriptionCache(record)
+    voice = VoiceReader(answers, downloads, outbox, build_transcriber())
+    sight = ImageReader(answers, downloads, darkroom, vision)
+    readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads, outbox)]
+    days = DailyQuotas(record, outbox, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
+    return MediaPipeline(record, source, files, readers, [answers, darkroom, fetcher, voice, *filter(None, [vision])], days)
 
 
-def memory(record: Record, model: LLMClient) -> Memory:
+def build_memory(record: Record, model: LLMClient) -> MemoryService:
     """The memory, as the operator wants it; the demo model reads no chats."""
     chars = settings.MAX_CONTEXT_CHARS - settings.MEMORY_CHARS - SUMMARY_CHARS
-    window = Window(max(0, settings.MAX_CONTEXT_MESSAGES - 4), max(0, chars))  # beside history: system, summary, memory, current
-    habits = Habits(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
+    window = HistoryWindow(
+        max(0, settings.MAX_CONTEXT_MESSAGES - 4), max(0, chars)
+    )  # beside history: system, summary, memory, current
+    habits = SummaryPolicy(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
     wanted = MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
-    return Memory(record, wanted, model if settings.UPSTREAM_ENDPOINT else None, embedder())
+    return MemoryService(record, wanted, model if settings.UPSTREAM_ENDPOINT else None, build_embedder())
 
 
-def embedder() -> Embedder | None:
+def build_embedder() -> Embedder | None:
     """What compares meanings; None where no model for it is configured."""
     if not (settings.UPSTREAM_ENDPOINT and settings.EMBEDDING_MODEL_NAME):
         return None
@@ -142,26 +144,26 @@ def embedder() -> Embedder | None:
     return Embedder(OpenAIClient(endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT))
 
 
-SUBAGENTS = [Agent(name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=coder_model)]
+SUBAGENTS = [Subagent(name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=build_coder_model)]
 """Agents that the model hands work to by name, with the tool ``use_subagent``."""
-AGENTS: list[Agent] = []
+AGENTS: list[Subagent] = []
 """Agents that are tools under their own names; add yours here."""
 
 
-def chat_tools(record: Record | None, source: MediaSource | None = None) -> ChatTools:
+def build_chat_tools(record: Record | None, source: MediaSource | None = None) -> ChatTools:
     """The tools that look into a chat and send pictures to it."""
-    files = kept_files()
-    sight = StickerSight(vision_model, files) if settings.STICKERS_BY_VISION else None
+    files = build_file_store()
+    sight = StickerChooser(build_vision_model, files) if settings.STICKERS_BY_VISION else None
     return ChatTools(record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media")), source, sight)
 
 
-def builtin_tool_entries(runner: AgentRunner, record: Record | None, chat: ChatTools) -> list[BuiltinTool]:
+def build_builtin_tools(runner: SubagentRunner, record: Record | None, chat: ChatTools) -> list[BuiltinTool]:
     """The reasoning engine's own tools, in the order in which they are offered."""
-    replyer = Agent(name="replyer", description="撰写回复", prompt=settings.SYSTEM_PROMPT, model=chat_model)
+    replyer = Subagent(name="replyer", description="撰写回复", prompt=settings.SYSTEM_PROMPT, model=build_chat_model)
     return [
         send_message.TOOL,
-        reply.tool(record, runner, replyer, chat.attachments),
-        use_subagent.tool(SUBAGENTS, runner),
+        reply.build_reply_tool(record, runner, replyer, chat.attachments),
+        use_subagent.build_subagent_tool(SUBAGENTS, runner),
         wait.TOOL,
         course.CONTINUE,
         course.NO_ACTION,
@@ -176,23 +178,23 @@ def builtin_tool_entries(runner: AgentRunner, record: Record | None, chat: ChatT
     ]
 
 
-def tool_registry(cache: SettingsCache, record: Record | None = None, chat: ChatTools | None = None) -> ToolRegistry:
+def build_tool_registry(cache: SettingsCache, record: Record | None = None, chat: ChatTools | None = None) -> ToolRegistry:
     """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put down."""
     registry = ToolRegistry(lambda: cache.current, defer_above=settings.DEFER_TOOLS_ABOVE)
-    runner = AgentRunner(registry, record)
-    chat = chat or chat_tools(record)
+    runner = SubagentRunner(registry, record)
+    chat = chat or build_chat_tools(record)
     chat.attach(registry)
-    registry.register_provider(MaisakaBuiltinToolProvider(builtin_tool_entries(runner, record, chat)))
-    registry.register_provider(AgentToolProvider(AGENTS, runner))
+    registry.register_provider(MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat)))
+    registry.register_provider(SubagentToolProvider(AGENTS, runner))
     registry.register_provider(FunctionProvider(SAMPLES, BUILTIN, SAMPLE_TOOLS))
     return registry
 
 
-def live_providers(record: Record) -> list[LiveProvider]:
+def build_live_providers(record: Record) -> list[LiveProvider]:
     """The tools that come from rows: started by whoever serves, and not there for anybody else."""
     reserved = [spec.name for spec in declared_tools()]
-    capabilities = Capabilities(record, PluginServices(record, chat_model))
-    plugins = PluginHost(record, settings.PLUGINS_DIR, Limits.from_settings(), capabilities, reserved=reserved)
+    capabilities = CapabilityService(record, PluginServices(record, build_chat_model))
+    plugins = PluginHost(record, settings.PLUGINS_DIR, ProcessLimits.from_settings(), capabilities, reserved=reserved)
     return [
         PluginToolProvider(plugins),
         McpToolProvider(record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved),
@@ -200,18 +202,18 @@ def live_providers(record: Record) -> list[LiveProvider]:
     ]
 
 
-def rules() -> Rules:
-    return Rules((settings.BOT_NAME, *settings.BOT_ALIASES), settings.GROUP_REPLY_ON_MENTION)
+def build_trigger_rules() -> TriggerRules:
+    return TriggerRules((settings.BOT_NAME, *settings.BOT_ALIASES), settings.GROUP_REPLY_ON_MENTION)
 
 
-def quotas(outbox: Outbox) -> Quotas:
+def build_quotas(outbox: Outbox) -> AnswerQuotas:
     """Who is answered, and how often, where ``outbox`` leads."""
     answers = (settings.PERSON_ANSWERS_PER_MINUTE, settings.PERSON_ANSWERS_PER_DAY, settings.CHAT_ANSWERS_PER_MINUTE)
-    return Quotas(outbox, answer_policy.Limits(*answers), settings.TOKENS_PER_DAY)
+    return AnswerQuotas(outbox, answer_policy.AnswerLimits(*answers), settings.TOKENS_PER_DAY)
 
 
 def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
-    own = [entry.spec() for entry in builtin_tool_entries(AgentRunner(ToolRegistry()), None, chat_tools(None))]
-    own += [AgentTool(agent).spec for agent in AGENTS]
+    own = [entry.spec() for entry in build_builtin_tools(SubagentRunner(ToolRegistry()), None, build_chat_tools(None))]
+    own += [SubagentTool(agent).spec for agent in AGENTS]
     return own + [replace(function.spec, provider_name=SAMPLES, provider_type=BUILTIN) for function in SAMPLE_TOOLS]

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.discoveries import TOOLBOX, Toolbox, reminder
+from agent.discoveries import TOOLBOX, RunToolset, build_tool_reminder
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry import ToolRegistry
 
@@ -70,7 +70,7 @@ async def measured(count: int) -> dict[str, float]:
     registry, far = ToolRegistry(defer_above=20), Far(count)
     registry.register_provider(MaisakaBuiltinToolProvider([tool_search.TOOL]))
     registry.register_provider(far)
-    context = ToolExecutionContext(session_id="onebot:group:1", is_group_chat=True, metadata={TOOLBOX: Toolbox(registry)})
+    context = ToolExecutionContext(session_id="onebot:group:1", is_group_chat=True, metadata={TOOLBOX: RunToolset(registry)})
     chat, found = context.availability(), [spec.name for spec in far.specs[:20]]
     calls = [ToolInvocation("tool_search", {"query": query}) for query in QUERIES]
     await registry.offering(chat)
@@ -78,7 +78,7 @@ async def measured(count: int) -> dict[str, float]:
     searches = [await _ms(lambda call=call: registry.invoke(call, context)) for call in calls]  # type: ignore[misc]
     deferred = (await registry.offering(chat)).deferred
     began = time.thread_time()
-    reminder(deferred)
+    build_tool_reminder(deferred)
     reminder_ms = 1000 * (time.thread_time() - began)
     figures = {"search_ms": max(first, *searches), "first_search_ms": first, "reminder_ms": reminder_ms}
     figures["offer_ms"] = await _ms(lambda: registry.offering(chat, found))

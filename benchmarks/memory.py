@@ -14,15 +14,15 @@ from collections.abc import Callable
 from django.core.management import call_command
 from django.db import transaction
 
-from agent.memory.audience import Viewer
+from agent.memory.audience import NoteViewer
 from agent.memory.terms import SEARCH_LIMIT
 from agent.models import Note
-from agent.store.recall import Recall, memory_block
+from agent.store.recall import RecallRequest, build_memory_block
 
 MESSAGES = 50
 BUDGET = 1_500
 SIGNS = "今天气我们喜欢苹果香蕉北京上海电影音乐编程游戏学校老师同跑步泳咖啡火锅花生过敏日五月周末爬山猫粮狗脑手机键盘鼠标工作会议项目计划旅行票酒店"
-HERE = Viewer("onebot", "1", "group:0", "0")
+HERE = NoteViewer("onebot", "1", "group:0", "0")
 
 
 def main() -> None:
@@ -56,10 +56,10 @@ def seed(count: int, chats: int, text: Callable[[], str]) -> None:
 
 def cost(budget: int, text: Callable[[], str]) -> float:
     """Milliseconds of CPU a message, the statements compiled before."""
-    messages = [Recall(HERE, text(), budget) for _ in range(MESSAGES)]
-    memory_block(messages[0])
+    messages = [RecallRequest(HERE, text(), budget) for _ in range(MESSAGES)]
+    build_memory_block(messages[0])
     began = time.thread_time()
     for message in messages:
         with transaction.atomic():
-            memory_block(message)
+            build_memory_block(message)
     return 1000 * (time.thread_time() - began) / MESSAGES

@@ -50,9 +50,9 @@ def _connected() -> int:
 
 async def measured(record: Record) -> dict[str, float]:
     """The registry with all that a server has, once its outside servers are connected and before they are there."""
-    registry = wiring.tool_registry(SettingsCache(), record)
+    registry = wiring.build_tool_registry(SettingsCache(), record)
     without = await _least_ms(registry)
-    providers = wiring.live_providers(record)
+    providers = wiring.build_live_providers(record)
     for provider in providers:
         registry.register_provider(provider)
         await asyncio.to_thread(provider.reload)

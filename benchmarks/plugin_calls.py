@@ -25,9 +25,9 @@ from benchmarks.machine import usage
 from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import Plugin
-from tools.plugin_runtime.capabilities import CallInFlight, Capabilities
+from tools.plugin_runtime.capabilities import CallInFlight, CapabilityService
 from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.limits import Limits
+from tools.plugin_runtime.limits import ProcessLimits
 from tools.providers.plugins import PluginToolProvider
 from tools.registry import ToolRegistry
 
@@ -86,7 +86,7 @@ class NoServices:
 
 async def serving(desk: Any, root: Path) -> tuple[ToolRegistry, PluginHost]:
     """A registry that has the plugin's tools."""
-    host = PluginHost(desk, root, Limits.from_settings(), Capabilities(desk, NoServices()))
+    host = PluginHost(desk, root, ProcessLimits.from_settings(), CapabilityService(desk, NoServices()))
     registry = ToolRegistry()
     registry.register_provider(PluginToolProvider(host))
     host.start()

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import get_args
 
-from agent.faults import Boundary
+from agent.faults import CrashPoint
 from chaos.process import ChaosServer
 from chaos.world import World
 
@@ -56,7 +56,7 @@ async def kill_and_stay_away(world: World, chance: random.Random) -> None:
     await server.begin()
 
 
-def dying_at(point: Boundary) -> Strike:
+def dying_at(point: CrashPoint) -> Strike:
     """A fault: a life that ends at ``point``."""
 
     async def die(world: World, chance: random.Random) -> None:
@@ -229,7 +229,7 @@ async def go_on(_world: World, chance: random.Random) -> None:
 
 
 KILL, TERMINATE = Fault(kill, excuses=True), Fault(terminate, excuses=True)
-NAMED_POINTS = tuple(Fault(dying_at(point), excuses=True) for point in get_args(Boundary))
+NAMED_POINTS = tuple(Fault(dying_at(point), excuses=True) for point in get_args(CrashPoint))
 KILL_FOR_LONG, SLEEP = Fault(kill_and_stay_away, excuses=True), Fault(sleep_past_the_lease, excuses=True)
 DISK_FULL, DISK_FULL_FOR_LONG, LOCKED = Fault(fill_the_disk), Fault(fill_the_disk_for_long), Fault(lock_the_database)
 POSTGRES_FAST, POSTGRES_AT_ONCE = Fault(restart_postgres_fast), Fault(restart_postgres_at_once)

@@ -32,7 +32,7 @@ class AccountAdmin(_UserAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
-        return rows.annotate(has_factor=Exists(User.objects.filter(factors.with_factor(), pk=OuterRef("pk"))))
+        return rows.annotate(has_factor=Exists(User.objects.filter(factors.second_factor_condition(), pk=OuterRef("pk"))))
 
     @admin.display(description=_("Second factor"), boolean=True)
     def second_factor(self, user: Any) -> bool:
@@ -40,9 +40,9 @@ class AccountAdmin(_UserAdmin):
 
     @admin.action(description=_("Reset the second factor of the selected accounts"), permissions=["reset"])
     def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        names = [user.get_username() for user in queryset if factors.reset(user)]
+        names = [user.get_username() for user in queryset if factors.delete_second_factors(user)]
         for user in queryset.filter(username__in=names):
-            record.changed(user, f"was reset by {request.user.get_username()!r}")
+            record.log_factor_change(user, f"was reset by {request.user.get_username()!r}")
             self.log_change(request, user, "The second factor was reset.")
         text = ngettext("The second factor of %d account was reset.", "The second factor of %d accounts was reset.", len(names))
         self.message_user(request, text % len(names), messages.SUCCESS if names else messages.WARNING)

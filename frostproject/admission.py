@@ -11,8 +11,8 @@ from typing import Any
 
 from django.conf import settings
 
-from frostproject.http import Receive, Send, respond, send_answer
-from frostproject.policy import HEADERS
+from frostproject.http import Receive, Send, send_http_response, send_json
+from frostproject.policy import POLICY_HEADERS
 from onebot.handshake import Handshake
 from tools.log_limit import LogLimit
 
@@ -21,7 +21,7 @@ limit = LogLimit(logger)
 
 Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
-WORDS = (
+REFUSAL_TEXT = (
     ("FrostAgent 只对 ADMIN_NETWORKS 里的网络开放这里。", "Only the networks in ADMIN_NETWORKS are served here."),
     ("服务器看到的你的地址是", "The server sees you at the address"),
     (
@@ -29,7 +29,7 @@ WORDS = (
         "To open it, put this line into .env on the server and restart it (private: this machine and private networks; *: all).",
     ),
 )
-PAGE = """<!doctype html>
+REFUSAL_PAGE = """<!doctype html>
 <html lang="zh"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>403</title></head>
 <body><h1>403</h1>
 <p>{0[0]}<br>{1[0]} <code>{peer}</code>。<br>{2[0]}</p>
@@ -38,7 +38,7 @@ PAGE = """<!doctype html>
 """
 
 
-def for_admin_networks(application: Application, *, is_page: bool = False) -> Application:
+def restrict_to_admin_networks(application: Application, *, is_page: bool = False) -> Application:
     """``application`` for those networks; others get a 403 that says how to open it, as a page or as JSON."""
 
     async def served(scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -48,16 +48,16 @@ def for_admin_networks(application: Application, *, is_page: bool = False) -> Ap
             return
         limit.warn(("networks", peer), "Refused %s at %s: not in ADMIN_NETWORKS", str(scope.get("path", ""))[:100], peer)
         if is_page:
-            content = PAGE.format(*WORDS, peer=html.escape(peer)).encode()
-            await send_answer(send, 403, b"text/html; charset=utf-8", content, *HEADERS)
+            content = REFUSAL_PAGE.format(*REFUSAL_TEXT, peer=html.escape(peer)).encode()
+            await send_http_response(send, 403, b"text/html; charset=utf-8", content, *POLICY_HEADERS)
         else:
-            await respond(send, 403, {"result": "", "error": _refusal(peer)})
+            await send_json(send, 403, {"result": "", "error": _refusal(peer)})
 
     return served
 
 
 def _refusal(peer: str) -> str:
-    served, seen, open_it = WORDS
+    served, seen, open_it = REFUSAL_TEXT
     line = f"ADMIN_NETWORKS=private,{peer}"
     chinese = f"{served[0]}{seen[0]} {peer}。{open_it[0]} {line}"
     return f"{chinese} {served[1]} {seen[1]} {peer}. {open_it[1]} {line}"

@@ -12,8 +12,8 @@ class FrostProjectConfig(AppConfig):
         from frostproject import checks, damage  # noqa: F401 - registers the system checks
         from frostproject.signin import record
 
-        connection_created.connect(damage.watch)
-        record.listen()
+        connection_created.connect(damage.watch_database_errors)
+        record.connect_sign_in_signals()
 
 
 class FrostAdminConfig(admin_apps.AdminConfig):

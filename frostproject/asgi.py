@@ -19,21 +19,21 @@ from frostproject import listening
 
 if listening.is_served_by_daphne():
     os.umask(0o077)  # as in manage.py
-    listening.refuse_taken(listening.wanted_by_daphne(sys.argv[1:]))  # before the settings make anything
+    listening.exit_if_taken(listening.daphne_address(sys.argv[1:]))  # before the settings make anything
 
 pages = get_asgi_application()
 
 from frostproject import bootstrap, greeting, http  # noqa: E402
-from frostproject.admission import for_admin_networks  # noqa: E402
-from frostproject.mcp import McpAddress  # noqa: E402
-from frostproject.readiness import Ready  # noqa: E402
+from frostproject.admission import restrict_to_admin_networks  # noqa: E402
+from frostproject.mcp import McpEndpoint  # noqa: E402
+from frostproject.readiness import ReadinessEndpoint  # noqa: E402
 from frostproject.server import DrainingServer  # noqa: E402
-from frostproject.signin.gate import Gate  # noqa: E402
+from frostproject.signin.gate import SignInGate  # noqa: E402
 from onebot.gateway import Gateway  # noqa: E402
-from onebot.routing import route, websocket_routes  # noqa: E402
+from onebot.routing import asgi_route, websocket_routes  # noqa: E402
 
 gateway = Gateway()
-mcp = McpAddress(gateway) if settings.MCP_SERVER_TOKEN else None
+mcp = McpEndpoint(gateway) if settings.MCP_SERVER_TOKEN else None
 DrainingServer.gateway, DrainingServer.mcp = gateway, mcp
 CommandLineInterface.server_class = DrainingServer
 
@@ -41,12 +41,12 @@ application = ProtocolTypeRouter(
     {
         "http": URLRouter(
             [
-                route(r"^health$", http.health),
-                route(r"^ready$", Ready(gateway)),
-                route(r"^agent/query$", for_admin_networks(http.AgentQuery(gateway))),
-                *([route(r"^mcp/?$", for_admin_networks(mcp))] if mcp else []),
-                route(r"^ws/frostagent(?:/|$)", http.upgrade_required),
-                route(r"", for_admin_networks(Gate(pages), is_page=True)),
+                asgi_route(r"^health$", http.serve_health),
+                asgi_route(r"^ready$", ReadinessEndpoint(gateway)),
+                asgi_route(r"^agent/query$", restrict_to_admin_networks(http.AgentQueryEndpoint(gateway))),
+                *([asgi_route(r"^mcp/?$", restrict_to_admin_networks(mcp))] if mcp else []),
+                asgi_route(r"^ws/frostagent(?:/|$)", http.refuse_plain_request),
+                asgi_route(r"", restrict_to_admin_networks(SignInGate(pages), is_page=True)),
             ]
         ),
         "websocket": websocket_routes(gateway),
@@ -55,7 +55,7 @@ application = ProtocolTypeRouter(
 
 if listening.is_served_by_daphne():
     try:
-        bootstrap.prepare()
+        bootstrap.prepare_installation()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    greeting.greet(listening.wanted_by_daphne(sys.argv[1:]))
+    greeting.print_greeting(listening.daphne_address(sys.argv[1:]))

@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _
 
 from agent import database, wiring
 from frostproject import privacy
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 
 
-def prepare() -> None:
+def prepare_installation() -> None:
     """Bring the database up to date where that is ours to do, and see to it that somebody can log in.
 
     Raises ImproperlyConfigured when another server works on the same embedded database, or when the database
@@ -28,14 +28,14 @@ def prepare() -> None:
     """
     if is_database_in_use():
         raise ImproperlyConfigured(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
-    privacy.close(settings.DATA_DIR)
-    database.bring_up_to_date()
-    with database.explained():
-        ensure_rows(wiring.declared_tools())
-        announce(ensure_admin())
+    privacy.restrict_folder(settings.DATA_DIR)
+    database.migrate_embedded_database()
+    with database.explain_database_errors():
+        ensure_tool_rows(wiring.declared_tools())
+        print_admin_password(ensure_admin())
         settings.MEDIA_DIR.mkdir(exist_ok=True)
     connection.close()
-    privacy.warn(settings.DATA_DIR, settings.BASE_DIR / ".env")
+    privacy.log_exposures(settings.DATA_DIR, settings.BASE_DIR / ".env")
 
 
 def is_database_in_use() -> bool:
@@ -71,7 +71,7 @@ def ensure_admin() -> tuple[str, str] | None:
     return None if given else (name, password)
 
 
-def announce(account: tuple[str, str] | None) -> None:
+def print_admin_password(account: tuple[str, str] | None) -> None:
     """Show a made-up password, once, on the terminal and nowhere else."""
     if account is None:
         return

@@ -28,7 +28,7 @@ KEPT_FOR_SMALL = 32 * 2**20
 SLOWEST_RATE = 128 * 2**10
 
 
-class Phase(Enum):
+class ConnectionPhase(Enum):
     """What a connection is doing, with the seconds that it may take; None for as long as the application does."""
 
     HEAD = 15.0
@@ -43,14 +43,14 @@ class Phase(Enum):
     LEAVING = 2.0
 
 
-UNFINISHED = (Phase.HEAD, Phase.BODY, Phase.HANDSHAKE)
-DISPENSABLE = (Phase.IDLE, Phase.CLOSING, Phase.LEAVING)
+UNFINISHED = (ConnectionPhase.HEAD, ConnectionPhase.BODY, ConnectionPhase.HANDSHAKE)
+DISPENSABLE = (ConnectionPhase.IDLE, ConnectionPhase.CLOSING, ConnectionPhase.LEAVING)
 
 
-class Connection(Protocol):
-    """What this module knows of a connection. ``since``: when its phase began; ``address``: see :func:`address_of`."""
+class HttpConnection(Protocol):
+    """What this module knows of a connection. ``since``: when its phase began; ``address``: see :func:`peer_client_key`."""
 
-    phase: Phase
+    phase: ConnectionPhase
     since: float
     address: str
     transport: Any
@@ -59,12 +59,12 @@ class Connection(Protocol):
     def give_up(self) -> None: ...
 
 
-def address_of(peer: Any) -> str:
+def peer_client_key(peer: Any) -> str:
     """Whom a connection is counted to: an IPv4 address or the /64 network of an IPv6 one; "" for a local socket."""
-    return counted_as(getattr(peer, "host", ""))
+    return client_key(getattr(peer, "host", ""))
 
 
-def counted_as(host: str) -> str:
+def client_key(host: str) -> str:
     """The same of an address in writing. Raises ValueError for what is none."""
     if not host:
         return ""
@@ -74,12 +74,12 @@ def counted_as(host: str) -> str:
     return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
 
 
-class Callers:
+class HttpConnections:
     """All connections that are no established WebSocket, by transport, in the order they came."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._connections: dict[Any, Connection] = {}
+        self._connections: dict[Any, HttpConnection] = {}
         self._held: Counter[str] = Counter()
 
     def has_room(self) -> bool:
@@ -93,7 +93,7 @@ class Callers:
         self._cut(victim)
         return True
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: HttpConnection) -> None:
         self._connections[connection.transport] = connection
 
     def remove(self, transport: Any) -> None:
@@ -128,7 +128,7 @@ class Callers:
             for connection in sorted(connections, key=lambda each: each.since)[:-PER_ADDRESS]:
                 self._cut(connection)
 
-    def _most_dispensable(self) -> Connection | None:
+    def _most_dispensable(self) -> HttpConnection | None:
         """One that has its answer, else the oldest unfinished one of whoever has most of those."""
         every = self._connections.values()
         if idle := [each for each in every if each.phase in DISPENSABLE]:
@@ -139,12 +139,12 @@ class Callers:
         largest = crowds.most_common(1)[0][0]
         return min((each for each in every if each.phase in UNFINISHED and each.address == largest), key=lambda each: each.since)
 
-    def _cut(self, connection: Connection) -> None:
+    def _cut(self, connection: HttpConnection) -> None:
         self.remove(connection.transport)
         connection.transport.abortConnection()
 
 
-def _allowed(connection: Connection) -> float:
+def _allowed(connection: HttpConnection) -> float:
     """Seconds that a connection may spend in its phase."""
-    earned = connection.received() / SLOWEST_RATE if connection.phase is Phase.BODY else 0.0
+    earned = connection.received() / SLOWEST_RATE if connection.phase is ConnectionPhase.BODY else 0.0
     return (connection.phase.value or 0.0) + earned

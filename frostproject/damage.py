@@ -7,13 +7,13 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from agent.database import damaged, is_damage
+from agent.database import damaged_file_error, is_damage_error
 from tools.log_limit import LogLimit
 
 _log = LogLimit(logging.getLogger(__name__))
 
 
-def watch(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
     """Listen to what ``connection``, just opened, will say of its file. A receiver of ``connection_created``."""
     if connection.vendor == "sqlite" and _listen not in connection.execute_wrappers:
         connection.execute_wrappers.append(_listen)
@@ -23,6 +23,6 @@ def _listen(execute: Callable[..., Any], sql: str, parameters: Any, many: bool, 
     try:
         return execute(sql, parameters, many, context)
     except DatabaseError as error:
-        if is_damage(error):
-            _log.warn("damage", "%s", damaged(str(error)))
+        if is_damage_error(error):
+            _log.warn("damage", "%s", damaged_file_error(str(error)))
         raise

@@ -5,17 +5,17 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
 
-from frostproject.logs import BLOT, redact, secrets
+from frostproject.logs import REDACTED, list_secrets, redact_secrets
 
 
-class DiscreetFilter(SafeExceptionReporterFilter):
+class RedactingFilter(SafeExceptionReporterFilter):
     """What views mark as sensitive is left out with ``DEBUG=true`` as well."""
 
     def is_active(self, request: HttpRequest | None) -> bool:
         return True
 
 
-class DiscreetReporter(ExceptionReporter):
+class RedactingReporter(ExceptionReporter):
     """Secrets are blotted out of the finished page: they stand in settings, local variables, addresses and messages."""
 
     def get_traceback_html(self) -> SafeString:
@@ -26,6 +26,6 @@ class DiscreetReporter(ExceptionReporter):
 
 
 def _redact(page: str) -> SafeString:
-    for secret in secrets():
-        page = page.replace(escape(secret), BLOT).replace(escape(repr(secret)[1:-1]), BLOT)
-    return mark_safe(redact(page))  # noqa: S308 - Django's own page, shortened
+    for secret in list_secrets():
+        page = page.replace(escape(secret), REDACTED).replace(escape(repr(secret)[1:-1]), REDACTED)
+    return mark_safe(redact_secrets(page))  # noqa: S308 - Django's own page, shortened

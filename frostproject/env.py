@@ -1,7 +1,7 @@
 """Typed readers for environment variables.
 
 Nothing else in the project reads ``os.environ``. A value that cannot be read
-raises :class:`WrongSetting`, whose text begins with the variable's name, and the
+raises :class:`InvalidSetting`, whose text begins with the variable's name, and the
 process does not start: a bot that runs with a misread limit is worse than one
 that says what to mend.
 """
@@ -21,10 +21,10 @@ from tools.fetch.allow_list import AllowList
 TRUE_WORDS = frozenset({"true", "1", "yes", "on"})
 DATABASE_FORMS = "wants postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH"
 FALSE_WORDS = frozenset({"false", "0", "no", "off"})
-N = TypeVar("N", int, float)
+Number = TypeVar("Number", int, float)
 #: How long PostgreSQL is dialled, in seconds, and a server that says nothing is believed in: seconds, and milliseconds
 #: for what was written to it. Without them a lost network is noticed after a quarter of an hour.
-PATIENCE: dict[str, object] = {
+POSTGRES_TIMEOUTS: dict[str, object] = {
     "connect_timeout": 5,
     "keepalives_idle": 15,
     "keepalives_interval": 5,
@@ -33,7 +33,7 @@ PATIENCE: dict[str, object] = {
 }
 
 
-class WrongSetting(ImproperlyConfigured):
+class InvalidSetting(ImproperlyConfigured):
     """A variable holds something that cannot be meant; the text names it and says what is allowed."""
 
 
@@ -49,7 +49,7 @@ class Env:
         try:
             text = dotenv.read_text(encoding="utf-8-sig") if dotenv.is_file() else ""
         except UnicodeDecodeError as error:
-            raise WrongSetting(f"{dotenv}: is not UTF-8 text; save it again in that encoding") from error
+            raise InvalidSetting(f"{dotenv}: is not UTF-8 text; save it again in that encoding") from error
         return cls(os.environ, parse_dotenv(text))
 
     def text(self, name: str, default: str = "") -> str:
@@ -63,14 +63,14 @@ class Env:
             return True
         if word in FALSE_WORDS:
             return False
-        raise WrongSetting(f"{name}: {word!r} is not one of true/false/1/0/yes/no/on/off")
+        raise InvalidSetting(f"{name}: {word!r} is not one of true/false/1/0/yes/no/on/off")
 
     def integer(self, name: str, default: int, *, low: int, high: int) -> int:
         word = self.text(name)
         if not word:
             return default
         if not re.fullmatch(r"[+-]?\d{1,18}", word):
-            raise WrongSetting(f"{name}: {word!r} is not a whole number")
+            raise InvalidSetting(f"{name}: {word!r} is not a whole number")
         return self._within(name, int(word), low, high)
 
     def seconds(self, name: str, default: float, *, low: float, high: float) -> float:
@@ -90,7 +90,7 @@ class Env:
         try:
             AllowList.parse(entries)
         except ValueError as error:
-            raise WrongSetting(f"{name}: {error}") from None
+            raise InvalidSetting(f"{name}: {error}") from None
         return entries
 
     def networks(self, name: str, default: str) -> Networks:
@@ -98,19 +98,19 @@ class Env:
         try:
             return Networks.parse(self.words(name) or [default])
         except ValueError as error:
-            raise WrongSetting(f"{name}: {error}") from None
+            raise InvalidSetting(f"{name}: {error}") from None
 
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         word = self.text(name, default)
         if word not in allowed:
-            raise WrongSetting(f"{name}: {word!r} is not one of {', '.join(allowed)}")
+            raise InvalidSetting(f"{name}: {word!r} is not one of {', '.join(allowed)}")
         return word
 
     def url(self, name: str, schemes: tuple[str, ...]) -> str:
         """An absolute URL with one of ``schemes``, or "" when the variable is not set."""
         word = self.text(name)
         if word and not _is_address(word, schemes):
-            raise WrongSetting(f"{name}: {_without_secret(word)!r} is not a {'/'.join(schemes)} address")
+            raise InvalidSetting(f"{name}: {_without_secret(word)!r} is not a {'/'.join(schemes)} address")
         return word
 
     def address(self, name: str, default: str) -> tuple[str, int]:
@@ -118,7 +118,7 @@ class Env:
         word = self.text(name, default)
         match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]\s]*)):(\d{1,5})", word)
         if not match or not 0 < int(match[3]) < 65536:
-            raise WrongSetting(f"{name}: {word!r} is not HOST:PORT")
+            raise InvalidSetting(f"{name}: {word!r} is not HOST:PORT")
         return match[1] or match[2] or "0.0.0.0", int(match[3])  # noqa: S104 - the documented default
 
     def _decimal(self, name: str, default: float, low: float, high: float, what: str) -> float:
@@ -126,13 +126,13 @@ class Env:
         if not word:
             return default
         if not re.fullmatch(r"[+-]?\d{1,9}(\.\d{1,9})?", word):
-            raise WrongSetting(f"{name}: {word!r} is not {what}")
+            raise InvalidSetting(f"{name}: {word!r} is not {what}")
         return self._within(name, float(word), low, high)
 
     @staticmethod
-    def _within(name: str, value: N, low: N, high: N) -> N:
+    def _within(name: str, value: Number, low: Number, high: Number) -> Number:
         if not low <= value <= high:
-            raise WrongSetting(f"{name}: {value} is out of range ({low} to {high})")
+            raise InvalidSetting(f"{name}: {value} is out of range ({low} to {high})")
         return value
 
 
@@ -161,12 +161,12 @@ def parse_database_url(name: str, url: str) -> dict[str, object]:
         parts = urlsplit(url)
         port = str(parts.port or "")
     except ValueError:
-        raise WrongSetting(f"{name}: {DATABASE_FORMS}; signs in a password are written as %XX") from None
+        raise InvalidSetting(f"{name}: {DATABASE_FORMS}; signs in a password are written as %XX") from None
     if parts.scheme == "sqlite" and parts.path.strip("/"):
-        return sqlite(Path(unquote(parts.path[1:])))
+        return sqlite_settings(Path(unquote(parts.path[1:])))
     if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
-        raise WrongSetting(f"{name}: {DATABASE_FORMS}")
-    options = {**PATIENCE, **dict(parse_qsl(parts.query))}
+        raise InvalidSetting(f"{name}: {DATABASE_FORMS}")
+    options = {**POSTGRES_TIMEOUTS, **dict(parse_qsl(parts.query))}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
@@ -181,7 +181,7 @@ def parse_database_url(name: str, url: str) -> dict[str, object]:
     }
 
 
-def sqlite(path: Path) -> dict[str, object]:
+def sqlite_settings(path: Path) -> dict[str, object]:
     """SQLite as several tasks and the admin can share it.
 
     Write-ahead log, so that readers never wait for the writer; IMMEDIATE, so that a

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from frostproject import plain_http, tokens
-from frostproject.diagnosis import Finding, fail, note, ok, warn
+from frostproject.diagnosis import Finding, fail_finding, note_finding, ok_finding, warn_finding
 from frostproject.machine import own_hosts
 from frostproject.networks import EVERYWHERE
 
@@ -18,47 +18,49 @@ PLACEHOLDERS = frozenset({"changeme", "change-me", "password", "12345678", "1234
 MAKE_ONE = 'python3 -c "import secrets; print(secrets.token_hex(16))"'
 
 
-def findings() -> Iterator[Finding]:
-    yield from token_strength()
-    yield from token_files()
-    yield from loopback()
-    yield from reach(*settings.WS_LISTEN_ADDR)
-    yield from admin_networks()
-    yield from https()
+def check_exposure() -> Iterator[Finding]:
+    yield from check_token_strength()
+    yield from check_token_files()
+    yield from check_loopback_trust()
+    yield from check_reachability(*settings.WS_LISTEN_ADDR)
+    yield from check_admin_networks()
+    yield from check_https()
 
 
-def token_strength() -> Iterator[Finding]:
+def check_token_strength() -> Iterator[Finding]:
     """Tokens that can be guessed. They are judged and never shown."""
     for name in ("ONEBOT_ACCESS_TOKEN", "HTTP_API_TOKEN"):
         token = getattr(settings, name)
         if len(token) < SHORTEST_TOKEN or token.lower() in PLACEHOLDERS:
-            yield fail(_("%s can be guessed.") % name, _("Make a new one: %s") % MAKE_ONE)
+            yield fail_finding(_("%s can be guessed.") % name, _("Make a new one: %s") % MAKE_ONE)
 
 
-def token_files() -> Iterator[Finding]:
+def check_token_files() -> Iterator[Finding]:
     """Files of tokens that others may read."""
-    for name, path in tokens.sources.items():
+    for name, path in tokens.token_sources.items():
         if path.exists() and path.stat().st_mode & 0o077:
             text = _("Other users of this machine can read the token %(name)s in %(path)s.")
-            yield warn(text % {"name": name, "path": path}, f"chmod 600 {path}")
+            yield warn_finding(text % {"name": name, "path": path}, f"chmod 600 {path}")
 
 
-def loopback() -> Iterator[Finding]:
+def check_loopback_trust() -> Iterator[Finding]:
     if settings.TRUST_LOOPBACK:
-        yield warn(
+        yield warn_finding(
             _("TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client, and its owners."),
             _("Remove TRUST_LOOPBACK from .env once your clients present the token."),
         )
 
 
-def reach(host: str, port: int) -> Iterator[Finding]:
+def check_reachability(host: str, port: int) -> Iterator[Finding]:
     """Who can reach the port."""
     if is_loopback(host):
-        yield ok(_("Only this machine can reach the server (%s).") % f"{host}:{port}")
+        yield ok_finding(_("Only this machine can reach the server (%s).") % f"{host}:{port}")
         return
-    yield ok(_("Other machines can reach the server, and OneBot clients have to show a token."))
+    yield ok_finding(_("Other machines can reach the server, and OneBot clients have to show a token."))
     if settings.DEBUG:
-        yield warn(_("DEBUG is on: whoever causes an error is shown the program's insides."), _("Remove DEBUG from .env."))
+        yield warn_finding(
+            _("DEBUG is on: whoever causes an error is shown the program's insides."), _("Remove DEBUG from .env.")
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -68,19 +70,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def admin_networks() -> Iterator[Finding]:
+def check_admin_networks() -> Iterator[Finding]:
     """Whom the admin is served to."""
     public = settings.ADMIN_NETWORKS.public
     if public == [EVERYWHERE]:
         text = _("ADMIN_NETWORKS is *: whoever reaches the port gets to the admin's sign-in, /mcp and /agent/query.")
-        yield warn(text, _("Name the networks that need them, or remove ADMIN_NETWORKS from .env."))
+        yield warn_finding(text, _("Name the networks that need them, or remove ADMIN_NETWORKS from .env."))
     elif public:
         text = _("ADMIN_NETWORKS opens the admin to networks that are not private: %s")
-        yield note(text % ", ".join(public), _("Is that meant, and is the admin reached over https there?"))
+        yield note_finding(text % ", ".join(public), _("Is that meant, and is the admin reached over https there?"))
     else:
-        yield ok(_("The admin, /mcp and /agent/query are served to this machine and private networks only."))
+        yield ok_finding(_("The admin, /mcp and /agent/query are served to this machine and private networks only."))
     if is_behind_proxy():
-        yield note(
+        yield note_finding(
             _("Behind a proxy on this machine everybody comes from this machine, and ADMIN_NETWORKS keeps nobody out there."),
             _("Restrict /admin/, /mcp and /agent/query in the proxy."),
         )
@@ -92,19 +94,19 @@ def is_behind_proxy() -> bool:
     return bool(named - {None, "testserver", *own_hosts()})
 
 
-def https() -> Iterator[Finding]:
+def check_https() -> Iterator[Finding]:
     """Whether passwords and cookies travel in clear."""
     origins = settings.CSRF_TRUSTED_ORIGINS
     plain = [origin for origin in origins if not origin.lower().startswith("https://")]
     if plain and len(plain) < len(origins):
-        yield warn(
+        yield warn_finding(
             _("CSRF_TRUSTED_ORIGINS names addresses without https (%s), so cookies are not for https only.") % ", ".join(plain),
             _("Keep https:// addresses alone there; nobody can then sign in over http."),
         )
     elif plain_http.is_for_https_only():
-        yield ok(_("Browsers keep the admin's cookies for https only. Over plain http nobody can sign in."))
+        yield ok_finding(_("Browsers keep the admin's cookies for https only. Over plain http nobody can sign in."))
     elif settings.ADMIN_NETWORKS.public and not is_loopback(settings.WS_LISTEN_ADDR[0]):
-        yield warn(
+        yield warn_finding(
             _("The admin is served in clear to networks that are not private: passwords and chats can be read on the way."),
             _("Put a proxy with https before it (see the README) and name its address in CSRF_TRUSTED_ORIGINS."),
         )

@@ -12,20 +12,20 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from frostproject import tokens
-from frostproject.listening import Address
+from frostproject.listening import ListenAddress
 from frostproject.machine import own_hosts
-from frostproject.networks import address_of
+from frostproject.networks import parse_ip_address
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
 
 
-def greet(address: Address | None) -> None:
+def print_greeting(address: ListenAddress | None) -> None:
     """Print where the server listens (None: nowhere that a browser could reach by a port) and what clients present."""
     sys.stdout.write("\n".join(_lines(address)) + "\n\n")
     sys.stdout.flush()  # whoever started it through a pipe wants to read this now
 
 
-def _lines(address: Address | None) -> Iterator[str]:
+def _lines(address: ListenAddress | None) -> Iterator[str]:
     hosts = _hosts(address[0]) if address else []
     port = address[1] if address else 0
     if hosts:
@@ -34,7 +34,7 @@ def _lines(address: Address | None) -> Iterator[str]:
         yield _("Reverse WebSocket URL for the OneBot client:") + "".join(
             f"\n  ws://{host}:{port}/ws/frostagent" for host in hosts
         )
-    yield f"{_('Access token:')} {shown_token()}"
+    yield f"{_('Access token:')} {token_hint()}"
     if settings.TRUST_LOOPBACK:
         yield _("TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client.")
     if not settings.UPSTREAM_ENDPOINT:
@@ -44,22 +44,22 @@ def _lines(address: Address | None) -> Iterator[str]:
 def _is_served_admin(host: str) -> bool:
     """Whether who asks ``host`` from the same network is let in; of a name that is not known here."""
     address = host.strip("[]")
-    return address_of(address) is None or address in settings.ADMIN_NETWORKS
+    return parse_ip_address(address) is None or address in settings.ADMIN_NETWORKS
 
 
-def shown_token() -> str:
+def token_hint() -> str:
     """The token of OneBot clients for somebody who looks on, else where to find it."""
-    path = token_file()
+    path = find_token_file()
     if path is None:
         return _("the value of ONEBOT_ACCESS_TOKEN")
-    if path in tokens.made or sys.stdout.isatty():
+    if path in tokens.made_files or sys.stdout.isatty():
         return str(settings.ONEBOT_ACCESS_TOKEN)
     return _("in the file %s") % path
 
 
-def token_file(name: str = "ONEBOT_ACCESS_TOKEN") -> Path | None:
+def find_token_file(name: str = "ONEBOT_ACCESS_TOKEN") -> Path | None:
     """The file that the token of this variable was read from, None where the environment gave it."""
-    return tokens.sources.get(name)
+    return tokens.token_sources.get(name)
 
 
 def _hosts(host: str) -> list[str]:

@@ -14,7 +14,7 @@ MAX_OUTSIDE = 64 * 2**10
 BODILESS = (b"GET", b"HEAD")
 
 
-def body_limit(method: bytes, target: bytes, root: str, *, peer: str, is_upgrade: bool, cookies: dict[bytes, bytes]) -> int:
+def max_body_bytes(method: bytes, target: bytes, root: str, *, peer: str, is_upgrade: bool, cookies: dict[bytes, bytes]) -> int:
     """Bytes that the body of a request to ``target`` may have; ``root`` is the prefix this server was put behind.
 
     ``peer`` is the address at the other end, "" for a local socket.

@@ -28,7 +28,7 @@ _VALUED = (
     *("--websocket-max-message-size", "--websocket-max-frame-size"),
 )
 
-Address = tuple[str, int]
+ListenAddress = tuple[str, int]
 """A host, which may be a name or an IPv6 address without brackets, and a port."""
 
 
@@ -38,7 +38,7 @@ def is_served_by_daphne() -> bool:
     return program.name == "daphne" or (program.name == "__main__.py" and program.parent.name == "daphne")
 
 
-def wanted_by_runserver(arguments: Sequence[str]) -> Address | None:
+def runserver_address(arguments: Sequence[str]) -> ListenAddress | None:
     """Where ``manage.py runserver`` with these arguments would listen; None for arguments that it will refuse."""
     reader = _Reader(add_help=False)
     reader.add_argument("addrport", nargs="?", default="")
@@ -57,7 +57,7 @@ def wanted_by_runserver(arguments: Sequence[str]) -> Address | None:
     return (found["addr"] or ("::1" if given.ipv6 else "127.0.0.1")).strip("[]"), int(found["port"])
 
 
-def wanted_by_daphne(arguments: Sequence[str]) -> Address | None:
+def daphne_address(arguments: Sequence[str]) -> ListenAddress | None:
     """The host and port of the ``daphne`` command; None where it is given other endpoints alone."""
     given = CommandLineInterface().parser.parse_args(list(arguments))
     others = (given.unix_socket, given.file_descriptor is not None, given.socket_strings)
@@ -66,13 +66,13 @@ def wanted_by_daphne(arguments: Sequence[str]) -> Address | None:
     return given.host or DEFAULT_HOST, DEFAULT_PORT if given.port is None else given.port
 
 
-def refuse_taken(address: Address | None) -> None:
+def exit_if_taken(address: ListenAddress | None) -> None:
     """End the process with a sentence where the server could not listen at ``address``."""
-    if address is not None and (words := fault(address)):
+    if address is not None and (words := listen_error_message(address)):
         sys.exit(words)
 
 
-def fault(address: Address) -> str:
+def listen_error_message(address: ListenAddress) -> str:
     """Why no server can listen at ``address``, in the language of the installation; "" where one can."""
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -86,7 +86,7 @@ def fault(address: Address) -> str:
     return ""
 
 
-def _told(address: Address, error: Exception) -> str:
+def _told(address: ListenAddress, error: Exception) -> str:
     host, port = address
     words = {"address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
     _ = _catalogue().gettext

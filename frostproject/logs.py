@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.conf import settings
 
-BLOT = "***"
+REDACTED = "***"
 #: Settings that hold a secret; none of their values is ever printed.
-SECRETS = (
+SECRET_SETTINGS = (
     "SECRET_KEY",
     "UPSTREAM_API_KEY",
     "CODER_API_KEY",
@@ -20,18 +20,18 @@ SECRETS = (
     "DJANGO_SUPERUSER_PASSWORD",
 )
 #: Settings that hold addresses, whose passwords are as secret.
-ADDRESSES = ("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT")
+ADDRESS_SETTINGS = ("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT")
 #: Tokens in addresses: those that were wrong are nobody's business either.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")
 #: What is not seen but does something: control characters, marks of direction and width, separators of lines, halves of pairs.
-UNSEEN = re.compile(
+INVISIBLE_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 #: What a line that goes on from another begins with, so that none of them passes for a record.
-MARGIN = "    "
+CONTINUATION_INDENT = "    "
 #: A secret this short would blot out ordinary words.
-SHORTEST = 4
+SHORTEST_SECRET = 4
 
 
 class RedactingFormatter(logging.Formatter):
@@ -42,40 +42,40 @@ class RedactingFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return redact_secrets(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        shown = visible(record.message)
+        shown = escape_invisible(record.message)
         record.message = shown.replace("\n", "\\n") if record.args else _with_margin(shown)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return MARGIN + _with_margin(visible(super().formatException(ei)))
+        return CONTINUATION_INDENT + _with_margin(escape_invisible(super().formatException(ei)))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's name
-        return MARGIN + _with_margin(visible(super().formatStack(stack_info)))
+        return CONTINUATION_INDENT + _with_margin(escape_invisible(super().formatStack(stack_info)))
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """``text`` with what is not seen written as its escape; line breaks and tabs are left as they are."""
-    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return INVISIBLE_CHARACTERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _with_margin(text: str) -> str:
-    return text.replace("\n", f"\n{MARGIN}")
+    return text.replace("\n", f"\n{CONTINUATION_INDENT}")
 
 
-def redact(text: str) -> str:
-    for secret in secrets():
-        text = text.replace(secret, BLOT)
-    return IN_ADDRESS.sub(rf"\g<1>{BLOT}", text)
+def redact_secrets(text: str) -> str:
+    for secret in list_secrets():
+        text = text.replace(secret, REDACTED)
+    return IN_ADDRESS.sub(rf"\g<1>{REDACTED}", text)
 
 
-def secrets() -> list[str]:
+def list_secrets() -> list[str]:
     """Every secret of the settings in each way it is written, the longest first."""
-    found = {str(getattr(settings, name)) for name in SECRETS}
-    found.update(password for name in ADDRESSES for password in _passwords(getattr(settings, name)))
-    return sorted((secret for secret in found if len(secret) >= SHORTEST), key=len, reverse=True)
+    found = {str(getattr(settings, name)) for name in SECRET_SETTINGS}
+    found.update(password for name in ADDRESS_SETTINGS for password in _passwords(getattr(settings, name)))
+    return sorted((secret for secret in found if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _passwords(url: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import socket
 import zoneinfo
 from pathlib import Path
 
-from frostproject.env import WrongSetting
+from frostproject.env import InvalidSetting
 
 #: Signs of a secret key. Ours have 67; who made one himself has at least these.
 SHORTEST_KEY = 32
@@ -42,7 +42,7 @@ def _outward_ipv4() -> str:
         return str(probe.getsockname()[0])
 
 
-def time_zone() -> str:
+def local_time_zone() -> str:
     """The machine's time zone as an IANA name, "UTC" when it has none."""
     named = os.environ.get("TZ", "").removeprefix(":")
     linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2].removeprefix("posix/")
@@ -50,35 +50,35 @@ def time_zone() -> str:
     return next((name for name in (named, linked) if name in zoneinfo.available_timezones()), "UTC")
 
 
-def data_folder(path: Path) -> Path:
+def prepare_data_folder(path: Path) -> Path:
     """``path``, made if missing and readable by its owner alone."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise WrongSetting(f"FROST_DATA_DIR: {path} cannot be made: {error.strerror}") from error
+        raise InvalidSetting(f"FROST_DATA_DIR: {path} cannot be made: {error.strerror}") from error
     if not os.access(path, os.W_OK):
-        raise WrongSetting(f"FROST_DATA_DIR: {path} is not writable")
+        raise InvalidSetting(f"FROST_DATA_DIR: {path} is not writable")
     return path
 
 
-def secret_key(folder: Path) -> str:
+def load_or_make_secret_key(folder: Path) -> str:
     """The installation's secret key, made on the first start and kept in ``folder``.
 
-    Raises :class:`WrongSetting`, without the key, where the file holds none or cannot be read.
+    Raises :class:`InvalidSetting`, without the key, where the file holds none or cannot be read.
     """
     path = folder / "secret_key"
     try:
-        keep(path, secrets.token_urlsafe(50))
+        write_secret_once(path, secrets.token_urlsafe(50))
         key = path.read_bytes().decode("ascii", "replace").strip()
     except OSError as error:
-        raise WrongSetting(f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}") from error
+        raise InvalidSetting(f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}") from error
     if not re.fullmatch(rf"[!-~]{{{SHORTEST_KEY},}}", key):
         remedy = "restore the file from a backup; without it stored secrets cannot be read and have to be entered again"
-        raise WrongSetting(f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}")
+        raise InvalidSetting(f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}")
     return key
 
 
-def keep(path: Path, secret: str) -> bool:
+def write_secret_once(path: Path, secret: str) -> bool:
     """Have ``path`` hold ``secret`` unless it is there already; whether this call made it. Raises OSError.
 
     Written aside and linked into place, so that two processes that start together

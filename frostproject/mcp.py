@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from frostproject.http import Receive, Refusal, Send, read_body, refuse_unknown_host, refuse_wrong_bearer, respond
+from frostproject.http import HttpRefusal, Receive, Send, read_body, refuse_unknown_host, refuse_wrong_bearer, send_json
 from onebot.gateway import Gateway
 from onebot.handshake import Handshake, origin_refusal
-from tools.boundary import survive
+from tools.boundary import log_errors
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 #: What a refusal of that status has to say in its head.
-HEADERS = {401: (b"www-authenticate", b"Bearer"), 405: (b"allow", b"POST")}
+REFUSAL_HEADERS = {401: (b"www-authenticate", b"Bearer"), 405: (b"allow", b"POST")}
 
 
-class McpAddress:
+class McpEndpoint:
     """The ASGI application behind ``/mcp``.
 
     daphne has no lifespan events, so the first request starts the SDK's side, in a task of
@@ -50,9 +50,9 @@ class McpAddress:
             self._admit(scope)
             body = await read_body(receive)
             sessions = await self._serving()
-        except Refusal as refusal:
-            headers = [HEADERS[refusal.status]] if refusal.status in HEADERS else []
-            await respond(send, refusal.status, {"error": str(refusal)}, *headers)
+        except HttpRefusal as refusal:
+            headers = [REFUSAL_HEADERS[refusal.status]] if refusal.status in REFUSAL_HEADERS else []
+            await send_json(send, refusal.status, {"error": str(refusal)}, *headers)
         else:
             await sessions.handle_request(scope, _replayed(body, receive), send)
 
@@ -74,11 +74,11 @@ class McpAddress:
         refuse_unknown_host(request)
         refuse_wrong_bearer(request, settings.MCP_SERVER_TOKEN)
         if refusal := origin_refusal(request, self._gateway.admission):
-            raise Refusal(403, refusal)
+            raise HttpRefusal(403, refusal)
         if scope["method"] != "POST":
-            raise Refusal(405, "use POST")
+            raise HttpRefusal(405, "use POST")
         if not self._is_open:
-            raise Refusal(503, "the server stops")
+            raise HttpRefusal(503, "the server stops")
 
     async def _serving(self) -> "StreamableHTTPSessionManager":
         """What answers, running; made anew should it have come to an end that nobody asked for."""
@@ -90,7 +90,7 @@ class McpAddress:
         return await asyncio.shield(self._sessions)
 
     async def _live(self, started: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
-        with survive(logger, "The MCP server has failed; the next request starts it anew"):
+        with log_errors(logger, "The MCP server has failed; the next request starts it anew"):
             sessions = self._tools.sessions()
             async with sessions.run():
                 started.set_result(sessions)

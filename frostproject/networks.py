@@ -7,11 +7,11 @@ from dataclasses import dataclass
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: The word for every address, and the one for :data:`PRIVATE`.
+#: The word for every address, and the one for :data:`PRIVATE_NETWORKS`.
 EVERYWHERE, PRIVATE_WORD = "*", "private"
 #: This machine and the networks that nobody reaches from the internet. 100.64.0.0/10 is not among them:
 #: the other customers of a provider are in it.
-PRIVATE: tuple[IPNetwork, ...] = tuple(
+PRIVATE_NETWORKS: tuple[IPNetwork, ...] = tuple(
     ipaddress.ip_network(network)
     for network in (
         *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
@@ -24,7 +24,7 @@ PRIVATE: tuple[IPNetwork, ...] = tuple(
 class Networks:
     """A list of networks; ``is_everywhere`` where it names them all."""
 
-    networks: tuple[IPNetwork, ...] = PRIVATE
+    networks: tuple[IPNetwork, ...] = PRIVATE_NETWORKS
     is_everywhere: bool = False
 
     @classmethod
@@ -36,7 +36,7 @@ class Networks:
             if entry == EVERYWHERE:
                 everywhere = True
             elif entry.lower() == PRIVATE_WORD:
-                found.extend(PRIVATE)
+                found.extend(PRIVATE_NETWORKS)
             else:
                 found.append(_network(entry))
         return cls(tuple(found), everywhere)
@@ -45,17 +45,17 @@ class Networks:
         """Whether the address of a connection's other end is in one of them; "", a local socket, counts as this machine."""
         if self.is_everywhere:
             return True
-        address = address_of(peer or "127.0.0.1")
+        address = parse_ip_address(peer or "127.0.0.1")
         return address is not None and any(address in network for network in self.networks)
 
     @property
     def public(self) -> list[str]:
         """What of them is not private, as it is written."""
-        outside = [one for one in self.networks if not any(_is_within(one, private) for private in PRIVATE)]
+        outside = [one for one in self.networks if not any(_is_within(one, private) for private in PRIVATE_NETWORKS)]
         return [EVERYWHERE] if self.is_everywhere else [str(one) for one in outside]
 
 
-def address_of(peer: str) -> IPAddress | None:
+def parse_ip_address(peer: str) -> IPAddress | None:
     """The address that ``peer`` is, IPv4 where it is IPv4 in IPv6's clothes; None for what is none."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])

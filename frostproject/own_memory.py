@@ -6,7 +6,7 @@ import ctypes
 _PR_SET_DUMPABLE = 4
 
 
-def hide() -> None:
+def hide_process_memory() -> None:
     """On Linux, keep what runs as the same user, such as plugins, from looking into this process.
 
     Core dumps, debuggers and profilers then need root. A program that is started from here is as open as any.

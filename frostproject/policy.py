@@ -12,7 +12,7 @@ CONTENT_POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 #: The same for pages that are made outside Django.
-HEADERS = ((b"content-security-policy", CONTENT_POLICY.encode()), (b"x-frame-options", b"DENY"))
+POLICY_HEADERS = ((b"content-security-policy", CONTENT_POLICY.encode()), (b"x-frame-options", b"DENY"))
 #: 30 days, and this name alone: who lets https go is locked out for a month at most. Browsers obey it over https only.
 TRANSPORT_POLICY = "max-age=2592000"
 

@@ -21,17 +21,17 @@ from django.utils.translation import gettext as _
 logger = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parent.parent
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
+OTHERS_RIGHTS = stat.S_IRWXG | stat.S_IRWXO
 #: Files and folders that a start looks at. Those beyond are behind folders that are closed by then.
-MOST = 5_000
+MAX_LOOKED_AT = 5_000
 #: Names of one sentence.
-NAMED = 5
+MAX_NAMED = 5
 #: What this program makes and nobody else would; and what else may lie in a folder that is only ours.
 _OWN = re.compile(r"frostagent\.sqlite3.*|\.?(?:secret_key|onebot_access_token|http_api_token)(?:\..*)?|received")
 _USUAL = re.compile(r"media|static|cache|lost\+found|\.gitkeep|\.gitignore|\.DS_Store")
 
 
-def close(folder: Path) -> None:
+def restrict_folder(folder: Path) -> None:
     """Take from others every right on ``folder`` and what is in it, as far as both are ours.
 
     Links are not followed; what belongs to others, or has a second name elsewhere, stays as
@@ -40,11 +40,11 @@ def close(folder: Path) -> None:
     if os.name != "posix":
         return
     is_alone = is_ours_alone(folder)
-    inside = itertools.islice(_inside(folder, everything=is_alone), MOST)
+    inside = itertools.islice(_inside(folder, everything=is_alone), MAX_LOOKED_AT)
     for path in itertools.chain([folder] if is_alone else [], inside, _database_files()):
-        if (found := _facts(path)) and found.st_mode & OTHERS and _may_be_changed(found):
+        if (found := _facts(path)) and found.st_mode & OTHERS_RIGHTS and _may_be_changed(found):
             with contextlib.suppress(OSError):  # what stays open is told
-                os.chmod(path, stat.S_IMODE(found.st_mode) & ~OTHERS)
+                os.chmod(path, stat.S_IMODE(found.st_mode) & ~OTHERS_RIGHTS)
 
 
 def is_ours_alone(folder: Path) -> bool:
@@ -64,7 +64,7 @@ def is_shared_place(folder: Path) -> bool:
     return is_sticky or folder in own or any(folder in place.parents for place in own)
 
 
-def exposed(folder: Path) -> list[Path]:
+def find_exposed_paths(folder: Path) -> list[Path]:
     """What of the folder, its top level and the database others have a right on."""
     if os.name != "posix":
         return []
@@ -74,34 +74,34 @@ def exposed(folder: Path) -> list[Path]:
     except OSError:
         names = []
     paths = dict.fromkeys([folder, *(folder / name for name in names), *_database_files()])
-    return [path for path in paths if is_open(path)]
+    return [path for path in paths if is_open_to_others(path)]
 
 
-def is_open(path: Path) -> bool:
+def is_open_to_others(path: Path) -> bool:
     """Whether others have a right on a file or folder; False for a link, and for what is not there."""
     found = _facts(path)
-    return os.name == "posix" and found is not None and bool(found.st_mode & OTHERS)
+    return os.name == "posix" and found is not None and bool(found.st_mode & OTHERS_RIGHTS)
 
 
-def is_foreign(folder: Path) -> bool:
+def is_owned_by_others(folder: Path) -> bool:
     """Whether another user owns ``folder``, and so may always read it."""
     found = _facts(folder)
     return os.name == "posix" and found is not None and found.st_uid != os.geteuid()
 
 
-def complaints(folder: Path, dotenv: Path) -> Iterator[tuple[str, str]]:
+def list_exposures(folder: Path, dotenv: Path) -> Iterator[tuple[str, str]]:
     """What others can get at, each with what to do about it."""
-    if is_foreign(folder):
+    if is_owned_by_others(folder):
         text = _("The data folder %s belongs to another user of this machine, who can read everything in it.") % folder
         yield text, f"sudo chown -R {os.geteuid()} {shlex.quote(str(folder))}"
-    if paths := exposed(folder):
+    if paths := find_exposed_paths(folder):
         yield _can_read(*paths), _advice(folder, paths)
-    if is_open(dotenv):
+    if is_open_to_others(dotenv):
         yield _can_read(dotenv), f"chmod go= {shlex.quote(str(dotenv))}"
 
 
 def _can_read(*paths: Path) -> str:
-    named = ", ".join(map(str, paths[:NAMED])) + (" …" if len(paths) > NAMED else "")
+    named = ", ".join(map(str, paths[:MAX_NAMED])) + (" …" if len(paths) > MAX_NAMED else "")
     return _("Other users of this machine can read %s") % named
 
 
@@ -116,9 +116,9 @@ def _advice(folder: Path, paths: list[Path]) -> str:
     return f"chmod -R go= {shlex.join(str(path) for path in paths if folder not in path.parents)}"
 
 
-def warn(folder: Path, dotenv: Path) -> None:
+def log_exposures(folder: Path, dotenv: Path) -> None:
     """Say in the log what others can get at."""
-    for text, advice in complaints(folder, dotenv):
+    for text, advice in list_exposures(folder, dotenv):
         logger.warning("%s -> %s", text, advice)
 
 

@@ -11,10 +11,10 @@ from django.conf import settings
 from django.db import connection
 
 from agent.outage import plain_reason
-from agent.store.recovery import touch
-from frostproject.http import Receive, Send, respond
+from agent.store.recovery import touch_processes
+from frostproject.http import Receive, Send, send_json
 from onebot.gateway import Gateway
-from tools.boundary import caught
+from tools.boundary import capture_error
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -22,17 +22,17 @@ unready = LogLimit(logger)
 
 READY_SECONDS = 3.0
 
-Check = Callable[[], Awaitable[str]]
+ReadinessCheck = Callable[[], Awaitable[str]]
 """Returns what is wrong, "" for nothing."""
 
 
-class Ready:
+class ReadinessEndpoint:
     """200 when an answer could be made and recorded now, else 503 with what is missing, and why."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._file: tuple[int, int] | None = None
-        self._checks: dict[str, Check] = {"database": self._database, "channel layer": _channel_layer}
+        self._checks: dict[str, ReadinessCheck] = {"database": self._database, "channel layer": _channel_layer}
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self._gateway.ensure_started()
@@ -40,14 +40,14 @@ class Ready:
             checks = {name: group.create_task(_fault(name, check)) for name, check in self._checks.items()}
         faults = {name: fault for name, check in checks.items() if (fault := check.result())}
         status = {"status": "unavailable" if faults else "ok", "missing": list(faults), "reasons": faults}
-        await respond(send, 503 if faults else 200, status)
+        await send_json(send, 503 if faults else 200, status)
 
     async def _database(self) -> str:
         """Written like everything else, in its turn: a database that can only be read takes no message in."""
         record = self._gateway.runtime.record
         if outage := record.outage:
             return outage.plain_text
-        await record.submit(touch, record.process_id)
+        await record.submit(touch_processes, record.process_id)
         return "" if self._is_in_place() else "its file was moved or deleted while the server runs: stop it and put the file back"
 
     def _is_in_place(self) -> bool:
@@ -61,8 +61,8 @@ class Ready:
         return now is not None and now == self._file
 
 
-async def _fault(name: str, check: Check) -> str:
-    with caught() as attempt:
+async def _fault(name: str, check: ReadinessCheck) -> str:
+    with capture_error() as attempt:
         async with asyncio.timeout(READY_SECONDS):
             return await check()
     error = attempt.error

@@ -19,14 +19,14 @@ from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
 from frostproject import descriptors, own_memory
-from frostproject.callers import Callers
-from frostproject.http_channel import BODY, Factory, in_pieces
-from frostproject.logs import redact
-from frostproject.mcp import McpAddress
-from onebot.consumer import LARGE_FRAME
+from frostproject.callers import HttpConnections
+from frostproject.http_channel import BODY_KEY, BoundedFactory, with_streamed_body
+from frostproject.logs import redact_secrets
+from frostproject.mcp import McpEndpoint
+from onebot.consumer import LARGE_FRAME_BYTES
 from onebot.gateway import Gateway
-from tools.boundary import survive
-from tools.log_limit import tell_rest
+from tools.boundary import log_errors
+from tools.log_limit import flush_log_limits
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ LOOK_AGAIN_SECONDS = 0.1
 #: How often it is looked for HTTP connections that take too long, in seconds.
 LOOK_AFTER_SECONDS = 1.0
 #: Asked every few seconds by whatever watches this server.
-PROBES = ("/health", "/ready")
+PROBE_PATHS = ("/health", "/ready")
 #: Close code of a server that goes away.
 GOING_AWAY = 1001
 #: daphne's own limits, given by its command line when nobody chose others.
@@ -49,7 +49,7 @@ DAPHNE_LIMIT = 1024 * 1024
 DAPHNE_LIFETIME = 86_400
 
 
-class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
+class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
     """What daphne does not see to when it hands frames on to the consumer.
 
     Large ones are handed on as they came: as text, one emoji makes every character four
@@ -68,7 +68,7 @@ class Frames(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
         super().connectionLost(reason)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803 - daphne's names
-        super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME)
+        super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME_BYTES)
         if not self.is_held and self._waits_too_much():
             self.is_held = True
             self.transport.pauseProducing()
@@ -94,7 +94,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     """The server behind both ``runserver`` and the ``daphne`` command."""
 
     gateway: ClassVar[Gateway]
-    mcp: ClassVar[McpAddress | None] = None
+    mcp: ClassVar[McpEndpoint | None] = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         chosen = (
@@ -108,9 +108,9 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         if options.pop("proxy_forwarded_address_header", None):
             logger.warning("--proxy-headers is ignored: who reaches the port without the proxy could claim any address by it")
         super().__init__(*arguments, **options)
-        self.application: Any = in_pieces(self.application)
-        descriptors.raise_limit()
-        self.callers = Callers(descriptors.connections_to_hold())
+        self.application: Any = with_streamed_body(self.application)
+        descriptors.raise_file_limit()
+        self.callers = HttpConnections(descriptors.http_connection_limit())
         self._ports: list[Any] = []
         self._refusal = ""
 
@@ -119,8 +119,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self.gateway.prepare()
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
-        daphne_server.HTTPFactory = Factory  # it has no other way to be told
-        own_memory.hide()
+        daphne_server.HTTPFactory = BoundedFactory  # it has no other way to be told
+        own_memory.hide_process_memory()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
         if self._refusal:
@@ -133,12 +133,12 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
-        self.ws_factory.protocol = Frames
+        self.ws_factory.protocol = BackpressureProtocol
         self._ports.append(port)
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):
-            scope[BODY] = body
+            scope[BODY_KEY] = body
         return super().create_application(protocol, scope)
 
     def _look_after_callers(self) -> None:
@@ -147,9 +147,9 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
         """The access log, whose addresses may carry a token; probes that find everything well are left out of it."""
-        if details.get("path") in PROBES and details.get("status") == 200:
+        if details.get("path") in PROBE_PATHS and details.get("status") == 200:
             return
-        super().log_action(protocol, action, {**details, "path": redact(str(details.get("path", "")))})
+        super().log_action(protocol, action, {**details, "path": redact_secrets(str(details.get("path", "")))})
 
     def kill_all_applications(self) -> Any:
         """What daphne has called before the reactor stops; the reactor waits for it."""
@@ -157,7 +157,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     async def _drain(self) -> None:
         for phase in (self._stop_listening, self._drain_runs, self._say_goodbye, self._end_applications, self._close):
-            with survive(logger, "The server could not be drained in order"):
+            with log_errors(logger, "The server could not be drained in order"):
                 await phase()
 
     async def _drain_runs(self) -> None:
@@ -178,7 +178,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         if self.mcp is not None:
             await self.mcp.close()
         await self.gateway.close(LAST_SECONDS)
-        tell_rest()
+        flush_log_limits()
 
     async def _stop_listening(self) -> None:
         loop = asyncio.get_running_loop()

@@ -9,17 +9,17 @@ from pathlib import Path
 from django.utils.translation import gettext_lazy as _
 
 from frostproject import machine, tokens
-from frostproject.env import Env, parse_database_url, sqlite
+from frostproject.env import Env, parse_database_url, sqlite_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Env.load(BASE_DIR / ".env")
 
 # --- Installation ---------------------------------------------------------------
 
-DATA_DIR = machine.data_folder(Path(env.text("FROST_DATA_DIR", str(BASE_DIR / "data"))).expanduser().resolve())
+DATA_DIR = machine.prepare_data_folder(Path(env.text("FROST_DATA_DIR", str(BASE_DIR / "data"))).expanduser().resolve())
 MEDIA_DIR = DATA_DIR / "media"
 RECEIVED_DIR = DATA_DIR / "received"
-SECRET_KEY = machine.secret_key(DATA_DIR)
+SECRET_KEY = machine.load_or_make_secret_key(DATA_DIR)
 DEBUG = env.flag("DEBUG", default=False)
 ALLOWED_HOSTS = env.words("DJANGO_ALLOWED_HOSTS") or machine.own_hosts()
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
@@ -94,8 +94,8 @@ WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
 WS_ALLOWED_ORIGINS = env.words("WS_ALLOWED_ORIGINS")
 ADMIN_NETWORKS = env.networks("ADMIN_NETWORKS", "private")
 TRUST_LOOPBACK = env.flag("TRUST_LOOPBACK", default=False)
-ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or tokens.kept_token(DATA_DIR, "ONEBOT_ACCESS_TOKEN")
-HTTP_API_TOKEN = env.text("HTTP_API_TOKEN") or tokens.kept_token(DATA_DIR, "HTTP_API_TOKEN")
+ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or tokens.load_or_make_token(DATA_DIR, "ONEBOT_ACCESS_TOKEN")
+HTTP_API_TOKEN = env.text("HTTP_API_TOKEN") or tokens.load_or_make_token(DATA_DIR, "HTTP_API_TOKEN")
 FETCH_ALLOW = env.destinations("FETCH_ALLOW")
 
 # OneBot clients put whole pictures into one frame; daphne's own limit is 1 MiB.
@@ -172,7 +172,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 DATABASE_URL = env.text("DATABASE_URL")
 DATABASES = {
-    "default": parse_database_url("DATABASE_URL", DATABASE_URL) if DATABASE_URL else sqlite(DATA_DIR / "frostagent.sqlite3")
+    "default": parse_database_url("DATABASE_URL", DATABASE_URL)
+    if DATABASE_URL
+    else sqlite_settings(DATA_DIR / "frostagent.sqlite3")
 }
 
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"))
@@ -193,8 +195,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "django_otp_webauthn.backends.WebAuthnBackend"]
-OTP_WEBAUTHN_HELPER_CLASS = "frostproject.signin.passkeys.Helper"
-OTP_WEBAUTHN_RP_ID_CALLABLE = "frostproject.signin.passkeys.domain"
+OTP_WEBAUTHN_HELPER_CLASS = "frostproject.signin.passkeys.PasskeyHelper"
+OTP_WEBAUTHN_RP_ID_CALLABLE = "frostproject.signin.passkeys.passkey_domain"
 OTP_WEBAUTHN_RP_NAME = "FrostAgent"
 OTP_WEBAUTHN_EXCEPTION_LOGGER_NAME = ""  # a traceback for whatever a stranger sends
 SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E030"]  # origins follow the address that a page was opened under
@@ -202,11 +204,11 @@ SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E030"]  # origins follow the address tha
 LANGUAGE_CODE = env.choice("LANGUAGE_CODE", "zh-hans", ("zh-hans", "en"))
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
-TIME_ZONE = machine.time_zone()
+TIME_ZONE = machine.local_time_zone()
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = machine.data_folder(DATA_DIR / "static")
+STATIC_ROOT = machine.prepare_data_folder(DATA_DIR / "static")
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
 # Counted from signing in: a working day, and no write to the database for each page that is looked at.
@@ -220,8 +222,8 @@ CSRF_FAILURE_VIEW = "frostproject.plain_http.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-DEFAULT_EXCEPTION_REPORTER = "frostproject.debug_page.DiscreetReporter"
-DEFAULT_EXCEPTION_REPORTER_FILTER = "frostproject.debug_page.DiscreetFilter"
+DEFAULT_EXCEPTION_REPORTER = "frostproject.debug_page.RedactingReporter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "frostproject.debug_page.RedactingFilter"
 
 LOGGING = {
     "version": 1,

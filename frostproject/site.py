@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from frostproject.signin import again, factors, known, pages, passkeys, record
-from frostproject.signin.attempt import attempt_of
+from frostproject.signin.attempt import find_attempt
 
 
 class FrostAdminSite(AdminSite):
@@ -33,7 +33,7 @@ class FrostAdminSite(AdminSite):
         if not isinstance(user, User) or user.is_verified():  # type: ignore[attr-defined]  # django-otp's middleware adds it
             return False
         if not hasattr(request, "_wants_factor"):
-            request._wants_factor = factors.is_on(user)  # type: ignore[attr-defined]
+            request._wants_factor = factors.has_second_factor(user)  # type: ignore[attr-defined]
         return bool(request._wants_factor)  # type: ignore[attr-defined]
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
@@ -50,19 +50,19 @@ class FrostAdminSite(AdminSite):
         return own + super().get_urls()
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        return super().admin_view(again.first(view), cacheable)
+        return super().admin_view(again.require_fresh_sign_in(view), cacheable)
 
     def second_factor(self, request: HttpRequest) -> HttpResponse:
-        return pages.own(request, self)
+        return pages.own_factors_page(request, self)
 
     @method_decorator(sensitive_post_parameters("password"))
     def sign_in_again(self, request: HttpRequest) -> HttpResponse:
-        return again.page(request, self)
+        return again.sign_in_again_page(request, self)
 
     @method_decorator(never_cache)
     @method_decorator(csrf_protect)
     def second_factor_check(self, request: HttpRequest) -> HttpResponse:
-        return pages.check(request, self)
+        return pages.second_factor_check_page(request, self)
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
@@ -71,18 +71,25 @@ class FrostAdminSite(AdminSite):
             return HttpResponseRedirect(
                 reverse("admin:second_factor_check") + (f"?{urlencode({'next': further})}" if further else "")
             )
-        answer: HttpResponseBase = super().login(request, {**(extra_context or {}), "is_possible": passkeys.is_possible(request)})
+        answer: HttpResponseBase = super().login(
+            request, {**(extra_context or {}), "is_possible": passkeys.can_offer_passkeys(request)}
+        )
         user = request.user
-        if request.method == "POST" and answer.status_code == 302 and isinstance(user, User) and not factors.is_on(user):
-            known.remember(request, answer, user.get_username())
+        if (
+            request.method == "POST"
+            and answer.status_code == 302
+            and isinstance(user, User)
+            and not factors.has_second_factor(user)
+        ):
+            known.remember_browser(request, answer, user.get_username())
         return answer
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """Django's, which asks for the old password: what it finds wrong is a failed sign-in too."""
         answer = super().password_change(request, extra_context)
         if request.method == "POST":
-            attempt_of(request).succeeded = answer.status_code == 302
+            find_attempt(request).succeeded = answer.status_code == 302
             form = (getattr(answer, "context_data", None) or {}).get("form")
             if form is not None and "old_password" in form.errors and isinstance(request.user, User):
-                record.failed(request, request.user.get_username(), "old password")
+                record.record_failure(request, request.user.get_username(), "old password")
         return answer

@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping
 SHORTEST, LONGEST = 16, 200
 
 
-def new_token() -> str:
+def make_account_token() -> str:
     """A token that nobody guesses: 32 signs that need no escape in an address."""
     return secrets.token_hex(16)
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     """``token`` as it may be stored. One round will do: what has :data:`SHORTEST` signs is not found by trying."""
     salt = secrets.token_hex(16)
     return f"{salt}${_digest(salt, token.encode())}"
 
 
-def matches(stored: str, given: Iterable[bytes]) -> bool:
+def token_matches(stored: str, given: Iterable[bytes]) -> bool:
     """Whether one of the ``given`` tokens is the one that ``stored`` was made of, in constant time for each."""
     salt, _, digest = stored.partition("$")
     return any(hmac.compare_digest(_digest(salt, token), digest) for token in given)
@@ -52,4 +52,4 @@ class AccountTokens:
     def keys_for(self, given: Iterable[bytes]) -> frozenset[str]:
         """The hashes that one of the ``given`` tokens was made of."""
         tokens = list(given)
-        return frozenset(stored for stored in self.current.values() if matches(stored, tokens))
+        return frozenset(stored for stored in self.current.values() if token_matches(stored, tokens))

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.types import Kind
+from agent.types import ChatKind
 from onebot.base64_file import Base64File
 from onebot.segments import Segment
-from onebot.values import exact_id, usable_message_id, value_text
-from tools.text import storable
+from onebot.values import parse_id, parse_message_id, value_text
+from tools.text import make_storable
 
 STATUS_WORDS = ("ok", "async", "failed")
 NO_RETCODE = -1
@@ -45,7 +45,7 @@ class ActionResponse:
     @property
     def message_id(self) -> str:
         """The id of the message that was sent, "" when the client knows none."""
-        return usable_message_id(self.data.get("message_id")) if isinstance(self.data, dict) else ""
+        return parse_message_id(self.data.get("message_id")) if isinstance(self.data, dict) else ""
 
     @property
     def file(self) -> str:
@@ -92,7 +92,7 @@ def parse_response(frame: dict[str, Any]) -> ActionResponse:
     )
 
 
-def send_action(kind: Kind, peer_id: str, segments: list[Segment], temp_group_id: str = "") -> tuple[str, dict[str, Any]]:
+def send_action(kind: ChatKind, peer_id: str, segments: list[Segment], temp_group_id: str = "") -> tuple[str, dict[str, Any]]:
     """Name and parameters of the action that sends ``segments`` to a group or a person.
 
     ``temp_group_id`` is the group through which a person who is no friend is reached.
@@ -105,7 +105,7 @@ def send_action(kind: Kind, peer_id: str, segments: list[Segment], temp_group_id
     return "send_private_msg", params
 
 
-def upload_action(kind: Kind, peer_id: str, file: str | Base64File, name: str) -> tuple[str, dict[str, Any]]:
+def upload_action(kind: ChatKind, peer_id: str, file: str | Base64File, name: str) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the action that puts a file into a group or gives it to a person.
 
     ``file`` is Base64 or a path on the client's machine; go-cqhttp and Lagrange take
@@ -137,7 +137,7 @@ def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
         return f"base64://{place}"
 
     text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_place)
-    text = str(storable(text))
+    text = str(make_storable(text))
     return _filled_in(text.split(place), files) if files else text
 
 
@@ -154,7 +154,7 @@ def _succeeded(status: str, retcode: int) -> bool:
 
 
 def _retcode(value: object, status: str) -> int:
-    text = exact_id(value)
+    text = parse_id(value)
     if re.fullmatch(r"-?[0-9]+", text):
         return int(text)
     return 0 if not text and status in ("ok", "async") else NO_RETCODE

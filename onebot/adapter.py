@@ -2,8 +2,8 @@
 
 from agent.types import ChatAddress, IncomingMessage
 from onebot.events import MessageEvent
-from onebot.media_refs import media_refs
-from onebot.segments import mentions, quoted_id, render_text, spoken_text
+from onebot.media_refs import parse_media_refs
+from onebot.segments import mentions_account, quoted_id, render_text, spoken_text
 
 
 def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> IncomingMessage:
@@ -17,9 +17,9 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         sender_role=event.sender_role if event.kind == "group" else "",
         message_id=event.message_id,
         spoken_text=spoken_text(event.segments),
-        mentions_bot=mentions(event.segments, self_id),
+        mentions_bot=mentions_account(event.segments, self_id),
         quoted_id=quoted_id(event.segments),
-        media=tuple(media_refs(event.segments, event.message_id)),
+        media=tuple(parse_media_refs(event.segments, event.message_id)),
         from_own_account=event.is_self,
         from_other_bot=from_other_bot,
         is_notice=event.is_notice,

@@ -18,7 +18,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from onebot.bot_form import BotForm
 from onebot.models import Bot, ClientEvent
-from tools.admin_base import ModelAdmin, RecordAdmin, moment, row_number
+from tools.admin_base import ModelAdmin, RecordAdmin, format_moment, parse_row_number
 from tools.admin_filters import RecordedSince
 from tools.readable import json_block
 
@@ -98,11 +98,11 @@ class BotAdmin(RecordAdmin):
         return True
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
 
     @admin.display(description=_("last heartbeat"))
     def heartbeat(self, bot: Bot) -> str:
-        return moment(bot.last_heartbeat_at)
+        return format_moment(bot.last_heartbeat_at)
 
     @admin.display(description=_("chat sessions"))
     def chats(self, bot: Bot) -> str:
@@ -120,7 +120,7 @@ class ClientEventAdmin(RecordAdmin):
 
     @admin.display(description=_("recorded at"))
     def recorded(self, event: ClientEvent) -> str:
-        return moment(event.created_at)
+        return format_moment(event.created_at)
 
     @admin.display(description=_("event"))
     def event_json(self, event: ClientEvent) -> str:

@@ -62,10 +62,10 @@ class BotForm(ModelForm):
         """Give the row the hash of its new token, and keep the token only where it was made up here."""
         match self.cleaned_data.get("token_change"):
             case TokenChange.MAKE:
-                self.made_token = account_tokens.new_token()
-                self.instance.token_hash = account_tokens.hashed(self.made_token)
+                self.made_token = account_tokens.make_account_token()
+                self.instance.token_hash = account_tokens.hash_token(self.made_token)
             case TokenChange.TYPE:
-                self.instance.token_hash = account_tokens.hashed(self.cleaned_data["token_typed"])
+                self.instance.token_hash = account_tokens.hash_token(self.cleaned_data["token_typed"])
             case TokenChange.CLEAR:
                 self.instance.token_hash = ""
         return super().save(commit)

@@ -8,14 +8,14 @@ from typing import Any, cast
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agent.answer_policy import Answered, AnswerPolicy
+from agent.answer_policy import AnswerAudience, AnswerPolicy
 from agent.models import ServerProcess
 from agent.store import recovery
-from agent.store.expiry import BATCH, Erased, Erasure
-from agent.types import Attention, Whom
+from agent.store.expiry import BATCH, EraseRequest, EraseResult
+from agent.types import MediaAudience, MediaPolicy
 from onebot.events import OtherEvent
 from onebot.models import Bot, ClientEvent
-from tools.row_faults import ids_of
+from tools.row_faults import parse_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class BotChange:
     """Change nothing while another process than this one holds the account."""
 
 
-def change(changes: Sequence[BotChange]) -> list[None]:
+def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
     """Store ``changes``, several of one account as one."""
     for one in _merged(changes):
         rows = Bot.objects.filter(self_id=one.self_id)
@@ -49,14 +49,14 @@ def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class ProcessMailbox:
     """A server process, and the mailbox it listens to on the channel layer ("" for none)."""
 
     process: str
     channel: str
 
 
-def connected(self_id: str, roles: str, user_agent: str, holder: Holder | None) -> BotChange:
+def connected_change(self_id: str, roles: str, user_agent: str, holder: ProcessMailbox | None) -> BotChange:
     """The account has a socket; ``holder`` is who writes actions to it, None where it takes none."""
     values: dict[str, Any] = {
         "online": True,
@@ -71,19 +71,19 @@ def connected(self_id: str, roles: str, user_agent: str, holder: Holder | None) 
     return BotChange(self_id, values)
 
 
-def gone() -> dict[str, Any]:
+def offline_values() -> dict[str, Any]:
     return {"online": False, "roles": "", "disconnected_at": timezone.now(), "process": "", "channel": ""}
 
 
-def disconnected(self_id: str, process: str) -> BotChange:
-    return BotChange(self_id, gone(), only_process=process)
+def disconnected_change(self_id: str, process: str) -> BotChange:
+    return BotChange(self_id, offline_values(), only_process=process)
 
 
-def heartbeat(self_id: str, *, account_online: bool | None) -> BotChange:
+def heartbeat_change(self_id: str, *, account_online: bool | None) -> BotChange:
     return BotChange(self_id, {"last_heartbeat_at": timezone.now(), "account_online": account_online})
 
 
-def keep_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
+def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
     """Store what is neither a message nor a sign of life."""
     ClientEvent.objects.bulk_create(
         ClientEvent(
@@ -99,21 +99,21 @@ def keep_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
     return [None] * len(events)
 
 
-def erase_events(wishes: Sequence[Erasure]) -> list[Erased]:
+def erase_client_events(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
     """Erase client events that are too old, the oldest first."""
     return [_erase_events(wish) for wish in wishes]
 
 
-def _erase_events(wish: Erasure) -> Erased:
+def _erase_events(wish: EraseRequest) -> EraseResult:
     rows = list(ClientEvent.objects.filter(pk__gt=wish.after).order_by("pk").values_list("pk", "created_at")[:BATCH])
     going = [pk for pk, created_at in rows if created_at < wish.before]
     count, _ = ClientEvent.objects.filter(pk__in=going).delete()
-    return Erased(count, rows[-1][0] if len(going) == BATCH else None)
+    return EraseResult(count, rows[-1][0] if len(going) == BATCH else None)
 
 
-def forget_connections(requests: Sequence[None]) -> list[None]:
+def mark_all_offline(requests: Sequence[None]) -> list[None]:
     """At the start of a process that is alone: nobody is connected yet, whatever the rows say."""
-    Bot.objects.filter(online=True).update(**gone())
+    Bot.objects.filter(online=True).update(**offline_values())
     return [None] * len(requests)
 
 
@@ -122,20 +122,23 @@ def load_owners() -> dict[str, frozenset[str]]:
     return {bot.self_id: bot.owner_ids for bot in Bot.objects.exclude(owners="").only("self_id", "owners")}
 
 
-def load_attention() -> dict[str, Attention]:
+def load_media_policies() -> dict[str, MediaPolicy]:
     """What each account makes of messages."""
     rows = Bot.objects.values_list("self_id", "hear_voice", "read_files", "timing_gate")
-    return {self_id: Attention(cast("Whom", voice), cast("Whom", files), gate) for self_id, voice, files, gate in rows}
+    return {
+        self_id: MediaPolicy(cast("MediaAudience", voice), cast("MediaAudience", files), gate)
+        for self_id, voice, files, gate in rows
+    }
 
 
-def load_policies() -> dict[str, AnswerPolicy]:
+def load_answer_policies() -> dict[str, AnswerPolicy]:
     """Whom each account answers, and how often."""
     return {bot.self_id: _policy(bot) for bot in Bot.objects.all()}
 
 
 def _policy(bot: Bot) -> AnswerPolicy:
     return AnswerPolicy(
-        cast("Answered", bot.answered or "everybody"),
+        cast("AnswerAudience", bot.answered or "everybody"),
         people=_ids(bot.listed_people),
         groups=_ids(bot.listed_groups),
         blocked_people=_ids(bot.blocked_people),
@@ -146,20 +149,20 @@ def _policy(bot: Bot) -> AnswerPolicy:
 
 def _ids(text: str) -> frozenset[str]:
     """``platform:id`` and the like may be written for an id, as elsewhere."""
-    return frozenset(one.rpartition(":")[2] for one in ids_of(text))
+    return frozenset(one.rpartition(":")[2] for one in parse_ids(text))
 
 
-def load_by_url() -> frozenset[str]:
+def load_url_accounts() -> frozenset[str]:
     """The accounts whose clients load media themselves."""
     return frozenset(Bot.objects.filter(media_by_url=True).values_list("self_id", flat=True))
 
 
-def load_tokens() -> dict[str, str]:
+def load_account_tokens() -> dict[str, str]:
     """The hashes of the accounts that have a token of their own."""
     return dict(Bot.objects.exclude(token_hash="").values_list("self_id", "token_hash"))
 
 
-def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
+def load_account_channels(requests: Sequence[None]) -> list[dict[str, str]]:
     """The channel of the process that holds each connected account, once per request.
 
     Accounts of a process that has died are connected no more; its lease is counted by the
@@ -167,6 +170,6 @@ def online_accounts(requests: Sequence[None]) -> list[dict[str, str]]:
     """
     alive = Now() - timedelta(seconds=recovery.LEASE_SECONDS)
     living = list(ServerProcess.objects.filter(last_seen_at__gt=alive).values_list("pk", flat=True))
-    Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**gone())
+    Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**offline_values())
     found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
     return [found] * len(requests)

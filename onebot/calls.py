@@ -19,7 +19,7 @@ class _Pending:
     future: "asyncio.Future[ActionResponse]"
 
 
-class Calls:
+class PendingActions:
     """The actions of this process that have no answer yet."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Calls:
         try:
             async with asyncio.timeout(timeout_seconds):
                 await socket.write(text)
-                faults.reached_once_flushed("frame_written")
+                faults.hit_crash_point_after_flush("frame_written")
                 return await pending.future
         except TimeoutError as error:
             raise ActionTimeout(f"no answer within {timeout_seconds:g} s") from error

@@ -20,7 +20,7 @@ class Socket:
     role: Role
     user_agent: str = ""
     keys: frozenset[str] = frozenset({""})
-    """What the client's token opens, see :class:`onebot.handshake.Admitted`."""
+    """What the client's token opens, see :class:`onebot.handshake.HandshakeAccepted`."""
     is_open: bool = True
     connected_at: float = field(default_factory=time.time)
     """Unix time, to be compared with that of a socket in another process."""
@@ -40,7 +40,7 @@ class Socket:
 
 
 @dataclass(slots=True)
-class Account:
+class ConnectedAccount:
     """A connected account: at most one socket for each role."""
 
     sockets: dict[Role, Socket] = field(default_factory=dict)
@@ -55,16 +55,16 @@ class Connections:
     """The sockets of this process by account and role; the newest wins."""
 
     def __init__(self) -> None:
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, ConnectedAccount] = {}
         self._arrivals: dict[str, asyncio.Event] = {}
 
     @property
-    def accounts(self) -> Mapping[str, Account]:
+    def accounts(self) -> Mapping[str, ConnectedAccount]:
         return self._accounts
 
     def attach(self, self_id: str, socket: Socket) -> Socket | None:
         """Register ``socket``; returns the one it replaces, which the caller closes."""
-        account = self._accounts.setdefault(self_id, Account())
+        account = self._accounts.setdefault(self_id, ConnectedAccount())
         replaced = account.sockets.pop(socket.role, None)
         account.sockets[socket.role] = socket
         if socket.takes_actions and (waiting := self._arrivals.pop(self_id, None)):

@@ -18,15 +18,15 @@ from channels.consumer import AsyncConsumer
 from onebot.actions import ActionResponse
 from onebot.connections import FORBIDDEN, Socket
 from onebot.events import Event
-from onebot.frames import Malformed, decode_frame, small_frame
+from onebot.frames import MalformedFrame, decode_frame, shrink_frame
 from onebot.gateway import Gateway
-from onebot.handshake import Admitted, Handshake, Refused, account_refusal, judge
+from onebot.handshake import Handshake, HandshakeAccepted, HandshakeRefused, account_refusal, judge_handshake
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
 #: Frames larger than this are made small and decoded in a thread, so that other sockets are read meanwhile.
-LARGE_FRAME = 2**18
+LARGE_FRAME_BYTES = 2**18
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -47,15 +47,15 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         handshake = Handshake.from_scope(scope)
-        verdict = judge(handshake, self.gateway.admission)
-        if isinstance(verdict, Refused):
+        verdict = judge_handshake(handshake, self.gateway.admission)
+        if isinstance(verdict, HandshakeRefused):
             limit.warn((handshake.peer, verdict.reason), "Refused a client at %s: %s", handshake.peer, verdict.reason)
             await send({"type": "websocket.close"})
             return
         await send({"type": "websocket.accept"})
         await self.serve(verdict, receive, send)
 
-    async def serve(self, client: Admitted, receive: Receive, send: Send) -> None:
+    async def serve(self, client: HandshakeAccepted, receive: Receive, send: Send) -> None:
         """Read the socket until it ends, one way or another."""
         self.socket = Socket(send, client.role, client.user_agent, client.keys)
         try:
@@ -69,15 +69,15 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
                 self.gateway.detach(self.self_id, self.socket)
 
     async def _on_frame(self, data: str | bytes) -> None:
-        frame: Event | ActionResponse | Malformed
-        if len(data) > LARGE_FRAME:
+        frame: Event | ActionResponse | MalformedFrame
+        if len(data) > LARGE_FRAME_BYTES:
             size = len(data)
-            small = await asyncio.to_thread(small_frame, data, self.gateway.keep)
+            small = await asyncio.to_thread(shrink_frame, data, self.gateway.keep)
             del data  # before the small one is decoded, in what room is left
-            frame = small if isinstance(small, Malformed) else await asyncio.to_thread(decode_frame, small, size)
+            frame = small if isinstance(small, MalformedFrame) else await asyncio.to_thread(decode_frame, small, size)
         else:
             frame = decode_frame(data)
-        if isinstance(frame, Malformed):
+        if isinstance(frame, MalformedFrame):
             limit.warn(
                 (self.self_id, frame.reason), "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt
             )
@@ -114,7 +114,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         return True
 
 
-async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+async def refuse_websocket(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """A WebSocket on a path that is none: refused like any other."""
     await receive()
     path, peer = str(scope.get("path", ""))[:100], Handshake.from_scope(scope).peer

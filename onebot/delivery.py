@@ -13,17 +13,17 @@ from agent import faults
 from agent.answer_policy import AnswerPolicy
 from agent.media_folder import MediaError
 from agent.models import Message
-from agent.types import Attention, ChatAddress, Delivery, Part
+from agent.types import ChatAddress, Delivery, MediaPolicy, MessagePart
 from onebot import bots
 from onebot import outgoing_media as media
 from onebot.actions import ActionResponse, download_action, encode_action, send_action, upload_action
 from onebot.base64_file import Base64File
-from onebot.calls import Calls
+from onebot.calls import PendingActions
 from onebot.connections import Connections
 from onebot.errors import FrameTooLarge, NotConnected, OneBotError
 from onebot.outgoing_media import MAX_FRAME_BYTES
 from onebot.relay import Relay
-from onebot.segments import Segment, from_parts
+from onebot.segments import Segment, segments_from_parts
 from onebot.web_media import WebMedia
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
@@ -50,38 +50,40 @@ LOOK_AGAIN_SECONDS = 0.5
 ERROR_LIMIT = 1_000
 
 
-class Delivery11:
+class OneBotDelivery:
     """The :class:`agent.types.Outbox` of OneBot 11."""
 
-    def __init__(self, connections: Connections, calls: Calls, relay: Relay, reloaded: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, connections: Connections, calls: PendingActions, relay: Relay, reloaded: Callable[[], None] | None = None
+    ) -> None:
         """``reloaded`` is called after each :meth:`reload`, in the same thread."""
         self._connections = connections
         self._calls = calls
         self._relay = relay
         self._reloaded = reloaded
         self._owners: dict[str, frozenset[str]] = {}
-        self._attention: dict[str, Attention] = {}
+        self._attention: dict[str, MediaPolicy] = {}
         self._policies: dict[str, AnswerPolicy] = {}
         self._by_url: frozenset[str] = frozenset()
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
 
-    def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
-        return from_parts(parts)
+    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
+        return segments_from_parts(parts)
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
         return self._owners.get(chat.account, frozenset())
 
-    def attention(self, chat: ChatAddress) -> Attention:
-        return self._attention.get(chat.account, Attention())
+    def attention(self, chat: ChatAddress) -> MediaPolicy:
+        return self._attention.get(chat.account, MediaPolicy())
 
     def policy(self, chat: ChatAddress) -> AnswerPolicy:
         return self._policies.get(chat.account, EVERYBODY)
 
     def reload(self) -> None:
         self._owners = bots.load_owners()
-        self._policies = bots.load_policies()
-        self._attention = bots.load_attention()
-        self._by_url = bots.load_by_url()
+        self._policies = bots.load_answer_policies()
+        self._attention = bots.load_media_policies()
+        self._by_url = bots.load_url_accounts()
         if self._reloaded is not None:
             self._reloaded()
 
@@ -112,8 +114,8 @@ class Delivery11:
             return Delivery(State.PENDING, error=str(error))
         except OneBotError as error:
             return Delivery(State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error))
-        faults.reached("answer_received")
-        delivery = outcome(response)
+        faults.hit_crash_point("answer_received")
+        delivery = to_delivery(response)
         if delivery.state == State.FAILED and not response.is_shut_out and could_be_base64:
             return replace(delivery, again=partial(self._in_base64, segments))
         return delivery
@@ -126,23 +128,25 @@ class Delivery11:
         self, chat: ChatAddress, segments: list[Segment], echo: str, temp_group_id: str, turns: AsyncExitStack
     ) -> tuple[str, dict[str, Any]]:
         """What is asked of the client, with media read and loaded, whose turns are left in ``turns``. Raises :class:`MediaError`."""
-        file = media.lone_file(segments)
-        if file is not None and (not media.web_address(file) or self._takes_paths_only(chat.account)):
-            return upload_action(chat.kind, chat.peer_id, await self._upload(chat.account, file, echo), media.file_name(file))
-        if any(map(media.web_address, segments)):
+        file = media.single_file(segments)
+        if file is not None and (not media.media_url(file) or self._takes_paths_only(chat.account)):
+            return upload_action(
+                chat.kind, chat.peer_id, await self._upload(chat.account, file, echo), media.sent_file_name(file)
+            )
+        if any(map(media.media_url, segments)):
             by_url = chat.account in self._by_url
             segments = await (self._web.judge(segments) if by_url else self._web.load(segments, turns))
         if any(map(media.local_path, segments)):
-            room = min(media.INLINE_BYTES, media.ROOM - media.loaded_bytes(segments))
-            segments = await asyncio.to_thread(media.first_form, segments, room)
+            room = min(media.INLINE_BYTES, media.INLINE_ROOM_BYTES - media.loaded_bytes(segments))
+            segments = await asyncio.to_thread(media.to_first_attempt, segments, room)
         return send_action(chat.kind, chat.peer_id, segments, temp_group_id)
 
     async def _upload(self, account: str, file: Segment, echo: str) -> str | Base64File:
         """What an upload action is given as its file."""
-        if media.web_address(file):
+        if media.media_url(file):
             return await self._downloaded_by_client(account, await self._address(account, file), f"{echo}-download")
         (formed,) = await asyncio.to_thread(
-            media.first_form, [file], 0 if self._takes_paths_only(account) else media.INLINE_BYTES
+            media.to_first_attempt, [file], 0 if self._takes_paths_only(account) else media.INLINE_BYTES
         )
         path = media.local_path(formed)
         return str(path) if path else formed["data"]["file"]
@@ -152,7 +156,7 @@ class Delivery11:
         if account not in self._by_url:
             return await self._web.found(file)
         (judged,) = await self._web.judge([file])
-        return media.web_address(judged)
+        return media.media_url(judged)
 
     async def _downloaded_by_client(self, account: str, address: str, echo: str) -> str:
         """Where a client has put what it was told to load. A failure, however it comes, sends nothing."""
@@ -173,13 +177,13 @@ class Delivery11:
         if "file" in params:
             return isinstance(params["file"], str) and not self._takes_paths_only(account)
         by_url = account in self._by_url
-        return any(media.local_path(segment) or (by_url and media.web_address(segment)) for segment in params["message"])
+        return any(media.local_path(segment) or (by_url and media.media_url(segment)) for segment in params["message"])
 
     async def _in_base64(self, segments: list[Segment]) -> list[Segment]:
         """The second form of a message. Raises :class:`MediaError`."""
         async with AsyncExitStack() as turns:
-            loaded = await self._web.load(segments, turns) if any(map(media.web_address, segments)) else segments
-            return await asyncio.to_thread(media.base64_form, loaded, media.ROOM - media.loaded_bytes(loaded))
+            loaded = await self._web.load(segments, turns) if any(map(media.media_url, segments)) else segments
+            return await asyncio.to_thread(media.to_base64_attempt, loaded, media.INLINE_ROOM_BYTES - media.loaded_bytes(loaded))
 
     async def _call(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
         """Raises :class:`NotConnected` when the account is neither where it was thought to be nor anywhere else."""
@@ -218,10 +222,10 @@ def _patience(segments: Sequence[Segment], length: int) -> float:
     """Seconds for the client to answer: it loads addresses and converts voice before it does."""
     if not media.has_media(segments):
         return SEND_TIMEOUT
-    return (UPLOAD_TIMEOUT if media.lone_file(segments) else MEDIA_TIMEOUT) + length / 2**20 * SECONDS_PER_MIB
+    return (UPLOAD_TIMEOUT if media.single_file(segments) else MEDIA_TIMEOUT) + length / 2**20 * SECONDS_PER_MIB
 
 
-def outcome(response: ActionResponse) -> Delivery:
+def to_delivery(response: ActionResponse) -> Delivery:
     """What a client's answer to a send says of the message."""
     if response.is_success:
         return Delivery(State.DELIVERED, message_id=response.message_id)

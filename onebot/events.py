@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from agent.types import Kind
+from agent.types import ChatKind
 from onebot.segments import Segment, parse_message
-from onebot.values import exact_id, usable_message_id, value_text
+from onebot.values import parse_id, parse_message_id, value_text
 
 # Seconds since 1970 between which a time can be meant; some clients count from their own start.
 EARLIEST = int(datetime(2001, 1, 1, tzinfo=UTC).timestamp())
@@ -25,7 +25,7 @@ class MessageEvent:
     """A message in a group or from a person; ids are exact text."""
 
     self_id: str
-    kind: Kind
+    kind: ChatKind
     group_id: str
     """The group, "" for a private message."""
     user_id: str
@@ -95,7 +95,7 @@ Event = MessageEvent | HeartbeatEvent | LifecycleEvent | OtherEvent
 
 def parse_event(frame: dict[str, Any]) -> Event:
     """``frame``, a JSON object with a ``post_type``, as the event it reports."""
-    post_type, self_id = _text(frame.get("post_type")), exact_id(frame.get("self_id"))
+    post_type, self_id = _text(frame.get("post_type")), parse_id(frame.get("self_id"))
     is_sent = post_type == "message_sent"
     detail_type = _text(frame.get("message_type" if is_sent else f"{post_type}_type"))
     event: Event | None = None
@@ -119,10 +119,10 @@ def parse_time(value: object) -> datetime | None:
 
 def _message(frame: dict[str, Any], self_id: str, message_type: str, *, is_sent: bool) -> MessageEvent | None:
     sender = _object(frame.get("sender"))
-    user_id = exact_id(frame.get("user_id")) or exact_id(sender.get("user_id"))
+    user_id = parse_id(frame.get("user_id")) or parse_id(sender.get("user_id"))
     # By message_type alone: a temporary private session carries a group_id as well.
     kind = _kind(message_type)
-    group_id = exact_id(frame.get("group_id")) if kind == "group" else ""
+    group_id = parse_id(frame.get("group_id")) if kind == "group" else ""
     if kind is None or not (group_id or (kind == "private" and user_id)):
         return None
     sub_type = _text(frame.get("sub_type"))
@@ -134,14 +134,14 @@ def _message(frame: dict[str, Any], self_id: str, message_type: str, *, is_sent:
         user_id=user_id,
         sender_name=_text(sender.get("card")) or _text(sender.get("nickname")),
         sender_role=_text(sender.get("role")),
-        message_id=usable_message_id(frame.get("message_id")),
+        message_id=parse_message_id(frame.get("message_id")),
         time=parse_time(frame.get("time")),
         segments=parse_message(frame.get("message")),
         sub_type=sub_type,
         is_notice=kind == "group" and sub_type == "notice",
         is_self=is_sent or (user_id != "" and user_id == self_id),
         temp_group_id=_temp_group_id(frame, sender) if is_temporary else "",
-        target_id=exact_id(frame.get("target_id")),
+        target_id=parse_id(frame.get("target_id")),
         group_name=_text(frame.get("group_name")),
         anonymous_name=_text(_object(frame.get("anonymous")).get("name")),
         raw=frame,
@@ -156,7 +156,7 @@ def _meta(frame: dict[str, Any], self_id: str, meta_event_type: str) -> Event | 
     return None
 
 
-def _kind(message_type: str) -> Kind | None:
+def _kind(message_type: str) -> ChatKind | None:
     if message_type == "group":
         return "group"
     return "private" if message_type == "private" else None
@@ -164,12 +164,12 @@ def _kind(message_type: str) -> Kind | None:
 
 def _temp_group_id(frame: dict[str, Any], sender: dict[str, Any]) -> str:
     # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
-    found = exact_id(frame.get("group_id")) or exact_id(sender.get("group_id"))
+    found = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
     return "" if found == "0" else found
 
 
 def _interval(value: object) -> int:
-    text = exact_id(value)
+    text = parse_id(value)
     return min(int(text), LONGEST_INTERVAL_MS) if text.isascii() and text.isdigit() else 0
 
 

@@ -13,16 +13,16 @@ from agent.types import ChatAddress, ForwardedMessage
 from onebot.events import parse_time
 from onebot.media_refs import NODES
 from onebot.segments import Segment, parse_message, render_text
-from onebot.values import exact_id, value_text
+from onebot.values import parse_id, value_text
 
-FORWARDS = ("forward", "node")
+FORWARD_TYPES = ("forward", "node")
 #: What stands for a forward among other words.
-WORDS: Segment = {"type": "text", "data": {"text": "[聊天记录]"}}
+FORWARD_MARKER: Segment = {"type": "text", "data": {"text": "[聊天记录]"}}
 #: Characters of a sender's name.
 NAME_LIMIT = 200
 
 
-def forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
+def find_forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
     """What is forwarded in ``segments``, in order: its content, or None and the id to ask for it by."""
     found = list[tuple[Any, str]]()
     for segment in segments:
@@ -33,7 +33,7 @@ def forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
     return found
 
 
-def forwarded_messages(value: object, account: str) -> list[ForwardedMessage]:
+def parse_forwarded_messages(value: object, account: str) -> list[ForwardedMessage]:
     """The messages of a forward, :data:`onebot.media_refs.NODES` at most: an answer of a client, or content it sent along."""
     if isinstance(value, dict):
         value = value.get("messages") or value.get("message") or value.get("content")
@@ -41,13 +41,13 @@ def forwarded_messages(value: object, account: str) -> list[ForwardedMessage]:
     return [_message(node, account) for node in nodes if isinstance(node, dict)]
 
 
-def is_of(chat: ChatAddress, answer: dict[str, Any]) -> bool:
+def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
     """Whether the answer to ``get_msg`` says that the message is of ``chat``. The standard's says nothing of groups."""
     if answer.get("message_type") != chat.kind:
         return False
     sender = _object(answer.get("sender"))
     peers = [answer.get("group_id")] if chat.kind == "group" else [answer.get("user_id"), sender.get("user_id")]
-    return chat.peer_id in map(exact_id, peers)
+    return chat.peer_id in map(parse_id, peers)
 
 
 def _message(node: dict[str, Any], account: str) -> ForwardedMessage:
@@ -57,9 +57,9 @@ def _message(node: dict[str, Any], account: str) -> ForwardedMessage:
     ids = (sender.get("user_id"), node.get("user_id"), data.get("user_id"), data.get("uin"))
     names = (sender.get("card"), sender.get("nickname"), data.get("nickname"), data.get("name"))
     return ForwardedMessage(
-        text=render_text([WORDS if segment["type"] in FORWARDS else segment for segment in segments], account),
+        text=render_text([FORWARD_MARKER if segment["type"] in FORWARD_TYPES else segment for segment in segments], account),
         segments=segments,
-        sender_id=next(filter(None, map(exact_id, ids)), ""),
+        sender_id=next(filter(None, map(parse_id, ids)), ""),
         sender_name=next(filter(None, map(value_text, names)), "")[:NAME_LIMIT],
         happened_at=parse_time(node.get("time") or data.get("time")),
     )

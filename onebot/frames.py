@@ -14,11 +14,11 @@ from onebot import raw_frames
 from onebot.actions import ActionResponse, parse_response
 from onebot.cq import MAX_SEGMENTS
 from onebot.events import Event, MessageEvent, OtherEvent, parse_event
-from onebot.large_frames import Keep, TooMuch, made_small
+from onebot.large_frames import FrameLimitExceeded, StoreFile, cut_large_values
 from onebot.values import plain_number, to_plain_json
-from tools.text import storable
+from tools.text import make_storable
 
-__all__ = ["MAX_DEPTH", "MAX_SEGMENTS", "Malformed", "decode_frame", "small_frame", "to_plain_json"]
+__all__ = ["MAX_DEPTH", "MAX_SEGMENTS", "MalformedFrame", "decode_frame", "shrink_frame", "to_plain_json"]
 
 # Merged forwards nest a few levels for each forward inside a forward; what walks over
 # a frame later recurses, so the bound stays far below Python's.
@@ -33,7 +33,7 @@ _SECRET = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedFrame:
     """A frame that is neither an event nor a response. It is logged and dropped; the socket stays."""
 
     reason: str
@@ -41,7 +41,7 @@ class Malformed:
     """How it begins: one printable line of at most 120 characters, secrets blotted out."""
 
 
-def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | Malformed:
+def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | MalformedFrame:
     """One WebSocket message, text or binary, as what it says. Never raises.
 
     ``size`` is what it was before it was made small; of a large event not all goes on record.
@@ -63,17 +63,17 @@ def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | M
         return _malformed("nested too deeply", data)
     if not isinstance(frame, dict):
         return _malformed("not an object", data)
-    result = _classify(storable(frame) if _UNSTORABLE_ESCAPE.search(text) else frame)
-    if isinstance(result, MessageEvent | OtherEvent) and (size := max(size, _bytes_of(data))) > raw_frames.LIMIT:
-        result = replace(result, raw=raw_frames.cut_short(result.raw, text, size))
+    result = _classify(make_storable(frame) if _UNSTORABLE_ESCAPE.search(text) else frame)
+    if isinstance(result, MessageEvent | OtherEvent) and (size := max(size, _bytes_of(data))) > raw_frames.KEPT_FRAME_BYTES:
+        result = replace(result, raw=raw_frames.truncate_frame(result.raw, text, size))
     return _malformed(result, data) if isinstance(result, str) else result
 
 
-def small_frame(data: str | bytes, keep: Keep) -> bytes | Malformed:
-    """What of a large frame is to be decoded; see :func:`onebot.large_frames.made_small`."""
+def shrink_frame(data: str | bytes, keep: StoreFile) -> bytes | MalformedFrame:
+    """What of a large frame is to be decoded; see :func:`onebot.large_frames.cut_large_values`."""
     try:
-        return made_small(data.encode() if isinstance(data, str) else data, keep)
-    except TooMuch as reason:
+        return cut_large_values(data.encode() if isinstance(data, str) else data, keep)
+    except FrameLimitExceeded as reason:
         return _malformed(str(reason), data)
 
 
@@ -92,7 +92,11 @@ def _classify(frame: dict[str, Any]) -> Event | ActionResponse | str:
 
 def _bytes_of(data: str | bytes) -> int:
     """The bytes of a frame; of a short one, its characters will do."""
-    return len(data) if isinstance(data, bytes) or len(data) <= raw_frames.LIMIT // 4 else len(data.encode(errors="replace"))
+    return (
+        len(data)
+        if isinstance(data, bytes) or len(data) <= raw_frames.KEPT_FRAME_BYTES // 4
+        else len(data.encode(errors="replace"))
+    )
 
 
 def _is_too_deep(value: object) -> bool:
@@ -110,11 +114,11 @@ def _children(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _malformed(reason: str, data: str | bytes) -> Malformed:
+def _malformed(reason: str, data: str | bytes) -> MalformedFrame:
     start = data[:EXCERPT_CHARS]
     text = start if isinstance(start, str) else start.decode(errors="replace")
     line = "".join(char if char.isprintable() else " " for char in _SECRET.sub(r"\1\2***", text))
-    return Malformed(reason, line[:EXCERPT_CHARS])
+    return MalformedFrame(reason, line[:EXCERPT_CHARS])
 
 
 def _read_float(digits: str) -> int | float | str:

@@ -9,32 +9,32 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agent.retention import Kind
+from agent.retention import RetentionRule
 from agent.runtime import Runtime
-from agent.store.replies import LateAnswer
-from agent.store.targets import Recall, recall
+from agent.store.replies import LateSendResult
+from agent.store.targets import MessageRecall, record_recalls
 from onebot import bots
 from onebot.account_tokens import AccountTokens
 from onebot.actions import ActionResponse
 from onebot.adapter import to_incoming
-from onebot.calls import Calls
+from onebot.calls import PendingActions
 from onebot.connections import FORBIDDEN, REPLACED, Connections, Socket
-from onebot.delivery import Delivery11, outcome
+from onebot.delivery import OneBotDelivery, to_delivery
 from onebot.errors import NotConnected
 from onebot.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
-from onebot.handshake import Admission, account_refusal
-from onebot.media import MediaSource11
-from onebot.media_refs import LOST
-from onebot.relay import Place, Relay
-from onebot.values import KEPT, usable_message_id
-from tools.boundary import survive
+from onebot.handshake import HandshakePolicy, account_refusal
+from onebot.media import OneBotMedia
+from onebot.media_refs import LOST_FILE
+from onebot.relay import AccountLocation, Relay
+from onebot.values import KEPT, parse_message_id
+from tools.boundary import log_errors
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
 #: A notice that says nothing, sent all the time while somebody types.
-NOISE = frozenset({"input_status"})
+IGNORED_NOTICES = frozenset({"input_status"})
 
 
 class Gateway:
@@ -44,23 +44,23 @@ class Gateway:
     """
 
     def __init__(self) -> None:
-        self.admission = Admission(
+        self.admission = HandshakePolicy(
             settings.ONEBOT_ACCESS_TOKEN, tuple(settings.WS_ALLOWED_ORIGINS), settings.TRUST_LOOPBACK, AccountTokens()
         )
         self.connections = Connections()
-        self._calls = Calls()
+        self._calls = PendingActions()
         self._relay = Relay(self._online_accounts, self._on_moved)
         wire = (self.connections, self._calls, self._relay)
-        self._delivery = Delivery11(*wire, self._learn_tokens)
-        events = Kind("client events", bots.erase_events, settings.EVENT_KEEP_DAYS)
-        self.runtime = Runtime(self._delivery, MediaSource11(*wire), [events])
+        self._delivery = OneBotDelivery(*wire, self._learn_tokens)
+        events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
+        self.runtime = Runtime(self._delivery, OneBotMedia(*wire), [events])
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def prepare(self) -> None:
         """Read what handshakes are judged by, before the first one comes. Blocks; where it fails all of them are refused."""
-        with survive(logger, "The accounts' tokens could not be read; clients are refused until they are"):
+        with log_errors(logger, "The accounts' tokens could not be read; clients are refused until they are"):
             self._learn_tokens()
         connection.close()
 
@@ -70,7 +70,7 @@ class Gateway:
             self._loop = loop = asyncio.get_running_loop()
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
-                self._keep(self.runtime.record.submit(bots.forget_connections, None))
+                self._keep(self.runtime.record.submit(bots.mark_all_offline, None))
             self._start = loop.create_task(self._open_relay(), name="relay-open")
 
     async def attach(self, self_id: str, socket: Socket) -> None:
@@ -92,7 +92,7 @@ class Gateway:
         self._calls.socket_ended(socket)
         if self.connections.detach(self_id, socket):
             self.runtime.account_disconnected(self_id)
-            self._change(bots.disconnected(self_id, self.runtime.process_id))
+            self._change(bots.disconnected_change(self_id, self.runtime.process_id))
             logger.info("Account %s disconnected", self_id)
         elif account := self.connections.accounts.get(self_id):
             self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
@@ -103,7 +103,7 @@ class Gateway:
             return f"{KEPT}{self.runtime.files.put_pieces(content)}"
         except OSError as error:
             logger.warning("A file that came inside a frame could not be written to the disk: %s", error)
-            return f"{KEPT}{LOST}"
+            return f"{KEPT}{LOST_FILE}"
 
     async def on_event(self, self_id: str, event: Event) -> None:
         """Take in one event. Waits only while the record is far behind."""
@@ -113,10 +113,10 @@ class Gateway:
                 self.runtime.accept(to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id)))
             case HeartbeatEvent():
                 await self.runtime.room()
-                self._change(bots.heartbeat(self_id, account_online=event.online))
-            case OtherEvent() if event.sub_type not in NOISE and event.detail_type not in NOISE:
+                self._change(bots.heartbeat_change(self_id, account_online=event.online))
+            case OtherEvent() if event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES:
                 await self.runtime.room()
-                self._keep(self.runtime.record.submit(bots.keep_events, (event, timezone.now())))
+                self._keep(self.runtime.record.submit(bots.save_client_events, (event, timezone.now())))
                 self._follow_account(self_id, event)
                 self._follow_recall(self_id, event)
 
@@ -125,7 +125,7 @@ class Gateway:
         if self._calls.resolve(self_id, response) or response.echo is None:
             return
         await self.runtime.room()
-        late = LateAnswer(self_id, response.echo, outcome(response))
+        late = LateSendResult(self_id, response.echo, to_delivery(response))
         self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
 
     async def drain(self, seconds: float) -> None:
@@ -144,7 +144,7 @@ class Gateway:
         await self._delivery.close()
 
     async def _open_relay(self) -> None:
-        with survive(logger, "The channel layer cannot be used: accounts of other processes are out of reach"):
+        with log_errors(logger, "The channel layer cannot be used: accounts of other processes are out of reach"):
             await self._relay.open(self._carry)
         for self_id, account in list(self.connections.accounts.items()):  # those that were faster
             if socket := account.action_socket:
@@ -152,7 +152,7 @@ class Gateway:
 
     def _learn_tokens(self) -> None:
         """What accounts' own tokens are now. Runs in the thread of the database."""
-        self.admission.accounts.replace(bots.load_tokens())
+        self.admission.accounts.replace(bots.load_account_tokens())
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._close_foreign)
 
@@ -167,12 +167,12 @@ class Gateway:
 
     def _report(self, self_id: str, socket: Socket) -> None:
         roles = ", ".join(self.connections.accounts[self_id].sockets)
-        holder = bots.Holder(self.runtime.process_id, self._relay.channel) if socket.takes_actions else None
-        self._change(bots.connected(self_id, roles, socket.user_agent, holder))
+        holder = bots.ProcessMailbox(self.runtime.process_id, self._relay.channel) if socket.takes_actions else None
+        self._change(bots.connected_change(self_id, roles, socket.user_agent, holder))
         if holder is not None:
             self._relay.announce(self_id, socket.role)
 
-    def _on_moved(self, place: Place) -> None:
+    def _on_moved(self, place: AccountLocation) -> None:
         """A client has connected to another process: a socket of the same role that it left here is dead."""
         account = self.connections.accounts.get(place.account)
         socket = next((one for one in account.sockets.values() if one.role == place.role), None) if account else None
@@ -191,9 +191,9 @@ class Gateway:
 
     def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("group_recall", "friend_recall") and (
-            message_id := usable_message_id(event.raw.get("message_id"))
+            message_id := parse_message_id(event.raw.get("message_id"))
         ):
-            self._keep(self.runtime.record.submit(recall, Recall(self_id, message_id)))
+            self._keep(self.runtime.record.submit(record_recalls, MessageRecall(self_id, message_id)))
 
     async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
         socket = self.connections.action_socket(account)
@@ -202,10 +202,10 @@ class Gateway:
         return await self._calls.call(account, socket, text, echo, timeout_seconds)
 
     async def _online_accounts(self) -> dict[str, str]:
-        return await self.runtime.record.submit(bots.online_accounts, None)
+        return await self.runtime.record.submit(bots.load_account_channels, None)
 
     def _change(self, change: bots.BotChange) -> None:
-        self._keep(self.runtime.record.submit(bots.change, change))
+        self._keep(self.runtime.record.submit(bots.save_bot_changes, change))
 
     def _keep(self, work: "asyncio.Future[Any]") -> None:
         """Hold on to work that nobody waits for, and log how it failed."""

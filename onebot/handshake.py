@@ -24,13 +24,13 @@ PROXY_HEADERS = frozenset(
     }
 )
 PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-")
-ID_LIMIT = 32
+MAX_ID_DIGITS = 32
 #: Tokens of one handshake that are looked at; each is hashed for each account that has one of its own.
-MOST_TOKENS = 8
+MAX_OFFERED_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class HandshakePolicy:
     """Who may connect: the settings that a handshake is judged by."""
 
     token: str
@@ -72,7 +72,7 @@ def _headers(given: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class HandshakeAccepted:
     """A client that may come in; ``self_id`` is "" where the first event will tell it."""
 
     self_id: str
@@ -83,43 +83,43 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class HandshakeRefused:
     """Why a client may not; for the log, where the owner finds it."""
 
     reason: str
 
 
-def judge(handshake: Handshake, admission: Admission) -> Admitted | Refused:
+def judge_handshake(handshake: Handshake, admission: HandshakePolicy) -> HandshakeAccepted | HandshakeRefused:
     """Admit or refuse. Refusals name what to mend and never the token."""
     if any(name.startswith("12.") for name in handshake.subprotocols):
-        return Refused("this is a OneBot 12 client; configure it for OneBot 11")
+        return HandshakeRefused("this is a OneBot 12 client; configure it for OneBot 11")
     if refusal := origin_refusal(handshake, admission):
-        return Refused(refusal)
+        return HandshakeRefused(refusal)
     keys = _keys(handshake, admission)
-    if isinstance(keys, Refused):
+    if isinstance(keys, HandshakeRefused):
         return keys
     self_id = handshake.headers.get("x-self-id")
-    if self_id is not None and not (self_id.isascii() and self_id.isdigit() and len(self_id) <= ID_LIMIT):
-        return Refused("X-Self-ID is not a number")
+    if self_id is not None and not (self_id.isascii() and self_id.isdigit() and len(self_id) <= MAX_ID_DIGITS):
+        return HandshakeRefused("X-Self-ID is not a number")
     if self_id and (refusal := account_refusal(self_id, keys, admission.accounts)):
-        return Refused(refusal)
+        return HandshakeRefused(refusal)
     role = _role(handshake)
     if role is None:
-        return Refused("X-Client-Role is not one of Universal, API, Event")
-    return Admitted(self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys)
+        return HandshakeRefused("X-Client-Role is not one of Universal, API, Event")
+    return HandshakeAccepted(self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys)
 
 
-def _keys(handshake: Handshake, admission: Admission) -> frozenset[str] | Refused:
+def _keys(handshake: Handshake, admission: HandshakePolicy) -> frozenset[str] | HandshakeRefused:
     """What the client's token (or, where that is enough, the place it is at) opens."""
     given = presented_tokens(handshake)
     if not admission.accounts.is_known:
-        return Refused("the accounts' tokens have not been read yet; the client may try again")
+        return HandshakeRefused("the accounts' tokens have not been read yet; the client may try again")
     if not given:
         if admission.trust_loopback and is_trusted_loopback(handshake):
             return frozenset({""})
-        return Refused("the client presented no access token")
+        return HandshakeRefused("the client presented no access token")
     common = {""} if any(hmac.compare_digest(token, admission.token.encode()) for token in given) else set()
-    return admission.accounts.keys_for(given) | common or Refused("the client presented a wrong access token")
+    return admission.accounts.keys_for(given) | common or HandshakeRefused("the client presented a wrong access token")
 
 
 def account_refusal(self_id: str, keys: frozenset[str], accounts: AccountTokens) -> str:
@@ -139,7 +139,7 @@ def presented_tokens(handshake: Handshake) -> list[bytes]:
     pairs = (pair.partition("=") for pair in handshake.query.split("&"))
     # Some clients put the token into the address as it is: a plus in it is a plus.
     tokens += [decode(value).encode() for name, _, value in pairs if name == "access_token" for decode in (unquote, unquote_plus)]
-    return list(dict.fromkeys(token for token in tokens if token))[:MOST_TOKENS]
+    return list(dict.fromkeys(token for token in tokens if token))[:MAX_OFFERED_TOKENS]
 
 
 def is_trusted_loopback(handshake: Handshake) -> bool:
@@ -166,7 +166,7 @@ def _is_loopback(text: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def origin_refusal(handshake: Handshake, admission: Admission) -> str:
+def origin_refusal(handshake: Handshake, admission: HandshakePolicy) -> str:
     """Why a browser's page may not connect; "" when it may, or when no browser is asking.
 
     A page whose name was made to point at this machine passes as "same host". It has no

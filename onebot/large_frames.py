@@ -21,15 +21,15 @@ MAX_BYTES = 2**23
 #: Bytes that the long texts of one frame may have together; the rest of them is left out.
 TEXT_BYTES = 2**20
 #: Texts shorter than this are left alone.
-SHORT = 2**8
+SHORT_TEXT_BYTES = 2**8
 #: Base64 shorter than this stays in its message.
-SHORT_FILE = 2**12
+SHORT_FILE_BYTES = 2**12
 #: Files of one frame that are kept; twenty of a message are ever looked at.
 MAX_FILES = 100
 
 #: Stores the content of a file, given in pieces, and returns what stands for it in the message. Raises
 #: ValueError when the pieces do.
-Keep = Callable[[Iterable[bytes]], str]
+StoreFile = Callable[[Iterable[bytes]], str]
 
 _COUNTED = b",[{"
 _TEXT = re.compile(rb'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+', re.DOTALL)
@@ -39,17 +39,17 @@ _PREFIX = re.compile(rb"base64:\\?/\\?/")
 _LONGEST_PREFIX = len(rb"base64:\/\/")
 _BASE64_KEY = re.compile(rb'"base64"\s*:\s*"\Z')
 _LONGEST_ESCAPE = 6
-UNREADABLE = b"base64://..."
+UNREADABLE_FILE = b"base64://..."
 
 
-class TooMuch(ValueError):  # noqa: N818 - the word says what happened
+class FrameLimitExceeded(ValueError):  # noqa: N818 - the word says what happened
     """A frame holds more values than can be meant; the text says of what."""
 
 
-def made_small(data: bytes, keep: Keep) -> bytes:
+def cut_large_values(data: bytes, keep: StoreFile) -> bytes:
     """The JSON ``data`` with its files kept and its long texts cut; as it is where it holds neither.
 
-    Raises :class:`TooMuch`, before anything is decoded. What is no JSON may come back as
+    Raises :class:`FrameLimitExceeded`, before anything is decoded. What is no JSON may come back as
     no JSON, or without its fault. Beside ``data`` and the result, one slice is held.
     """
     return _Cut(data, keep).whole()
@@ -58,7 +58,7 @@ def made_small(data: bytes, keep: Keep) -> bytes:
 class _Cut:
     """One walk over the strings of a frame."""
 
-    def __init__(self, data: bytes, keep: Keep) -> None:
+    def __init__(self, data: bytes, keep: StoreFile) -> None:
         self._data, self._keep = data, keep
         self._pieces: list[bytes] = []
         self._size = self._values = self._files = 0
@@ -73,8 +73,8 @@ class _Cut:
             at = closing + 1
             strings += 1
             if strings > 2 * MAX_VALUES:  # one may be a key
-                raise TooMuch(f"more than {MAX_VALUES} values")
-            if closing - opening > SHORT:
+                raise FrameLimitExceeded(f"more than {MAX_VALUES} values")
+            if closing - opening > SHORT_TEXT_BYTES:
                 self._structure(opening + 1)
                 self._string(opening + 1, closing)
         self._structure(len(data))
@@ -84,10 +84,10 @@ class _Cut:
         """Take what stands before ``end``: brackets, numbers and short strings."""
         size = end - self._done
         if self._size + size > MAX_BYTES:
-            raise TooMuch(f"more than {MAX_BYTES} bytes beside files and long texts")
+            raise FrameLimitExceeded(f"more than {MAX_BYTES} bytes beside files and long texts")
         self._values += sum(self._data.count(sign, self._done, end) for sign in _COUNTED)
         if self._values > MAX_VALUES:
-            raise TooMuch(f"more than {MAX_VALUES} values")
+            raise FrameLimitExceeded(f"more than {MAX_VALUES} values")
         self._add(self._data[self._done : end] if size < len(self._data) else self._data)
         self._done = end
 
@@ -101,7 +101,7 @@ class _Cut:
 
     def _text(self, end: int) -> None:
         start, size = self._done, end - self._done
-        if size <= max(self._text_left, SHORT):
+        if size <= max(self._text_left, SHORT_TEXT_BYTES):
             self._text_left -= size
             self._add(self._data[start:end])
         else:
@@ -128,18 +128,18 @@ class _Cut:
                 return
             begin, content = found.span()
             at = _end(_BASE64, data, content, end)
-            if at - content > SHORT_FILE:
+            if at - content > SHORT_FILE_BYTES:
                 yield begin, content, at
 
     def _stand_in(self, begin: int, end: int) -> bytes:
         """What stands for the file between ``begin`` and ``end``; Base64 that is none where it cannot be read."""
         self._files += 1
         if self._files > MAX_FILES:
-            return UNREADABLE
+            return UNREADABLE_FILE
         try:
             return self._keep(_decoded(self._texts(begin, end))).encode()
         except ValueError:
-            return UNREADABLE
+            return UNREADABLE_FILE
 
     def _texts(self, begin: int, end: int) -> Iterator[bytes]:
         while begin < end:

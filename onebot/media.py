@@ -12,15 +12,23 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.media.refs import MediaRef, Origin
+from agent.media.refs import MediaOrigin, MediaRef
 from agent.speaker import new_echo
 from agent.types import ChatAddress, ForwardedMessage, IncomingMessage
 from onebot.actions import ActionResponse, encode_action
-from onebot.calls import Calls
+from onebot.calls import PendingActions
 from onebot.connections import Connections
 from onebot.errors import NotConnected, OneBotError
-from onebot.forwards import forwarded_messages, forwards, is_of
-from onebot.media_refs import NODES, forward_ids, forwarded_segments, has_forward, inner_segments, media_ref, media_refs
+from onebot.forwards import belongs_to_chat, find_forwards, parse_forwarded_messages
+from onebot.media_refs import (
+    NODES,
+    find_forward_ids,
+    find_inner_segments,
+    has_forward,
+    parse_forward,
+    parse_media_answer,
+    parse_media_refs,
+)
 from onebot.relay import Relay
 from onebot.segments import Segment, parse_message, quoted_id, spoken_text
 from tools.log_limit import LogLimit
@@ -31,25 +39,25 @@ LogLimit(logger)
 #: Time for a client to answer a question about media, in seconds; forwards take some.
 ASK_SECONDS = 10.0
 #: Forwards of one message that are asked for, those within others among them.
-FORWARDS = 4
+MAX_ASKED_FORWARDS = 4
 
 
-class MediaSource11:
+class OneBotMedia:
     """The :class:`agent.types.MediaSource` of OneBot 11."""
 
-    def __init__(self, connections: Connections, calls: Calls, relay: Relay) -> None:
+    def __init__(self, connections: Connections, calls: PendingActions, relay: Relay) -> None:
         self._connections = connections
         self._calls = calls
         self._relay = relay
 
-    def refs(self, segments: Sequence[Segment], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
-        return media_refs(segments, message_id, origin)
+    def refs(self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+        return parse_media_refs(segments, message_id, origin)
 
     def restored(self, message: IncomingMessage) -> IncomingMessage:
         segments = message.segments
         return replace(
             message,
-            media=tuple(media_refs(segments, message.message_id)),
+            media=tuple(parse_media_refs(segments, message.message_id)),
             spoken_text=spoken_text(segments),
             quoted_id=quoted_id(segments),
         )
@@ -58,46 +66,46 @@ class MediaSource11:
         return has_forward(segments)
 
     async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
-        return media_refs(await self._segments(chat, message_id), message_id, "quoted")
+        return parse_media_refs(await self._segments(chat, message_id), message_id, "quoted")
 
     async def forwarded(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[MediaRef]:
-        messages, waiting, asked = inner_segments(segments), forward_ids(segments), set[str]()
-        waiting += [one for message in messages for one in forward_ids(message)]
-        while waiting and len(asked) < FORWARDS:
+        messages, waiting, asked = find_inner_segments(segments), find_forward_ids(segments), set[str]()
+        waiting += [one for message in messages for one in find_forward_ids(message)]
+        while waiting and len(asked) < MAX_ASKED_FORWARDS:
             one = waiting.pop(0)
             if one not in asked:
                 asked.add(one)
                 # Clients differ in the name of the parameter; all leave alone what they do not know.
-                inner = forwarded_segments(await self._ask(chat, "get_forward_msg", id=one, message_id=one))
+                inner = parse_forward(await self._ask(chat, "get_forward_msg", id=one, message_id=one))
                 messages += inner
-                waiting += [found for message in inner for found in forward_ids(message)]
-        return [ref for message in messages[:NODES] for ref in media_refs(message, origin="forwarded")]
+                waiting += [found for message in inner for found in find_forward_ids(message)]
+        return [ref for message in messages[:NODES] for ref in parse_media_refs(message, origin="forwarded")]
 
     async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for action, params in _questions(chat, ref):
             if isinstance(answer := await self._ask(chat, action, **params), dict):
-                yield media_ref(ref.kind, _without_path(answer), ref)
+                yield parse_media_answer(ref.kind, _without_path(answer), ref)
         if ref.message_id:
-            fresh = [one for one in media_refs(await self._segments(chat, ref.message_id)) if one.kind == ref.kind]
+            fresh = [one for one in parse_media_refs(await self._segments(chat, ref.message_id)) if one.kind == ref.kind]
             same = [one for one in fresh if one.file == ref.file] or [one for one in fresh if one.place == ref.place]
             for one in same[:1]:
                 yield replace(one, message_id=ref.message_id, origin=ref.origin)
 
     async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
         answer = await self._ask(chat, "get_record", file=ref.file, out_format=out_format) if ref.file else None
-        converted = media_ref(ref.kind, _without_path(answer), ref) if isinstance(answer, dict) else None
+        converted = parse_media_answer(ref.kind, _without_path(answer), ref) if isinstance(answer, dict) else None
         return converted if converted and (converted.url or converted.data) else None
 
     async def message(self, chat: ChatAddress, message_id: str) -> list[Segment] | None:
         answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
-        return parse_message(answer.get("message")) if isinstance(answer, dict) and is_of(chat, answer) else None
+        return parse_message(answer.get("message")) if isinstance(answer, dict) and belongs_to_chat(chat, answer) else None
 
     async def inside(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[ForwardedMessage]:
         found = list[ForwardedMessage]()
-        for content, one in forwards(segments):
+        for content, one in find_forwards(segments):
             if not content and one:
                 content = await self._ask(chat, "get_forward_msg", id=one, message_id=one)
-            found += forwarded_messages(content, chat.account)
+            found += parse_forwarded_messages(content, chat.account)
         return found[:NODES]
 
     async def _segments(self, chat: ChatAddress, message_id: str) -> list[Segment]:

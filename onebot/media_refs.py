@@ -9,36 +9,36 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from agent.media.refs import MediaKind, MediaRef, Origin
+from agent.media.refs import MediaKind, MediaOrigin, MediaRef
 from onebot.segments import Segment, parse_message
-from onebot.values import BASE64, KEPT, exact_id, value_text
+from onebot.values import BASE64, KEPT, parse_id, value_text
 
 #: Segment types that hold media. "mface" is a sticker from the shop, which other clients send as an image.
-KINDS: dict[str, MediaKind] = {"image": "image", "mface": "image", "record": "record", "video": "video", "file": "file"}
+MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "mface": "image", "record": "record", "video": "video", "file": "file"}
 #: Messages of a forward that are looked into, and how deep forwards in forwards are followed.
 NODES, DEPTH = 100, 3
 #: What stands for the hash of a file that came as Base64 and could not be kept.
-LOST = "lost"
-_HASH = re.compile(f"[0-9a-f]{{64}}|{LOST}")
+LOST_FILE = "lost"
+_HASH = re.compile(f"[0-9a-f]{{64}}|{LOST_FILE}")
 
 
-def media_refs(segments: Sequence[Segment], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
+def parse_media_refs(segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
     """The media in ``segments``, in order."""
     refs: list[MediaRef] = []
     for segment in segments:
-        kind = KINDS.get(segment["type"])
+        kind = MEDIA_KINDS.get(segment["type"])
         if kind is not None:
             place = sum(ref.kind == kind for ref in refs)
             refs.append(_ref(kind, segment["data"], place, message_id, origin))
     return refs
 
 
-def media_ref(kind: MediaKind, data: dict[str, Any], like: MediaRef) -> MediaRef:
+def parse_media_answer(kind: MediaKind, data: dict[str, Any], like: MediaRef) -> MediaRef:
     """What a client says of one medium, in answer to a question about ``like``."""
     return _ref(kind, data, like.place, like.message_id, like.origin)
 
 
-def forward_ids(segments: Sequence[Segment]) -> list[str]:
+def find_forward_ids(segments: Sequence[Segment]) -> list[str]:
     """The ids of forwards whose content has to be asked for."""
     ids = (value_text(s["data"].get("id")) for s in segments if s["type"] == "forward" and not s["data"].get("content"))
     return [one for one in ids if one]
@@ -48,12 +48,12 @@ def has_forward(segments: Sequence[Segment]) -> bool:
     return any(segment["type"] in ("forward", "node") for segment in segments)
 
 
-def forwarded_segments(value: object) -> list[list[Segment]]:
+def parse_forward(value: object) -> list[list[Segment]]:
     """The segments of each message in a forward, :data:`NODES` at most: the answer to ``get_forward_msg``."""
     return list(islice(_walk(value, DEPTH), NODES))
 
 
-def inner_segments(segments: Sequence[Segment]) -> list[list[Segment]]:
+def find_inner_segments(segments: Sequence[Segment]) -> list[list[Segment]]:
     """The segments of the messages that are forwarded in ``segments`` together with their content."""
     return [found for content in _contents(segments) for found in islice(_walk(content, DEPTH), NODES)]
 
@@ -85,22 +85,22 @@ def _content(node: object) -> object:
     return node.get("message") or node.get("content") or inner
 
 
-def _ref(kind: MediaKind, data: dict[str, Any], place: int, message_id: str, origin: Origin) -> MediaRef:
+def _ref(kind: MediaKind, data: dict[str, Any], place: int, message_id: str, origin: MediaOrigin) -> MediaRef:
     url, file = value_text(data.get("url")), value_text(data.get("file"))
     inline = value_text(data.get("base64")) or next(
         (one.removeprefix(BASE64) for one in (url, file) if one.startswith(BASE64)), ""
     )
     kept = next((one.removeprefix(KEPT) for one in (inline, url, file) if one.startswith(KEPT)), "")
-    size = exact_id(data.get("file_size"))
+    size = parse_id(data.get("file_size"))
     return MediaRef(
         kind=kind,
         url=next((one for one in (url, file) if one.lower().startswith(("http://", "https://"))), ""),
         data=inline.removeprefix(BASE64) if not kept else "",
         sha256=kept if _HASH.fullmatch(kept) else "",
         file=file if len(file) <= 1_000 and not kept else "",
-        file_id=exact_id(data.get("file_id"), 1_000),
-        busid=exact_id(data.get("busid")),
-        file_hash=exact_id(data.get("file_hash"), 1_000),
+        file_id=parse_id(data.get("file_id"), 1_000),
+        busid=parse_id(data.get("busid")),
+        file_hash=parse_id(data.get("file_hash"), 1_000),
         name=_name(data, file),
         size=int(size) if size.isascii() and size.isdigit() and len(size) < 16 else 0,
         place=place,

@@ -9,19 +9,19 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models.session import MOST_ANSWERS
 from tools.models import ConfigVersion
-from tools.row_faults import id_faults, ids_of
+from tools.row_faults import check_ids, parse_ids
 
 
-class Whom(models.TextChoices):
-    """Whose messages something is done for: the words of :data:`agent.types.Whom`."""
+class AudienceChoice(models.TextChoices):
+    """Whose messages something is done for: the words of :data:`agent.types.MediaAudience`."""
 
     OFF = "off", _("nobody's")
     ON = "on", _("everybody's")
     OWNERS = "owners", _("the owners'")
 
 
-class Answered(models.TextChoices):
-    """Who is answered: the words of :data:`agent.answer_policy.Answered`."""
+class AnsweredChoice(models.TextChoices):
+    """Who is answered: the words of :data:`agent.answer_policy.AnswerAudience`."""
 
     EVERYBODY = "everybody", _("everybody")
     FRIENDS = "friends", _("friends and those who are listed")
@@ -71,8 +71,8 @@ class Bot(models.Model):
     hear_voice = models.CharField(
         _("voice messages"),
         max_length=8,
-        choices=Whom.choices,
-        default=Whom.ON,
+        choices=AudienceChoice.choices,
+        default=AudienceChoice.ON,
         help_text=_(
             "Whose voice messages the model is given in words. They go to the model of TRANSCRIBE_MODEL_NAME; without one"
             " none are heard."
@@ -81,8 +81,8 @@ class Bot(models.Model):
     read_files = models.CharField(
         _("files"),
         max_length=8,
-        choices=Whom.choices,
-        default=Whom.ON,
+        choices=AudienceChoice.choices,
+        default=AudienceChoice.ON,
         help_text=_("Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."),
     )
     timing_gate = models.BooleanField(
@@ -115,10 +115,10 @@ class Bot(models.Model):
     answered = models.CharField(
         _("who is answered"),
         max_length=16,
-        choices=Answered.choices,
+        choices=AnsweredChoice.choices,
         blank=True,
-        default=Answered.EVERYBODY,
-        db_default=Answered.EVERYBODY,
+        default=AnsweredChoice.EVERYBODY,
+        db_default=AnsweredChoice.EVERYBODY,
         help_text=_(
             "In groups nobody can tell who is a friend: there, “friends” means those who are listed."
             " Owners are always answered, except in a group that is never answered."
@@ -156,12 +156,12 @@ class Bot(models.Model):
 
     def clean(self) -> None:
         lists = ("owners", "listed_people", "listed_groups", "blocked_people", "blocked_groups")
-        if faults := {name: found for name in lists if (found := id_faults(getattr(self, name)))}:
+        if faults := {name: found for name in lists if (found := check_ids(getattr(self, name)))}:
             raise ValidationError(faults)
 
     @property
     def owner_ids(self) -> frozenset[str]:
-        return frozenset(ids_of(self.owners))
+        return frozenset(parse_ids(self.owners))
 
 
 class ClientEvent(models.Model):

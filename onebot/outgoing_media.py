@@ -17,18 +17,18 @@ from onebot.base64_file import Base64File
 from onebot.segments import Segment
 from onebot.values import BASE64
 
-MEDIA = frozenset({"image", "record", "video", "file"})
+MEDIA_TYPES = frozenset({"image", "record", "video", "file"})
 #: The largest frame that is sent: NapCat closes the connection on more than 50 MiB.
 MAX_FRAME_BYTES = 48 * 2**20
 #: Bytes of files that one message takes along as Base64 at the first try.
 INLINE_BYTES = 10 * 2**20
 #: Bytes of files and of what is named by URL that fit into a frame as Base64, with 1 MiB left for words.
-ROOM = 35 * 2**20
+INLINE_ROOM_BYTES = 35 * 2**20
 
 _LOCAL = "file://"
 
 
-def first_form(segments: Sequence[Segment], room: int) -> list[Segment]:
+def to_first_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
     """``segments`` as they are tried first: files as Base64 while they fit into ``room`` bytes, or by path.
 
     Reads files: blocks. Raises :class:`MediaError` for a file that is not there any more.
@@ -38,11 +38,11 @@ def first_form(segments: Sequence[Segment], room: int) -> list[Segment]:
         path = local_path(segment)
         file = _read(path, room) if path else None
         room -= file.size if file else 0
-        formed.append(filled(segment, file) if file else segment)
+        formed.append(fill_segment(segment, file) if file else segment)
     return formed
 
 
-def base64_form(segments: Sequence[Segment], room: int) -> list[Segment]:
+def to_base64_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
     """``segments`` with all files as Base64.
 
     Reads files: blocks. Raises :class:`MediaError` for what is not there, or does not fit into ``room`` bytes.
@@ -52,15 +52,15 @@ def base64_form(segments: Sequence[Segment], room: int) -> list[Segment]:
         path = local_path(segment)
         file = _whole(path, room) if path else None
         room -= file.size if file else 0
-        formed.append(filled(segment, file) if file else segment)
+        formed.append(fill_segment(segment, file) if file else segment)
     return formed
 
 
 def has_media(segments: Sequence[Segment]) -> bool:
-    return any(segment["type"] in MEDIA for segment in segments)
+    return any(segment["type"] in MEDIA_TYPES for segment in segments)
 
 
-def lone_file(segments: Sequence[Segment]) -> Segment | None:
+def single_file(segments: Sequence[Segment]) -> Segment | None:
     """The file that a message consists of: files travel alone, by an action of their own."""
     return segments[0] if len(segments) == 1 and segments[0]["type"] == "file" else None
 
@@ -71,7 +71,7 @@ def local_path(segment: Segment) -> Path | None:
     return Path(file.removeprefix(_LOCAL)) if file.startswith(_LOCAL) else None
 
 
-def web_address(segment: Segment) -> str:
+def media_url(segment: Segment) -> str:
     """What a media segment names that is no file of this machine, however it is spelled; "" for another segment.
 
     Clients read more spellings than begin with ``http://``, so all of them are judged.
@@ -86,22 +86,22 @@ def loaded_bytes(segments: Sequence[Segment]) -> int:
     return sum(file.size for file in files if isinstance(file, Base64File))
 
 
-def file_name(segment: Segment) -> str:
+def sent_file_name(segment: Segment) -> str:
     """What a file is to be called in the chat."""
     if name := segment["data"].get("name"):
         return str(name)
     path = local_path(segment)
-    return path.name if path else unquote(urlsplit(web_address(segment)).path).rstrip("/").rpartition("/")[2] or "file"
+    return path.name if path else unquote(urlsplit(media_url(segment)).path).rstrip("/").rpartition("/")[2] or "file"
 
 
-def filled(segment: Segment, file: Base64File) -> Segment:
+def fill_segment(segment: Segment, file: Base64File) -> Segment:
     """``segment`` with its content; a file keeps the name that its path or address had."""
-    name = {"name": file_name(segment)} if segment["type"] == "file" else {}
+    name = {"name": sent_file_name(segment)} if segment["type"] == "file" else {}
     return {"type": segment["type"], "data": {**segment["data"], "file": file, **name}}
 
 
 def _file(segment: Segment) -> str:
-    file = segment["data"].get("file") if segment["type"] in MEDIA else None
+    file = segment["data"].get("file") if segment["type"] in MEDIA_TYPES else None
     return file if isinstance(file, str) else ""
 
 
@@ -113,8 +113,8 @@ def _whole(path: Path, room: int) -> Base64File:
 
 
 def _read(path: Path, room: int) -> Base64File | None:
-    with media_folder.opened(path) as file:
-        content = base64_file.read(file, room)
+    with media_folder.open_media_file(path) as file:
+        content = base64_file.read_base64(file, room)
     if content is not None and not content.size:
         raise MediaError(f"{path.name} is empty")
     return content

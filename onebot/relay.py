@@ -19,7 +19,7 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 
 from onebot.actions import ActionResponse
 from onebot.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
-from tools.boundary import caught, survive
+from tools.boundary import capture_error, log_errors
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -30,20 +30,20 @@ REFRESH_SECONDS = 5.0
 #: How long an answer is waited for before the call is carried again, in seconds.
 CARRY_AGAIN_SECONDS = 3.0
 #: Calls whose outcomes are kept for when they are carried again.
-REMEMBERED = 1_000
+MAX_REMEMBERED_CALLS = 1_000
 #: Where every process hears of an account that has connected somewhere.
-PLACES = "frostagent.places"
+LOCATIONS_GROUP = "frostagent.places"
 
-FAILURES: dict[str, type[OneBotError]] = {
+ERROR_TYPES: dict[str, type[OneBotError]] = {
     kind.__name__: kind for kind in (NotConnected, FrameTooLarge, ActionTimeout, ConnectionLost)
 }
-FIELDS = ("status", "retcode", "data", "echo", "error_text")
+RESPONSE_FIELDS = ("status", "retcode", "data", "echo", "error_text")
 
-Carry = Callable[[str, str, str, float], Awaitable[ActionResponse]]
+PerformAction = Callable[[str, str, str, float], Awaitable[ActionResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AccountLocation:
     """Where an account has connected: the mailbox of the process, its socket's role, and when (Unix time)."""
 
     account: str
@@ -60,7 +60,7 @@ class Relay:
     """
 
     def __init__(
-        self, online_accounts: Callable[[], Awaitable[dict[str, str]]], moved: Callable[[Place], None] = lambda _: None
+        self, online_accounts: Callable[[], Awaitable[dict[str, str]]], moved: Callable[[AccountLocation], None] = lambda _: None
     ) -> None:
         self.channel = ""
         """The name of the mailbox, "" while there is none."""
@@ -72,13 +72,13 @@ class Relay:
         self._carried: OrderedDict[str, asyncio.Task[dict[str, Any]]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def open(self, carry: Carry) -> None:
+    async def open(self, carry: PerformAction) -> None:
         """Start to listen, if the layer reaches other processes. ``carry`` performs their actions here."""
         layer = get_channel_layer()
         if layer is None or isinstance(layer, InMemoryChannelLayer):
             return
         self.channel = await layer.new_channel()
-        await layer.group_add(PLACES, self.channel)
+        await layer.group_add(LOCATIONS_GROUP, self.channel)
         self._keep(self._listen(layer, carry))
         self._keep(self._refresh(layer))
 
@@ -131,7 +131,7 @@ class Relay:
             channel = self.accounts.get(account, "") if self.knows(account) else ""
             if not channel or (holder and channel != holder):
                 raise ConnectionLost("the account has moved to another process") if holder else NotConnected(account)
-            with caught() as attempt:
+            with capture_error() as attempt:
                 await get_channel_layer().send(channel, request)
             if attempt.error is None or not _is_surely_unsent(attempt.error):
                 holder = channel
@@ -141,25 +141,25 @@ class Relay:
                 async with asyncio.timeout(CARRY_AGAIN_SECONDS):
                     return await asyncio.shield(future)
 
-    async def _listen(self, layer: Any, carry: Carry) -> None:
+    async def _listen(self, layer: Any, carry: PerformAction) -> None:
         while True:
-            with survive(logger, "The channel layer cannot be read; trying again"):
+            with log_errors(logger, "The channel layer cannot be read; trying again"):
                 self._on_message(layer, carry, await layer.receive(self.channel))
                 continue
             await asyncio.sleep(REFRESH_SECONDS)
 
-    def _on_message(self, layer: Any, carry: Carry, message: dict[str, Any]) -> None:
+    def _on_message(self, layer: Any, carry: PerformAction, message: dict[str, Any]) -> None:
         match message["type"]:
             case "call":
                 self._keep(self._answer(layer, carry, message))
             case "place":
-                self._on_place(Place(*(message[name] for name in ("account", "channel", "role", "at"))))
+                self._on_place(AccountLocation(*(message[name] for name in ("account", "channel", "role", "at"))))
             case "answer":
                 self._resolve(message["response"]["echo"], ActionResponse(**message["response"]))
             case "failure":
-                self._resolve(message["echo"], FAILURES[message["kind"]](message["text"]))
+                self._resolve(message["echo"], ERROR_TYPES[message["kind"]](message["text"]))
 
-    def _on_place(self, place: Place) -> None:
+    def _on_place(self, place: AccountLocation) -> None:
         if place.channel != self.channel:
             self.accounts[place.account] = place.channel
             self._moved(place)
@@ -173,27 +173,27 @@ class Relay:
         else:
             future.set_result(outcome)
 
-    async def _answer(self, layer: Any, carry: Carry, message: dict[str, Any]) -> None:
+    async def _answer(self, layer: Any, carry: PerformAction, message: dict[str, Any]) -> None:
         """Perform another process's action, or tell again what came of it."""
         echo = message["echo"]
         performed = self._carried.get(echo)
         if performed is None:
             performed = self._carried[echo] = self._keep(_performed(carry, message))
-            while len(self._carried) > REMEMBERED:
+            while len(self._carried) > MAX_REMEMBERED_CALLS:
                 self._carried.popitem(last=False)
-        with survive(logger, "What came of an action for %s could not be told to another process", message["account"]):
+        with log_errors(logger, "What came of an action for %s could not be told to another process", message["account"]):
             await layer.send(message["reply_to"], await asyncio.shield(performed))
 
     async def _announce(self, place: dict[str, Any]) -> None:
-        with survive(logger, "The other processes could not be told of account %s", place["account"]):
-            await get_channel_layer().group_send(PLACES, place)
+        with log_errors(logger, "The other processes could not be told of account %s", place["account"]):
+            await get_channel_layer().group_send(LOCATIONS_GROUP, place)
 
     async def _refresh(self, layer: Any) -> None:
         while True:
-            with survive(logger, "The accounts of the other processes could not be read"):
+            with log_errors(logger, "The accounts of the other processes could not be read"):
                 await self.look_up()
-            with survive(logger, "The channel layer cannot be reached"):
-                await layer.group_add(PLACES, self.channel)  # memberships end with a restart of Redis, and by themselves
+            with log_errors(logger, "The channel layer cannot be reached"):
+                await layer.group_add(LOCATIONS_GROUP, self.channel)  # memberships end with a restart of Redis, and by themselves
             await asyncio.sleep(REFRESH_SECONDS)
 
     def _keep(self, work: Any) -> "asyncio.Task[Any]":
@@ -203,13 +203,13 @@ class Relay:
         return task
 
 
-async def _performed(carry: Carry, message: dict[str, Any]) -> dict[str, Any]:
+async def _performed(carry: PerformAction, message: dict[str, Any]) -> dict[str, Any]:
     """The message that tells what came of an action; nothing that a client does makes it fail."""
     try:
         response = await carry(message["account"], message["text"], message["echo"], message["seconds"])
     except OneBotError as error:
         return {"type": "failure", "echo": message["echo"], "kind": type(error).__name__, "text": str(error)}
-    return {"type": "answer", "response": {field: getattr(response, field) for field in FIELDS}}
+    return {"type": "answer", "response": {field: getattr(response, field) for field in RESPONSE_FIELDS}}
 
 
 def _is_surely_unsent(error: BaseException | None) -> bool:

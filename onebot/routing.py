@@ -5,16 +5,16 @@ from typing import Any
 from channels.routing import URLRouter
 from django.urls import URLPattern, re_path
 
-from onebot.consumer import OneBotConsumer, refuse
+from onebot.consumer import OneBotConsumer, refuse_websocket
 from onebot.gateway import Gateway
 
 
 def websocket_routes(gateway: Gateway) -> URLRouter:
     consumer = OneBotConsumer.as_asgi(gateway=gateway)
-    return URLRouter([route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer), route(r"", refuse)])
+    return URLRouter([asgi_route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer), asgi_route(r"", refuse_websocket)])
 
 
-def route(pattern: str, application: Any) -> URLPattern:
+def asgi_route(pattern: str, application: Any) -> URLPattern:
     """A route to an ASGI application, where Django expects a view."""
     found: URLPattern = re_path(pattern, application)
     return found

@@ -7,11 +7,20 @@ type, for clients send ids as integers, strings and floats alike.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent.types import Part
+from agent.types import MessagePart
 from onebot.cq import parse_cq
-from onebot.values import BASE64, KEPT, LONGEST_MESSAGE_ID, exact_id, json_text, value_text
+from onebot.values import BASE64, KEPT, LONGEST_MESSAGE_ID, json_text, parse_id, value_text
 
-__all__ = ["Segment", "exact_id", "from_parts", "mentions", "parse_message", "quoted_id", "render_text", "spoken_text"]
+__all__ = [
+    "Segment",
+    "mentions_account",
+    "parse_id",
+    "parse_message",
+    "quoted_id",
+    "render_text",
+    "segments_from_parts",
+    "spoken_text",
+]
 
 Segment = dict[str, Any]
 
@@ -54,7 +63,7 @@ def spoken_text(segments: Sequence[Segment]) -> str:
     return "".join(_word(segment["data"], "text") for segment in segments if segment["type"] == "text")
 
 
-def mentions(segments: Sequence[Segment], self_id: str) -> bool:
+def mentions_account(segments: Sequence[Segment], self_id: str) -> bool:
     """Whether the message mentions ``self_id`` itself; a mention of all does not count."""
     return any(_is_mention(segment, self_id) for segment in segments)
 
@@ -64,12 +73,12 @@ def quoted_id(segments: Sequence[Segment]) -> str:
 
     "" when nothing is quoted, also for the "0" some clients send when they do not know what.
     """
-    ids = (exact_id(segment["data"].get("id"), LONGEST_MESSAGE_ID) for segment in segments if segment["type"] == "reply")
+    ids = (parse_id(segment["data"].get("id"), LONGEST_MESSAGE_ID) for segment in segments if segment["type"] == "reply")
     found = next(ids, "")
     return "" if found == "0" else found
 
 
-def from_parts(parts: Sequence[Part]) -> list[Segment]:
+def segments_from_parts(parts: Sequence[MessagePart]) -> list[Segment]:
     """Parts of a ``send_message`` call as segments to send; every value is a string.
 
     Strings because some clients (Lagrange) refuse a whole call over one integer.
@@ -96,7 +105,7 @@ def _word(data: Segment, key: str) -> str:
 
 
 def _is_mention(segment: Segment, self_id: str) -> bool:
-    return segment["type"] == "at" and self_id != "" and exact_id(segment["data"].get("qq")) == self_id
+    return segment["type"] == "at" and self_id != "" and parse_id(segment["data"].get("qq")) == self_id
 
 
 def _file_name(data: Segment) -> str:
@@ -105,7 +114,7 @@ def _file_name(data: Segment) -> str:
     return value_text(data.get("name") or data.get("file_name")) or ("" if file.startswith((BASE64, KEPT)) else file)
 
 
-def _from_part(part: Part) -> tuple[str, dict[str, str]]:
+def _from_part(part: MessagePart) -> tuple[str, dict[str, str]]:
     match part.type:
         case "plain":
             return "text", {"text": part.text}

@@ -16,7 +16,7 @@ LONGEST_MESSAGE_ID = 128
 MOST_DIGITS = 400
 
 
-def exact_id(value: object, longest: int = LONGEST_ID) -> str:
+def parse_id(value: object, longest: int = LONGEST_ID) -> str:
     """``value`` as the exact text of an id, "" when it cannot be one.
 
     Integers and whole floats become digits, strings are trimmed. Booleans, null,
@@ -31,9 +31,9 @@ def exact_id(value: object, longest: int = LONGEST_ID) -> str:
     return text if len(text) <= longest else ""
 
 
-def usable_message_id(value: object) -> str:
+def parse_message_id(value: object) -> str:
     """A message id that stands for a message: "" for 0 and -1, which clients send when they know none."""
-    text = exact_id(value, LONGEST_MESSAGE_ID)
+    text = parse_id(value, LONGEST_MESSAGE_ID)
     return "" if text in ("0", "-1") else text
 
 

@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack
 from agent.media_folder import MediaError
 from onebot import base64_file
 from onebot.base64_file import Base64File
-from onebot.outgoing_media import ROOM, filled, web_address
+from onebot.outgoing_media import INLINE_ROOM_BYTES, fill_segment, media_url
 from onebot.segments import Segment
 from tools.fetch.errors import FetchError, TooLarge
 from tools.fetch.fetcher import Fetcher
-from tools.fetch.request import Fetched, FetchRequest
+from tools.fetch.request import FetchRequest, FetchResponse
 from tools.fetch.urls import parse_url
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class WebMedia:
                     return await self._loaded(segments, SMALL_BYTES)
                 except TooLarge:
                     await turns.enter_async_context(self._large_turns)
-                return await self._loaded(segments, ROOM, may_stay=True)
+                return await self._loaded(segments, INLINE_ROOM_BYTES, may_stay=True)
         except (TimeoutError, FetchError) as error:
             raise _said(segments, error) from error
 
@@ -55,7 +55,7 @@ class WebMedia:
         """``segments`` with their URLs, as they are read here. Raises :class:`MediaError` for one that is not public."""
         try:
             async with asyncio.timeout(LOAD_SECONDS):
-                return [await self._judged(segment) if web_address(segment) else segment for segment in segments]
+                return [await self._judged(segment) if media_url(segment) else segment for segment in segments]
         except (TimeoutError, FetchError) as error:
             raise _said(segments, error) from error
 
@@ -67,9 +67,9 @@ class WebMedia:
         try:
             async with asyncio.timeout(LOAD_SECONDS), self._large_turns:
                 try:
-                    address = (await self._download(segment, ROOM)).url
+                    address = (await self._download(segment, INLINE_ROOM_BYTES)).url
                 except TooLarge:
-                    address = web_address(segment)
+                    address = media_url(segment)
                 return await self._public(address)
         except (TimeoutError, FetchError) as error:
             raise _said([segment], error) from error
@@ -82,7 +82,7 @@ class WebMedia:
         """With at most ``room`` bytes in all. ``may_stay``: what does not fit stays a URL; otherwise raises :class:`TooLarge`."""
         formed = []
         for segment in segments:
-            if not web_address(segment):
+            if not media_url(segment):
                 formed.append(segment)
                 continue
             try:
@@ -93,20 +93,20 @@ class WebMedia:
                 formed.append(await self._judged(segment))
             else:
                 room -= content.size
-                formed.append(filled(segment, content))
+                formed.append(fill_segment(segment, content))
         return formed
 
     async def _content(self, segment: Segment, room: int) -> Base64File:
         body = (await self._download(segment, room)).body
         if not body:
             raise MediaError("该网址的内容是空的，没有发送。")
-        return await asyncio.to_thread(base64_file.encoded, body)
+        return await asyncio.to_thread(base64_file.encode_base64, body)
 
-    async def _download(self, segment: Segment, room: int) -> Fetched:
-        return await self._fetcher.download(FetchRequest(web_address(segment), max_bytes=room, seconds=LOAD_SECONDS))
+    async def _download(self, segment: Segment, room: int) -> FetchResponse:
+        return await self._fetcher.download(FetchRequest(media_url(segment), max_bytes=room, seconds=LOAD_SECONDS))
 
     async def _judged(self, segment: Segment) -> Segment:
-        return {"type": segment["type"], "data": {**segment["data"], "file": await self._public(web_address(segment))}}
+        return {"type": segment["type"], "data": {**segment["data"], "file": await self._public(media_url(segment))}}
 
     async def _public(self, address: str) -> str:
         """``address`` as it was read; whoever resolves its host again may choose any of the host's addresses."""
@@ -116,5 +116,5 @@ class WebMedia:
 
 
 def _said(segments: Sequence[Segment], error: FetchError | TimeoutError) -> MediaError:
-    logger.info("Media of %s were not sent: %s", ", ".join(filter(None, map(web_address, segments))), error or "out of time")
+    logger.info("Media of %s were not sent: %s", ", ".join(filter(None, map(media_url, segments))), error or "out of time")
     return MediaError(error.text if isinstance(error, FetchError) else TOO_SLOW)

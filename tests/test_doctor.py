@@ -12,10 +12,10 @@ import pytest
 from django.contrib.auth.models import User
 
 from frostproject import diagnosis, exposure, privacy, probes, tokens
-from frostproject.diagnosis import Finding, Level
+from frostproject.diagnosis import Finding, FindingLevel
 from frostproject.networks import Networks
-from frostproject.probes import Endpoint
-from onebot.account_tokens import hashed
+from frostproject.probes import ProbedEndpoint
+from onebot.account_tokens import hash_token
 from onebot.models import Bot
 from tests.conftest import TOKEN
 from tests.environment import PROJECT, clean_environment
@@ -33,7 +33,7 @@ def doctor(data_dir: Path, *arguments: str, **env: str) -> "subprocess.Completed
     )
 
 
-def levels(findings: Any) -> list[tuple[Level, str]]:
+def levels(findings: Any) -> list[tuple[FindingLevel, str]]:
     return [(finding.level, finding.text) for finding in findings]
 
 
@@ -84,12 +84,12 @@ def test_an_address_that_is_none_is_refused(tmp_path):
 
 
 def endpoint(url: str, seconds: float = 20) -> Finding:
-    return probes.model(Endpoint("UPSTREAM", url, KEY, "scripted", seconds))
+    return probes.probe_model(ProbedEndpoint("UPSTREAM", url, KEY, "scripted", seconds))
 
 
 def test_a_model_that_answers_is_asked_with_a_tool_and_the_key(model):
     model.script(["OK"])
-    assert endpoint(model.url).level is Level.OK
+    assert endpoint(model.url).level is FindingLevel.OK
     (request,) = model.requests
     assert (request.tool_names, request.headers["authorization"]) == (["get_weather"], f"Bearer {KEY}")
 
@@ -112,7 +112,7 @@ def test_a_model_that_answers_is_asked_with_a_tool_and_the_key(model):
 def test_each_way_an_endpoint_fails_is_explained(model: ScriptedModel, answers: list[Any], text: str, advice: str):
     model.script(answers)
     found = endpoint(model.url, seconds=0.2 if "0.2" in text else 20)
-    assert found.level is Level.FAIL
+    assert found.level is FindingLevel.FAIL
     assert text in found.text
     assert advice in found.advice
     assert KEY not in found.text + found.advice
@@ -129,22 +129,22 @@ def test_a_coder_that_fails_is_a_warning(model, settings):
     settings.MODEL_NAME, settings.CODER_MODEL_NAME = "good", "bad"
     model.script(["OK"], model="good")
     model.script([fails(404), fails(404)], model="bad")
-    assert [found.level for found in probes.models()] == [Level.OK, Level.WARN]
+    assert [found.level for found in probes.probe_models()] == [FindingLevel.OK, FindingLevel.WARN]
 
 
 # --- The server -----------------------------------------------------------------
 
 
 def test_a_server_with_another_token_is_recognised(live):
-    found = list(probes.server(live.url, "another token"))
-    assert found[-1].level is Level.FAIL
+    found = list(probes.probe_server(live.url, "another token"))
+    assert found[-1].level is FindingLevel.FAIL
     assert "another ONEBOT_ACCESS_TOKEN" in found[-1].advice
 
 
 def test_a_server_without_the_token_of_the_settings_is_recognised(start_server):
     server = start_server(ONEBOT_ACCESS_TOKEN="")
-    found = list(probes.server(server.url, TOKEN))
-    assert found[-1].level is Level.FAIL
+    found = list(probes.probe_server(server.url, TOKEN))
+    assert found[-1].level is FindingLevel.FAIL
     assert "data folder" in found[-1].advice
 
 
@@ -161,7 +161,7 @@ def test_the_token_that_the_server_made_is_found_and_not_shown(start_server, mod
 
 def test_a_probe_leaves_nothing_on_record(live: LiveServer):
     before = live.rows("SELECT count(*) AS bots FROM onebot_bot"), live.rows("SELECT count(*) AS events FROM onebot_clientevent")
-    assert {found.level for found in probes.server(live.url, TOKEN)} == {Level.OK}
+    assert {found.level for found in probes.probe_server(live.url, TOKEN)} == {FindingLevel.OK}
     after = live.rows("SELECT count(*) AS bots FROM onebot_bot"), live.rows("SELECT count(*) AS events FROM onebot_clientevent")
     assert after == before
 
@@ -182,8 +182,8 @@ def stranger() -> Iterator[str]:
 
 
 def test_another_program_on_the_port_is_recognised(stranger):
-    (found,) = probes.server(stranger, TOKEN)
-    assert found.level is Level.FAIL
+    (found,) = probes.probe_server(stranger, TOKEN)
+    assert found.level is FindingLevel.FAIL
     assert "Something else answers" in found.text
 
 
@@ -191,29 +191,29 @@ def test_another_program_on_the_port_is_recognised(stranger):
 
 
 def test_placeholders_of_the_prompt_that_need_a_value_are_listed():
-    (found,) = diagnosis.prompt('{date} {topic} {tool:x} {hint?} {"a": 1} { topic } {app:mood} {topic}')
-    assert (found.level, found.text.partition(": ")[2]) == (Level.NOTE, "{topic}, { topic }, {app:mood}")
-    assert list(diagnosis.prompt('{date} {"a": 1}')) == []
+    (found,) = diagnosis.check_prompt('{date} {topic} {tool:x} {hint?} {"a": 1} { topic } {app:mood} {topic}')
+    assert (found.level, found.text.partition(": ")[2]) == (FindingLevel.NOTE, "{topic}, { topic }, {app:mood}")
+    assert list(diagnosis.check_prompt('{date} {"a": 1}')) == []
 
 
 @pytest.mark.django_db
 def test_an_admin_whose_password_is_the_name_is_a_failure():
     User.objects.create_superuser("admin", "", "admin")
     User.objects.create_superuser("boss", "", "a much longer one")
-    assert levels(diagnosis.database())[1:] == [
-        (Level.OK, "Admin account: admin, boss"),
-        (Level.FAIL, "The password of the admin account admin is its name."),
+    assert levels(diagnosis.check_database())[1:] == [
+        (FindingLevel.OK, "Admin account: admin, boss"),
+        (FindingLevel.FAIL, "The password of the admin account admin is its name."),
     ]
 
 
 @pytest.mark.django_db
 def test_an_installation_without_an_admin_is_warned():
-    assert [found.level for found in diagnosis.database()] == [Level.OK, Level.WARN]
+    assert [found.level for found in diagnosis.check_database()] == [FindingLevel.OK, FindingLevel.WARN]
 
 
 def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):
-    (found,) = diagnosis.data_folder(tmp_path / "missing")
-    assert found.level is Level.FAIL
+    (found,) = diagnosis.check_data_folder(tmp_path / "missing")
+    assert found.level is FindingLevel.FAIL
     assert "missing" in found.text
 
 
@@ -222,33 +222,35 @@ def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
     key = tmp_path / "secret_key"
     key.write_text("x")
     key.chmod(0o644)
-    assert [found.advice for found in diagnosis.private(tmp_path, tmp_path / ".env")] == [f"chmod go= {key}"]
+    assert [found.advice for found in diagnosis.check_file_access(tmp_path, tmp_path / ".env")] == [f"chmod go= {key}"]
 
 
 @pytest.mark.parametrize("token", ["short", "ChangeMe"])
 def test_a_token_that_can_be_guessed_is_a_failure(settings, token):
     settings.ONEBOT_ACCESS_TOKEN = token
-    (found,) = exposure.token_strength()
-    assert found.level is Level.FAIL
+    (found,) = exposure.check_token_strength()
+    assert found.level is FindingLevel.FAIL
     assert token not in found.text + found.advice
 
 
-def findings(settings: Any, **changes: Any) -> list[tuple[Level, str]]:
+def findings(settings: Any, **changes: Any) -> list[tuple[FindingLevel, str]]:
     for name, value in changes.items():
         setattr(settings, name, value)
-    return levels(exposure.findings())
+    return levels(exposure.check_exposure())
 
 
 def test_a_file_of_a_token_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
     path = tmp_path / "http_api_token"
     path.write_text("x")
     path.chmod(0o640)
-    monkeypatch.setattr(tokens, "sources", {"HTTP_API_TOKEN": path})
-    assert [(found.level, found.advice) for found in exposure.token_files()] == [(Level.WARN, f"chmod 600 {path}")]
+    monkeypatch.setattr(tokens, "token_sources", {"HTTP_API_TOKEN": path})
+    assert [(found.level, found.advice) for found in exposure.check_token_files()] == [(FindingLevel.WARN, f"chmod 600 {path}")]
 
 
 def test_what_is_open_is_a_warning_and_what_is_closed_is_none(settings):
-    assert {level for level, _ in findings(settings, WS_LISTEN_ADDR=("0.0.0.0", 1), ALLOWED_HOSTS=["localhost"])} == {Level.OK}
+    assert {level for level, _ in findings(settings, WS_LISTEN_ADDR=("0.0.0.0", 1), ALLOWED_HOSTS=["localhost"])} == {
+        FindingLevel.OK
+    }
     assert warned(findings(settings, TRUST_LOOPBACK=True), "TRUST_LOOPBACK is on")
     assert warned(findings(settings, ADMIN_NETWORKS=Networks.parse(["*"])), "ADMIN_NETWORKS is *")
     assert warned(findings(settings, ADMIN_NETWORKS=Networks.parse(["private", "203.0.113.0/24"])), "in clear to networks")
@@ -261,30 +263,30 @@ def test_addresses_with_and_without_https_are_a_warning(settings):
     assert any("Behind a proxy" in text for _, text in findings(settings))
 
 
-def warned(found: list[tuple[Level, str]], words: str) -> bool:
-    return any(level is Level.WARN and words in text for level, text in found)
+def warned(found: list[tuple[FindingLevel, str]], words: str) -> bool:
+    return any(level is FindingLevel.WARN and words in text for level, text in found)
 
 
 @pytest.mark.django_db
 def test_accounts_with_a_token_of_their_own_are_named():
-    assert list(diagnosis.account_tokens()) == []
-    Bot.objects.create(self_id="10001", token_hash=hashed("a token of its own"))
-    assert "10001" in next(diagnosis.account_tokens()).text
+    assert list(diagnosis.check_account_tokens()) == []
+    Bot.objects.create(self_id="10001", token_hash=hash_token("a token of its own"))
+    assert "10001" in next(diagnosis.check_account_tokens()).text
 
 
 def test_a_redis_that_does_not_answer_is_a_failure(redis_url):
-    assert levels(diagnosis.channel_layer(redis_url))[-1][0] is Level.OK
-    assert levels(diagnosis.channel_layer(f"redis://127.0.0.1:{free_port()}/0"))[-1][0] is Level.FAIL
+    assert levels(diagnosis.check_channel_layer(redis_url))[-1][0] is FindingLevel.OK
+    assert levels(diagnosis.check_channel_layer(f"redis://127.0.0.1:{free_port()}/0"))[-1][0] is FindingLevel.FAIL
 
 
 def test_a_warning_of_the_system_checks_is_passed_on(settings):
     settings.UPSTREAM_ENDPOINT, settings.MODEL_NAME = "http://127.0.0.1:1/v1", ""
-    assert (Level.WARN, "UPSTREAM_ENDPOINT is set and MODEL_NAME is empty.") in levels(diagnosis.system_checks())
+    assert (FindingLevel.WARN, "UPSTREAM_ENDPOINT is set and MODEL_NAME is empty.") in levels(diagnosis.run_system_checks())
 
 
 def test_the_client_is_told_every_address_of_a_server_open_to_others(settings):
     settings.WS_LISTEN_ADDR = ("0.0.0.0", 4321)
-    lines = list(diagnosis.client_settings(""))
+    lines = list(diagnosis.client_setting_lines(""))
     assert "URL: ws://127.0.0.1:4321/ws/frostagent" in lines
     assert not any("[::1]" in line for line in lines)
-    assert next(diagnosis.client_settings("https://bot.example.org")) == "URL: wss://bot.example.org/ws/frostagent"
+    assert next(diagnosis.client_setting_lines("https://bot.example.org")) == "URL: wss://bot.example.org/ws/frostagent"

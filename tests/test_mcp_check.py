@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from frostproject.diagnosis import Level
-from frostproject.mcp_check import mcp_servers
+from frostproject.diagnosis import FindingLevel
+from frostproject.mcp_check import check_mcp_servers
 from tests.admin.mcp import address, program
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -22,14 +22,14 @@ def _settings(db: None, settings: Settings) -> None:
 
 def test_without_servers_there_is_nothing_to_say():
     address(enabled=False, url="")
-    assert list(mcp_servers()) == []
+    assert list(check_mcp_servers()) == []
 
 
 def test_servers_that_can_work_are_counted():
     address(headers={"Authorization": KEY})
     program(command=sys.executable)
-    (found,) = mcp_servers()
-    assert (found.level, found.text[-1]) == (Level.OK, "2")
+    (found,) = check_mcp_servers()
+    assert (found.level, found.text[-1]) == (FindingLevel.OK, "2")
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_servers_that_can_work_are_counted():
 )
 def test_a_server_that_cannot_work_is_named_with_the_reason(make: Any, words: str):
     server = make()
-    (found,) = mcp_servers()
-    assert found.level is Level.WARN
+    (found,) = check_mcp_servers()
+    assert found.level is FindingLevel.WARN
     assert server.name in found.text
     assert words in found.text
     assert KEY not in found.text + found.advice
@@ -57,4 +57,4 @@ def test_a_server_that_cannot_work_is_named_with_the_reason(make: Any, words: st
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     address(url="")
     monkeypatch.setitem(connection.settings_dict, "NAME", str(tmp_path / "none.sqlite3"))
-    assert list(mcp_servers()) == []
+    assert list(check_mcp_servers()) == []

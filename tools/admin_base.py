@@ -208,7 +208,7 @@ class RecordAdmin(PageAdmin):
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         """Conditions under which a row is meant by ``term``, each with an index of its own."""
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
 
     def _word_matches(self, term: str) -> Iterable[Q]:
         if self.text_fields:
@@ -217,7 +217,7 @@ class RecordAdmin(PageAdmin):
             )
 
 
-def row_number(term: str) -> int:
+def parse_row_number(term: str) -> int:
     """``term`` as a row's number, written ``12`` or ``#12``; 0, which no row has, if it is none."""
     digits = term.removeprefix("#")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else 0
@@ -228,7 +228,7 @@ def record_link(page: str, pk: int | None, text: object) -> str:
     return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text) if pk else ""
 
 
-def moment(at: datetime | None) -> str:
+def format_moment(at: datetime | None) -> str:
     """A time as lists show it: to the second, without the year it is; "-" for none."""
     if at is None:
         return "-"
@@ -237,11 +237,11 @@ def moment(at: datetime | None) -> str:
     return format_html('<time datetime="{}">{}</time>', local.isoformat(), local.strftime(form))
 
 
-def clamped(text: str) -> str:
+def clamp_text(text: str) -> str:
     """The beginning of a text in a list, on three lines at most."""
     return format_html('<div class="clamped">{}</div>', text)
 
 
-def badge(value: str, words: object) -> str:
+def render_badge(value: str, words: object) -> str:
     """A state as a coloured label."""
     return format_html('<span class="badge badge-{}">{}</span>', value, words)

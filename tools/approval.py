@@ -5,8 +5,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tools.boundary import caught
-from tools.choices import Approval
+from tools.boundary import capture_error
+from tools.choices import ApprovalMode
 from tools.configs import ToolSettings
 from tools.contract import ToolSpec
 from tools.errors import InvalidDeclaration
@@ -17,20 +17,20 @@ ApprovalRule = bool | Callable[[dict[str, Any]], bool]
 """Every call, none, or those whose checked arguments make the function say yes."""
 
 
-def must_ask(spec: ToolSpec, settings: ToolSettings, arguments: dict[str, Any]) -> bool:
+def requires_approval(spec: ToolSpec, settings: ToolSettings, arguments: dict[str, Any]) -> bool:
     """Whether a call with these checked arguments needs approval. A rule that fails says yes."""
-    if settings.requires_approval != Approval.OWN:
-        return settings.requires_approval != Approval.NEVER
+    if settings.requires_approval != ApprovalMode.OWN:
+        return settings.requires_approval != ApprovalMode.NEVER
     rule = spec.metadata.get("requires_approval", False)
     if not callable(rule):
         return bool(rule)
-    with caught() as attempt:
+    with capture_error() as attempt:
         return bool(rule(arguments))
     logger.error("whether tool %s needs approval cannot be told; it does", spec.name, exc_info=attempt.error)
     return True
 
 
-def approval_rule(rule: Any) -> ApprovalRule:
+def validate_approval_rule(rule: Any) -> ApprovalRule:
     """``rule``, or :class:`InvalidDeclaration` for what is neither a truth value nor a function of the arguments."""
     if isinstance(rule, bool):
         return rule

@@ -10,16 +10,16 @@ from jsonschema.exceptions import SchemaError, UnknownType
 from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
-from tools.checking import checker
-from tools.coercion import coerced
+from tools.checking import build_validator
+from tools.coercion import coerce_value
 from tools.contract import JsonSchema
 from tools.errors import InvalidArguments, ToolFailed
-from tools.extent import TOO_DEEP, refuse_excess, refuse_long
-from tools.faults import fault_lines, listed
-from tools.patterns import PatternRefused, TooMuchText, bounded
+from tools.extent import TOO_DEEP, check_size, check_text_size
+from tools.faults import limit_lines, validation_messages
+from tools.patterns import PatternRefused, TooMuchText, limit_matching
 
 UNUSABLE_SCHEMA = (SchemaError, UnknownType, Unresolvable, PatternRefused, RecursionError)
-"""What :func:`schema_faults` raises when the schema itself is at fault."""
+"""What :func:`schema_messages` raises when the schema itself is at fault."""
 TOO_LONG = "文字太长，无法检查是否符合要求的格式"
 
 
@@ -41,16 +41,16 @@ def parse_arguments(raw: str | dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> Any:
-    refuse_long(text)
+    check_text_size(text)
     try:
-        return strict_json(text) if text.strip() else None
+        return parse_strict_json(text) if text.strip() else None
     except RecursionError:
         raise InvalidArguments([TOO_DEEP]) from None
     except ValueError as error:
         raise InvalidArguments([f"参数不是合法的 JSON: {error}"]) from error
 
 
-def strict_json(text: str) -> Any:
+def parse_strict_json(text: str) -> Any:
     """What ``text`` says as JSON. Raises ValueError also for NaN, Infinity and numbers out of range, which no database takes."""
     return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
 
@@ -79,8 +79,8 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
         return given
     try:
         validator = _validator(_text(schema))
-        result = coerced(schema, given, schema)
-        refuse_excess(result)
+        result = coerce_value(schema, given, schema)
+        check_size(result)
         faults = _faults(validator, result)
     except UNUSABLE_SCHEMA as error:
         raise ToolFailed("工具的参数定义有误，无法调用") from error
@@ -92,9 +92,9 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
 def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A copy within bounds, in which half a surrogate pair is ``?``: it can be neither stored nor sent."""
     given = dict(arguments)
-    refuse_excess(given)
+    check_size(given)
     text = json.dumps(given, ensure_ascii=False, default=str)
-    refuse_long(text)
+    check_text_size(text)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -102,15 +102,15 @@ def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def schema_faults(schema: JsonSchema, value: Any) -> list[str]:
+def schema_messages(schema: JsonSchema, value: Any) -> list[str]:
     """What is wrong with ``value`` by ``schema``, one line each. Raises one of ``UNUSABLE_SCHEMA``."""
     return _faults(_validator(_text(schema)), value)
 
 
 def _faults(validator: Validator, value: Any) -> list[str]:
     try:
-        with bounded():
-            return listed(line for finding in validator.iter_errors(value) for line in fault_lines(finding))
+        with limit_matching():
+            return limit_lines(line for finding in validator.iter_errors(value) for line in validation_messages(finding))
     except TooMuchText:
         return [TOO_LONG]
 
@@ -122,4 +122,4 @@ def _text(schema: JsonSchema) -> str:
 @functools.lru_cache(maxsize=512)
 def _validator(schema_text: str) -> Validator:
     """Kept by content: a provider may make its schemas anew for each listing."""
-    return checker(json.loads(schema_text))
+    return build_validator(json.loads(schema_text))

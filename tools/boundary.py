@@ -11,23 +11,23 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Attempt:
-    """What went wrong inside a :func:`caught` block, if anything did."""
+class CapturedError:
+    """What went wrong inside a :func:`capture_error` block, if anything did."""
 
     error: Exception | None = None
 
 
 @contextlib.contextmanager
-def caught() -> Iterator[Attempt]:
+def capture_error() -> Iterator[CapturedError]:
     """Keep whatever goes wrong inside, for the code after the block to look at. Cancellation passes through."""
-    attempt = Attempt()
+    attempt = CapturedError()
     try:
         yield attempt
     except Exception as error:  # noqa: BLE001 - the boundary
         attempt.error = error
 
 
-async def confined(work: Awaitable[T]) -> T:
+async def contain(work: Awaitable[T]) -> T:
     """The result of foreign ``work`` that may end itself and nothing more.
 
     Raises RuntimeError when it wants to end the process, or says that it was cancelled
@@ -45,12 +45,12 @@ async def confined(work: Awaitable[T]) -> T:
 
 
 @contextlib.contextmanager
-def survive(logger: logging.Logger, text: str, *arguments: object) -> Iterator[None]:
+def log_errors(logger: logging.Logger, text: str, *arguments: object) -> Iterator[None]:
     """Log whatever goes wrong inside, with ``text`` and the traceback, and go on after the block.
 
     Cancellation passes through.
     """
-    with caught() as attempt:
+    with capture_error() as attempt:
         yield
     if attempt.error is not None:
         logger.error(text, *arguments, exc_info=attempt.error)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tools.choices import Allowed, Scope, Visibility
+from tools.choices import AllowedCallers, ToolScope, ToolVisibility
 from tools.configs import ToolSettings
 from tools.contract import ToolSpec
-from tools.looks import covers, fingerprint, needs_look, source_mark, source_of
+from tools.looks import covers_fingerprint, declaration_fingerprint, needs_look, source_mark, tool_source
 from tools.models import ToolConfig
-from tools.text import storable
+from tools.text import make_storable
 
 DEFAULT_TIMEOUT = 60
 LONG_TIMEOUT = 3600
@@ -30,15 +30,15 @@ class DefaultConfig:
     mock_enabled: bool = False
     mock_value: str = ""
     timeout_seconds: int = DEFAULT_TIMEOUT
-    visibility: str = Visibility.VISIBLE.value
+    visibility: str = ToolVisibility.VISIBLE.value
     pinned: bool = False
-    scope: str = Scope.ALL.value
-    allowed: str = Allowed.EVERYONE.value
+    scope: str = ToolScope.ALL.value
+    allowed: str = AllowedCallers.EVERYONE.value
     calls_per_minute_person: int = 0
     calls_per_minute_chat: int = 0
 
 
-def own_settings(spec: ToolSpec) -> ToolSettings:
+def declared_settings(spec: ToolSpec) -> ToolSettings:
     """The settings of a tool that has no row (yet): what its declaration says.
 
     ``spec.metadata["timeout_seconds"]`` is for providers that know nothing of
@@ -50,7 +50,7 @@ def own_settings(spec: ToolSpec) -> ToolSettings:
     return ToolSettings(name=spec.name, provider_name=spec.provider_name, **first)
 
 
-def ensure_rows(specs: Iterable[ToolSpec]) -> int:
+def ensure_tool_rows(specs: Iterable[ToolSpec]) -> int:
     """Make a row for each tool that has none; returns how many were made.
 
     One query when nothing is new. What the operator made of a row stays, what the
@@ -67,7 +67,7 @@ def ensure_rows(specs: Iterable[ToolSpec]) -> int:
         declared = {field: getattr(wanted[name], field) for field in _DECLARED}
         if any(getattr(known[name], field) != value for field, value in declared.items()):
             # A row from before there were sources counts for the one that it is seen of first.
-            same = covers(known[name].looked_at, wanted[name].fingerprint)
+            same = covers_fingerprint(known[name].looked_at, wanted[name].fingerprint)
             looked = {"looked_at": wanted[name].fingerprint} if same else {}
             ToolConfig.objects.filter(name=name).update(**declared, **looked)
     return len(missing)
@@ -86,13 +86,13 @@ def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterat
             yield row
 
 
-def parameter_names(tool_name: str) -> list[str] | None:
+def load_parameter_names(tool_name: str) -> list[str] | None:
     """The arguments of the tool by its last declaration; None where no row or no schema tells."""
     names = ToolConfig.objects.filter(name=tool_name).values_list("parameter_names", flat=True).first()
     return None if names is None else [str(name) for name in names]
 
 
-def declaration(spec: ToolSpec) -> dict[str, Any]:
+def declaration_json(spec: ToolSpec) -> dict[str, Any]:
     """What ``spec`` says of itself, as JSON for the pages that show the tool; entries that say nothing are left out."""
     said = {
         "title": spec.title,
@@ -105,7 +105,7 @@ def declaration(spec: ToolSpec) -> dict[str, Any]:
         "is_long_running": spec.is_long_running,
         "requires_approval": "some" if callable(asks := spec.metadata.get("requires_approval")) else "all" if asks else "",
     }
-    text = json.dumps(storable({key: value for key, value in said.items() if value}), ensure_ascii=False, default=str)
+    text = json.dumps(make_storable({key: value for key, value in said.items() if value}), ensure_ascii=False, default=str)
     return dict(json.loads(text))  # as the database will give it back: tuples are lists
 
 
@@ -113,8 +113,8 @@ def _first_values(spec: ToolSpec) -> dict[str, Any]:
     seconds = LONG_TIMEOUT if spec.is_long_running else DEFAULT_TIMEOUT
     first = asdict(spec.metadata.get("default_config") or DefaultConfig(timeout_seconds=seconds))
     said = spec.metadata.get("visibility")
-    if said in Visibility.values:
-        first |= {"visibility": said, "pinned": said == Visibility.VISIBLE}
+    if said in ToolVisibility.values:
+        first |= {"visibility": said, "pinned": said == ToolVisibility.VISIBLE}
     elif spec.metadata.get("core_tool") is True:
         first["pinned"] = True
     return first
@@ -123,12 +123,12 @@ def _first_values(spec: ToolSpec) -> dict[str, Any]:
 def _new_row(spec: ToolSpec) -> ToolConfig:
     schema = spec.parameters_schema
     first = _first_values(spec)
-    first["timeout_seconds"] = max(1, round(own_settings(spec).timeout_seconds))
+    first["timeout_seconds"] = max(1, round(declared_settings(spec).timeout_seconds))
     return ToolConfig(
         name=spec.name,
         provider_name=spec.provider_name,
         parameter_names=None if schema is None else list(schema.get("properties", {})),
-        declaration=(said := declaration(spec)),
-        fingerprint=fingerprint(said, source_of(spec)) if needs_look(spec.provider_type) else "",
+        declaration=(said := declaration_json(spec)),
+        fingerprint=declaration_fingerprint(said, tool_source(spec)) if needs_look(spec.provider_type) else "",
         **first,
     )

@@ -11,7 +11,7 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
 
-from tools.patterns import PatternRefused, compiled, found, gettext_noop
+from tools.patterns import PatternRefused, compile_pattern, gettext_noop, search_pattern
 
 REFUSED = gettext_noop("The pattern “%(pattern)s” cannot be used: %(reason)s.")
 UNEVALUATED = gettext_noop("Beside “patternProperties”, write “additionalProperties” instead of “unevaluatedProperties”.")
@@ -22,10 +22,10 @@ _regex_alone = FormatChecker(formats=())
 
 @_regex_alone.checks("regex", raises=PatternRefused)
 def _is_pattern(value: object) -> bool:
-    return not isinstance(value, str) or bool(compiled(value))
+    return not isinstance(value, str) or bool(compile_pattern(value))
 
 
-def checker(schema: Any) -> Validator:
+def build_validator(schema: Any) -> Validator:
     """What checks values by ``schema``: of draft 2020-12 unless its ``$schema`` says otherwise.
 
     References beyond it are never fetched. Raises :class:`jsonschema.exceptions.SchemaError`.
@@ -65,7 +65,7 @@ def _linear(kind: Any) -> Any:
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    if validator.is_type(value, "string") and not found(pattern, value):
+    if validator.is_type(value, "string") and not search_pattern(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
@@ -73,7 +73,7 @@ def _pattern_properties(validator: Any, parts: dict[str, Any], value: Any, schem
     if not validator.is_type(value, "object"):
         return
     for pattern, part in parts.items():
-        for name in [name for name in value if found(pattern, name)]:
+        for name in [name for name in value if search_pattern(pattern, name)]:
             yield from validator.descend(value[name], part, path=name, schema_path=pattern)
 
 
@@ -90,6 +90,6 @@ def _additional(usual: Any) -> Any:
 
 def _spelled_out(schema: Any, value: Any) -> Any:
     patterns = schema.get("patternProperties") or {}
-    matched = {name: True for name in value if any(found(pattern, name) for pattern in patterns)}
+    matched = {name: True for name in value if any(search_pattern(pattern, name) for pattern in patterns)}
     plain = {key: part for key, part in schema.items() if key != "patternProperties"}
     return {**plain, "properties": {**schema.get("properties", {}), **matched}}

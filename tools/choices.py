@@ -4,19 +4,19 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
 
-class Visibility(TextChoices):
+class ToolVisibility(TextChoices):
     VISIBLE = "visible", _("visible")
     DEFERRED = "deferred", _("deferred")
     HIDDEN = "hidden", _("hidden")
 
 
-class Scope(TextChoices):
+class ToolScope(TextChoices):
     ALL = "all", _("everywhere")
     GROUP = "group", _("group chats only")
     PRIVATE = "private", _("private chats only")
 
 
-class Allowed(TextChoices):
+class AllowedCallers(TextChoices):
     """Who may use a tool. The owners of the bot always may."""
 
     EVERYONE = "everyone", _("everyone")
@@ -26,7 +26,7 @@ class Allowed(TextChoices):
     GROUP_ADMINS = "group_admins", _("owners and admins of the group")
 
 
-class Approval(TextChoices):
+class ApprovalMode(TextChoices):
     OWN = "own", _("as the tool itself says")
     ALWAYS = "always", _("every call")
     NEVER = "never", _("no call")

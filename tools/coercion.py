@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tools.extent import refuse_excess
+from tools.extent import check_size
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
@@ -28,17 +28,17 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
+def coerce_value(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     """``value`` as ``schema`` wants it. ``root`` is the document that ``$ref`` points into."""
-    schema = resolved(schema, root)
+    schema = resolve_ref(schema, root)
     if not isinstance(schema, Mapping):
         return value
     value = _as_kind(_kinds(schema), value)
     for part in schema.get("allOf", ()):
-        value = coerced(part, value, root)
+        value = coerce_value(part, value, root)
     for branches in (schema.get("anyOf"), schema.get("oneOf")):
         if branches:
-            value = _as_branch([resolved(branch, root) for branch in branches], value, root)
+            value = _as_branch([resolve_ref(branch, root) for branch in branches], value, root)
     if isinstance(value, dict):
         return _object(schema, value, root)
     if isinstance(value, list):
@@ -46,7 +46,7 @@ def coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     return value
 
 
-def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
+def resolve_ref(schema: Any, root: Mapping[str, Any]) -> Any:
     """``schema``, or what its local ``$ref`` points at; None where it points at nothing."""
     for _ in range(16):  # a chain of references that is longer goes in a circle
         pointer = schema.get("$ref") if isinstance(schema, Mapping) else None
@@ -63,17 +63,19 @@ def _object(schema: Mapping[str, Any], value: dict[str, Any], root: Mapping[str,
     properties, required = schema.get("properties", {}), schema.get("required", ())
     result = {}
     for key, item in value.items():
-        wanted = resolved(properties.get(key, schema.get("additionalProperties")), root)
+        wanted = resolve_ref(properties.get(key, schema.get("additionalProperties")), root)
         # "Not given" is what a model means by null where null is no value.
         if item is None and key in properties and key not in required and not _takes_null(wanted, root):
             continue
-        result[key] = coerced(wanted, item, root)
+        result[key] = coerce_value(wanted, item, root)
     return result
 
 
 def _array(schema: Mapping[str, Any], value: list[Any], root: Mapping[str, Any]) -> list[Any]:
     first = schema.get("prefixItems", ())
-    return [coerced(first[place] if place < len(first) else schema.get("items"), item, root) for place, item in enumerate(value)]
+    return [
+        coerce_value(first[place] if place < len(first) else schema.get("items"), item, root) for place, item in enumerate(value)
+    ]
 
 
 def _takes_null(schema: Any, root: Mapping[str, Any]) -> bool:
@@ -81,7 +83,7 @@ def _takes_null(schema: Any, root: Mapping[str, Any]) -> bool:
         return True
     branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     if branches:
-        return any(_takes_null(resolved(branch, root), root) for branch in branches)
+        return any(_takes_null(resolve_ref(branch, root), root) for branch in branches)
     kinds = _kinds(schema)
     return ("null" in kinds) if kinds else None in schema.get("enum", (None,))
 
@@ -91,7 +93,7 @@ def _as_branch(branches: list[Any], value: Any, root: Mapping[str, Any]) -> Any:
     branches = [branch for branch in branches if isinstance(branch, Mapping)]
     fitting = [branch for branch in branches if _may_be(branch, value)]
     if len(fitting) == 1:
-        return coerced(fitting[0], value, root)
+        return coerce_value(fitting[0], value, root)
     if fitting:
         return value
     read = _as_kind([kind for branch in branches for kind in _kinds(branch)], value)
@@ -165,7 +167,7 @@ def _string(value: Any) -> str:
 def _json(wanted: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         decoded = json.loads(value)
-        refuse_excess(decoded)
+        check_size(decoded)
         if not isinstance(decoded, wanted):
             raise TypeError(value)
         return decoded

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from tools.choices import Allowed, Approval, Scope, Visibility
+from tools.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.models import ConfigVersion, ToolConfig
-from tools.row_faults import ids_of
+from tools.row_faults import parse_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class ToolSettings:
     mock_value: str = ""
     description: str = ""
     timeout_seconds: float = 60
-    visibility: str = Visibility.VISIBLE.value
+    visibility: str = ToolVisibility.VISIBLE.value
     pinned: bool = False
-    scope: str = Scope.ALL.value
-    allowed: str = Allowed.EVERYONE.value
+    scope: str = ToolScope.ALL.value
+    allowed: str = AllowedCallers.EVERYONE.value
     allowed_ids: frozenset[str] = frozenset()
-    requires_approval: str = Approval.OWN.value
+    requires_approval: str = ApprovalMode.OWN.value
     calls_per_minute_person: int = 0
     calls_per_minute_chat: int = 0
     parameter_descriptions: Mapping[str, str] = field(default_factory=dict)
@@ -40,13 +40,13 @@ class ToolSettings:
 _FIELDS = tuple(entry.name for entry in fields(ToolSettings))
 
 
-def load_settings() -> dict[str, ToolSettings]:
+def load_tool_settings() -> dict[str, ToolSettings]:
     """Every row by tool name, in one query."""
     return {row["name"]: _settings(row) for row in ToolConfig.objects.values(*_FIELDS).order_by("name")}
 
 
 def _settings(row: dict[str, Any]) -> ToolSettings:
-    row["allowed_ids"] = frozenset(ids_of(row["allowed_ids"]))
+    row["allowed_ids"] = frozenset(parse_ids(row["allowed_ids"]))
     return ToolSettings(**row)
 
 
@@ -84,6 +84,6 @@ class SettingsCache:
         # The number first: a change between the two queries is then loaded twice, never missed.
         version = ConfigVersion.current()
         if version != self._version:
-            self._current = MappingProxyType(load_settings())
+            self._current = MappingProxyType(load_tool_settings())
             self._version = version
         return self._current

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from tools.fences import harmless
+from tools.fences import neutralize_marks
 
 JsonSchema = dict[str, Any]
 
@@ -136,7 +136,7 @@ class ToolSpec:
         description = self.description
         if self.is_long_running:
             description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
-        definition: dict[str, Any] = {"name": self.name, "description": harmless(description)}
+        definition: dict[str, Any] = {"name": self.name, "description": neutralize_marks(description)}
         if self.parameters_schema is not None:
             definition["parameters_schema"] = _copied(self.parameters_schema)
         return definition

@@ -9,7 +9,7 @@ MOST_KEPT = 4096
 """Definitions that are kept; a provider that makes its specs anew for each listing fills them."""
 
 
-class Definitions:
+class DefinitionCache:
     """One definition for each spec, the same object for as long as the spec is: copying fifty takes a quarter of a millisecond.
 
     They are shared, and nobody changes them. A client that finds the same object again
@@ -36,7 +36,7 @@ class Definitions:
         return definition
 
 
-def offered(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
+def sort_for_model(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
     """The specs that are meant for the model, the highest priority first, and otherwise in their order."""
     if all(spec.annotation is None for spec in specs):
         return list(specs)

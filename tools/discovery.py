@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.contract import ToolSpec
-from tools.offers import Offer
+from tools.offers import ResolvedTool
 
 SEARCH_TOOL = "tool_search"
 """What finds tools. Where it is not offered, nothing is deferred: nobody could learn how to call it."""
@@ -17,7 +17,7 @@ DESCRIBED = NAMED_CHARS // NAMED
 
 
 @dataclass(frozen=True, slots=True)
-class Shelves:
+class SplitTools:
     """The tools of a chat: ``shown`` in full, and ``deferred``, by name."""
 
     shown: list[ToolSpec]
@@ -30,25 +30,25 @@ class Shelves:
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class OfferedTools:
     """What the model is told: the ``definitions`` of tools, and which tools it may search for."""
 
     definitions: list[dict[str, Any]]
     deferred: list[ToolSpec]
 
 
-def shelved(offers: Sequence[Offer], above: float) -> Shelves:
+def split_deferred(offers: Sequence[ResolvedTool], above: float) -> SplitTools:
     """``offers`` as the model is to have them: tools from outside are deferred once there are more than ``above``."""
     deferrable = [offer for offer in offers if offer.is_deferrable and offer.spec.name != SEARCH_TOOL]
     if not deferrable or all(offer.spec.name != SEARCH_TOOL for offer in offers):
-        return Shelves([offer.spec for offer in offers if offer.spec.name != SEARCH_TOOL], [])
+        return SplitTools([offer.spec for offer in offers if offer.spec.name != SEARCH_TOOL], [])
     are_many = sum(offer.is_from_outside for offer in offers) > above
     deferred = {id(offer): offer.spec for offer in deferrable if are_many or offer.is_always_deferred}
     shown = [offer.spec for offer in offers if id(offer) not in deferred and (deferred or offer.spec.name != SEARCH_TOOL)]
-    return Shelves(shown, sorted(deferred.values(), key=lambda spec: spec.name))
+    return SplitTools(shown, sorted(deferred.values(), key=lambda spec: spec.name))
 
 
-def named(tools: Sequence[ToolSpec]) -> list[str]:
+def format_tool_names(tools: Sequence[ToolSpec]) -> list[str]:
     """A numbered line for each of ``tools``, ``1. name: description``, as many as there is room for.
 
     More than ``DESCRIBED`` are named without their descriptions: a search looks into these.

@@ -17,7 +17,7 @@ failure.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tools.refusals import Refuse
+from tools.refusals import ToolRefusal
 
 
 class ToolError(Exception):
@@ -43,7 +43,7 @@ class InvalidArguments(ToolError):  # noqa: N818 - as above
 class CallRefused(ToolError):  # noqa: N818 - as above
     """The tool's row does not permit the call."""
 
-    def __init__(self, refusal: Refuse) -> None:
+    def __init__(self, refusal: ToolRefusal) -> None:
         super().__init__(refusal.text)
         self.refusal = refusal
 

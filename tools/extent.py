@@ -13,13 +13,13 @@ TOO_LARGE = f"参数过大（最多 {MAX_BYTES // 2**20} MiB）"
 TOO_MANY = f"参数过多（最多 {MAX_VALUES} 个值）"
 
 
-def refuse_long(text: str) -> None:
+def check_text_size(text: str) -> None:
     """Raise :class:`InvalidArguments` for more than ``MAX_BYTES`` of UTF-8."""
     if len(text) * 4 > MAX_BYTES and len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise InvalidArguments([TOO_LARGE])
 
 
-def refuse_excess(value: Any) -> None:
+def check_size(value: Any) -> None:
     """Raise :class:`InvalidArguments` for more than ``MAX_DEPTH`` lists and objects in each other, or ``MAX_VALUES`` values."""
     layer, depth, values = [value], 0, 1
     while layer := [item for item in layer if isinstance(item, (dict, list))]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from tools.patterns import found
+from tools.patterns import search_pattern
 
 MAX_LINES = 20
 MAX_SHOWN = 100
@@ -24,35 +24,35 @@ _KIND_WORDS = {
 }
 
 
-def listed(lines: Iterable[str]) -> list[str]:
+def limit_lines(lines: Iterable[str]) -> list[str]:
     """``lines`` without repetitions, cut after ``MAX_LINES`` with the number of the rest."""
     unique = list(dict.fromkeys(lines))
     rest = len(unique) - MAX_LINES
     return unique if rest <= 0 else [*unique[:MAX_LINES], f"……还有 {rest} 处"]
 
 
-def place(path: Iterable[str | int]) -> str:
+def format_path(path: Iterable[str | int]) -> str:
     """``("messages", 0, "text")`` as ``messages[0].text``; the arguments as a whole are ``参数``."""
     words = "".join(f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
     return words.removeprefix(".") or "参数"
 
 
-def fault_lines(error: ValidationError, path: Sequence[str | int] = ()) -> Iterator[str]:
+def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) -> Iterator[str]:
     """The lines of one finding; ``path`` is where the value it was found in stands."""
     here = [*path, *error.relative_path]
     keyword = str(error.validator)
     if error.instance is None and keyword in ("type", "enum", "anyOf", "oneOf", "pattern", "minLength"):
-        yield f"{place(here)} {EMPTY}"
+        yield f"{format_path(here)} {EMPTY}"
     elif keyword in ("anyOf", "oneOf") and error.context:
         yield from _branch_lines(error, here)
     elif keyword in _MISSING:
         for name in _MISSING[keyword](error.validator_value, error.instance):
-            yield f"{place([*here, name])} {EMPTY}"
+            yield f"{format_path([*here, name])} {EMPTY}"
     elif keyword == "additionalProperties":
         for name in _unknown(error):
-            yield f"{place([*here, name])} {UNKNOWN}"
+            yield f"{format_path([*here, name])} {UNKNOWN}"
     else:
-        yield f"{place(here)} {_words(keyword, error)}"
+        yield f"{format_path(here)} {_words(keyword, error)}"
 
 
 def _words(keyword: str, error: ValidationError) -> str:
@@ -110,7 +110,7 @@ def _unknown(error: ValidationError) -> list[str]:
     return [
         name
         for name in instance
-        if name not in schema.get("properties", {}) and not any(found(pattern, name) for pattern in patterns)
+        if name not in schema.get("properties", {}) and not any(search_pattern(pattern, name) for pattern in patterns)
     ]
 
 
@@ -122,17 +122,17 @@ def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str
     meant = [findings for findings in branches.values() if not any(_excludes(finding) for finding in findings)]
     if meant:
         for finding in min(meant, key=len):
-            yield from fault_lines(finding, here)
+            yield from validation_messages(finding, here)
         return
     kinds = [finding.validator_value for findings in branches.values() for finding in findings if finding.validator == "type"]
     values = [finding for findings in branches.values() for finding in findings if finding.validator in ("const", "enum")]
     if values:
         first = values[0]
-        yield f"{place([*here, *first.relative_path])} 不支持: {_shown(first.instance)}"
+        yield f"{format_path([*here, *first.relative_path])} 不支持: {_shown(first.instance)}"
     elif kinds:
-        yield f"{place(here)} 应为{_kind_words(kinds)}"
+        yield f"{format_path(here)} 应为{_kind_words(kinds)}"
     else:
-        yield f"{place(here)} 不符合要求"
+        yield f"{format_path(here)} 不符合要求"
 
 
 def _excludes(finding: ValidationError) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from tools.arguments import UNUSABLE_SCHEMA, schema_faults
+from tools.arguments import UNUSABLE_SCHEMA, schema_messages
 from tools.contract import JsonSchema
-from tools.fences import harmless_json
-from tools.foreign_words import cleaned
+from tools.fences import neutralize_json
+from tools.foreign_words import clean_untrusted
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 24
@@ -31,7 +31,7 @@ class SchemaRefused(ValueError):  # noqa: N818 - it says what happened
     """The schema cannot be used; the message says why, for the operator."""
 
 
-def usable_schema(schema: Any) -> JsonSchema:
+def clean_schema(schema: Any) -> JsonSchema:
     """A copy of ``schema`` that can be shown to a model and checked against. Raises :class:`SchemaRefused`."""
     if not isinstance(schema, dict):
         raise SchemaRefused(_("Its schema is no object."))
@@ -42,9 +42,9 @@ def usable_schema(schema: Any) -> JsonSchema:
     tamed = dict(_tamed(schema, 0))
     _refuse_growth(tamed)
     try:
-        schema_faults(tamed, {})
+        schema_messages(tamed, {})
     except UNUSABLE_SCHEMA as error:
-        words = cleaned(str(error).partition("\n")[0], 200)
+        words = clean_untrusted(str(error).partition("\n")[0], 200)
         raise SchemaRefused(_("Its schema cannot be used: %s") % words) from error
     return {"type": "object", "properties": {}, **tamed}
 
@@ -58,14 +58,14 @@ def _tamed(value: Any, depth: int) -> Any:
         return value
     tamed = {key: _entry(key, item, depth + 1) for key, item in value.items() if key not in _DROPPED}
     if isinstance(pattern := tamed.pop("pattern", None), str):
-        said = f"{tamed.get('description', '')} (pattern: {cleaned(pattern, 200)})"
+        said = f"{tamed.get('description', '')} (pattern: {clean_untrusted(pattern, 200)})"
         tamed["description"] = said.strip()
     return tamed
 
 
 def _entry(key: str, value: Any, depth: int) -> Any:
     if key in _WORDS:
-        return cleaned(value, _WORDS[key])
+        return clean_untrusted(value, _WORDS[key])
     if key in _DATA:
         return _unforged(value)
     if key in _BY_NAME and isinstance(value, dict):
@@ -75,13 +75,13 @@ def _entry(key: str, value: Any, depth: int) -> Any:
 
 def _unforged(value: Any) -> Any:
     """Data that a call must repeat exactly, so nothing in it can be replaced."""
-    if harmless_json(value) != value:
+    if neutralize_json(value) != value:
         raise SchemaRefused(_("One of its values imitates a mark of this program."))
     return value
 
 
 def _named(name: str) -> str:
-    if not name or cleaned(name, 200) != name:
+    if not name or clean_untrusted(name, 200) != name:
         raise SchemaRefused(_("One of its arguments has a name that cannot be shown."))
     return name
 

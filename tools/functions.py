@@ -21,8 +21,8 @@ from pydantic import Field
 from pydantic_core import to_jsonable_python
 
 from tools import outcomes
-from tools.approval import ApprovalRule, approval_rule
-from tools.arguments import schema_faults
+from tools.approval import ApprovalRule, validate_approval_rule
+from tools.arguments import schema_messages
 from tools.catalogue import DefaultConfig
 from tools.contract import (
     JsonSchema,
@@ -36,7 +36,15 @@ from tools.contract import (
 from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
 from tools.hooks import Hooks
 from tools.log_limit import LogLimit
-from tools.signatures import Function, Parameters, Words, function_name, result_adapter, result_schema, signature_of
+from tools.signatures import (
+    DocstringParts,
+    Function,
+    FunctionParameters,
+    function_name,
+    read_signature,
+    result_adapter,
+    result_schema,
+)
 from tools.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
@@ -81,11 +89,11 @@ class FunctionTool:
     def __init__(self, function: Function, **options: Unpack[ToolOptions]) -> None:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise InvalidDeclaration(f"{function!r} yields its results; a tool returns one")
-        words = Words.of(function)
+        words = DocstringParts.of(function)
         self.function = function
         self.available = options.get("available")
-        self._parameters = Parameters(function, words.parameters)
-        self._result = result_adapter(signature_of(function).return_annotation)
+        self._parameters = FunctionParameters(function, words.parameters)
+        self._result = result_adapter(read_signature(function).return_annotation)
         self._output_schema = options.get("output_schema")
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
         self.spec = ToolSpec(
@@ -112,10 +120,10 @@ class FunctionTool:
         except InvalidArguments:
             raise
         except ToolFailed as error:
-            return outcomes.raised(name, error)
+            return outcomes.raised_result(name, error)
         except (Exception, SystemExit) as error:
             logger.exception("tool %s raised", name)
-            return outcomes.raised(name, error)
+            return outcomes.raised_result(name, error)
 
     async def _called(self, arguments: Mapping[str, Any], context: ToolExecutionContext) -> Any:
         positional, named = self._parameters.bind(arguments, context)
@@ -130,8 +138,8 @@ class FunctionTool:
             return value
         plain = self._plain(value)
         structured = plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
-        if self._output_schema is not None and (faults := schema_faults(self._output_schema, structured)):
-            raise ToolFailed(outcomes.mismatch(faults))
+        if self._output_schema is not None and (faults := schema_messages(self._output_schema, structured)):
+            raise ToolFailed(outcomes.mismatch_message(faults))
         if plain is None:
             return ToolExecutionResult(name, success=True)
         if isinstance(plain, str):
@@ -151,7 +159,7 @@ def _metadata(options: ToolOptions) -> dict[str, Any]:
     for name in ("default_config", "is_long_running", "hooks"):
         if options.get(name):
             metadata[name] = options[name]
-    if rule := approval_rule(options.get("requires_approval", False)):
+    if rule := validate_approval_rule(options.get("requires_approval", False)):
         metadata["requires_approval"] = rule
     return metadata
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 
-Answer = ToolExecutionResult | None
-Before = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None], Awaitable[Answer]]
-After = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None, ToolExecutionResult], Awaitable[Answer]]
+HookAnswer = ToolExecutionResult | None
+BeforeHook = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None], Awaitable[HookAnswer]]
+AfterHook = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None, ToolExecutionResult], Awaitable[HookAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class Hooks:
     ``before`` is not asked, ``on_error`` and ``after`` are.
     """
 
-    before: tuple[Before, ...] = ()
-    after: tuple[After, ...] = ()
-    on_error: tuple[After, ...] = ()
+    before: tuple[BeforeHook, ...] = ()
+    after: tuple[AfterHook, ...] = ()
+    on_error: tuple[AfterHook, ...] = ()
 
     def __add__(self, other: "Hooks") -> "Hooks":
         return Hooks(self.before + other.before, self.after + other.after, self.on_error + other.on_error)
 
 
-NONE = Hooks()
+NO_HOOKS = Hooks()
 
 
 def hooks_of(spec: ToolSpec) -> Hooks:
     """The tool's own hooks."""
     hooks = spec.metadata.get("hooks")
-    return hooks if isinstance(hooks, Hooks) else NONE
+    return hooks if isinstance(hooks, Hooks) else NO_HOOKS

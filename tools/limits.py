@@ -28,7 +28,7 @@ class _Limit:
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
-    """``asyncio.timeout(seconds)`` that :func:`standing_still` holds. Raises ``TimeoutError`` when it is over."""
+    """``asyncio.timeout(seconds)`` that :func:`pause_timeouts` holds. Raises ``TimeoutError`` when it is over."""
     async with asyncio.timeout(seconds) as timeout:
         limit = _Limit(timeout)
         token = _around.set((*_around.get(), limit))
@@ -40,7 +40,7 @@ async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
 
 
 @contextmanager
-def standing_still() -> Iterator[None]:
+def pause_timeouts() -> Iterator[None]:
     """Inside, no limit around runs out; afterwards each has the time that it had left."""
     now = asyncio.get_running_loop().time
     begun = now()

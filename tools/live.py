@@ -10,7 +10,7 @@ I = TypeVar("I")  # noqa: E741 - an item that is asked for
 R = TypeVar("R")
 
 
-class Desk(Protocol):
+class DatabaseThread(Protocol):
     """The one thread of this process that talks to the database."""
 
     process_id: str

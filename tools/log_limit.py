@@ -28,7 +28,7 @@ class LogLimit(logging.Filter):
     """Lets one line of each kind a minute through ``logger``.
 
     The first is said at once. What is held back is told by its newest line and a count
-    as soon as the minute is over, also where nothing follows; :func:`tell_rest` tells the rest.
+    as soon as the minute is over, also where nothing follows; :func:`flush_log_limits` tells the rest.
     A kind is the text of a line without its values, but for the first ``named`` of them,
     and the type of its error; a line that tells no fault is of a kind only with its like.
     :meth:`warn` names it otherwise.
@@ -98,7 +98,7 @@ class LogLimit(logging.Filter):
                 self._look_later()
 
 
-def tell_rest() -> None:
+def flush_log_limits() -> None:
     """Say what all limits still hold back, and forget what was said: for a process that ends."""
     for limit in _limits:
         limit.tell(everything=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tools.contract import ToolSpec
 
-NEEDING = frozenset({"mcp", "plugin"})
+LOOK_PROVIDERS = frozenset({"mcp", "plugin"})
 """Types of providers whose tools are made by others and change by themselves. An HTTP tool is a row that a person has written."""
 _UNJUDGED = frozenset({"icons", "provider_type"})
 """Pictures are for pages alone; the type is part of the source."""
@@ -22,19 +22,19 @@ _NO_SERVER = "\n"
 
 
 def needs_look(*provider_types: str) -> bool:
-    return not NEEDING.isdisjoint(provider_types)
+    return not LOOK_PROVIDERS.isdisjoint(provider_types)
 
 
-def source_of(spec: ToolSpec, provider_name: str = "") -> str:
+def tool_source(spec: ToolSpec, provider_name: str = "") -> str:
     """Whose tool it is: an MCP server by its name, a plugin by its id, which no server can be called like."""
     if server := spec.metadata.get("server_name"):
         return str(server)
     return f"{_NO_SERVER}{spec.provider_name or provider_name}"
 
 
-def fingerprint(declaration: Mapping[str, Any], source: str) -> str:
+def declaration_fingerprint(declaration: Mapping[str, Any], source: str) -> str:
     """Of everything in ``declaration`` that is judged, and of the ``source``: ``<hash>@<hash>``."""
-    return f"{_hash(judged(declaration))}{_MARK}{_hash(source)[:16]}"
+    return f"{_hash(judged_parts(declaration))}{_MARK}{_hash(source)[:16]}"
 
 
 def source_mark(fingerprint: str) -> str:
@@ -42,12 +42,12 @@ def source_mark(fingerprint: str) -> str:
     return fingerprint.partition(_MARK)[2]
 
 
-def judged(declaration: Mapping[str, Any]) -> dict[str, Any]:
+def judged_parts(declaration: Mapping[str, Any]) -> dict[str, Any]:
     """What of a tool's declaration somebody has to look at: words, schemas, annotations, and whether it asks."""
     return {key: value for key, value in declaration.items() if key not in _UNJUDGED}
 
 
-def covers(looked_at: str, fingerprint: str) -> bool:
+def covers_fingerprint(looked_at: str, fingerprint: str) -> bool:
     """Whether what was looked at is what is declared now; a row from before there were fingerprints names no source."""
     return bool(looked_at) and looked_at in (fingerprint, fingerprint.partition(_MARK)[0])
 

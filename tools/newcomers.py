@@ -3,16 +3,16 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolProvider, ToolSpec
-from tools.live import Desk
+from tools.live import DatabaseThread
 from tools.roster import Listed
 
 MOST_KNOWN = 5_000
 """Tools that are followed; a provider that makes up new names for ever gets no more rows."""
 
 
-class Newcomers:
+class NewToolTracker:
     """What was listed and is not on record as it is now. Used from one event loop."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Newcomers:
             if self._known.get(name) != spec and len(self._known) < MOST_KNOWN:
                 self._fresh[name] = provider, spec
 
-    async def put_down(self, desk: Desk, but: Collection[ToolProvider] = ()) -> None:
+    async def put_down(self, desk: DatabaseThread, but: Collection[ToolProvider] = ()) -> None:
         """Make rows for what is new, or follow its declaration; without I/O where nothing is. The tools of the providers
         ``but``, which see to their rows themselves, are left out.
 
@@ -46,4 +46,4 @@ class Newcomers:
 
 
 def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
-    return [ensure_rows(specs) for specs in wishes]
+    return [ensure_tool_rows(specs) for specs in wishes]

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.catalogue import declaration, own_settings
-from tools.choices import Allowed, Visibility
+from tools.catalogue import declaration_json, declared_settings
+from tools.choices import AllowedCallers, ToolVisibility
 from tools.configs import ToolSettings
 from tools.contract import JsonSchema, ToolProvider, ToolSpec
-from tools.looks import covers, fingerprint, needs_look, source_of
+from tools.looks import covers_fingerprint, declaration_fingerprint, needs_look, tool_source
 
-OUTSIDE = frozenset({"mcp", "plugin", "http"})
+EXTERNAL_PROVIDERS = frozenset({"mcp", "plugin", "http"})
 """Types of providers whose tools are deferred when there are many: a server brings as many as it likes."""
 MOST_KEPT = 4096
 """Offers that are kept ready; a server that makes up new names for ever fills them."""
-_DEFERRED = Visibility.DEFERRED.value
+_DEFERRED = ToolVisibility.DEFERRED.value
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ResolvedTool:
     """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own settings count.
 
     ``is_deferrable``: the model may be told its name alone. ``is_unlooked``: nobody has looked
@@ -40,21 +40,21 @@ class Offer:
         return self.settings.visibility == _DEFERRED
 
 
-class Offers:
+class ToolResolver:
     """Makes offers, and keeps them for as long as declaration and row are the same objects.
 
     ``trusting``: for somebody who may look at every tool, none is new.
     """
 
     def __init__(self, *, trusting: bool = False) -> None:
-        self._made: dict[tuple[str, str], Offer] = {}
+        self._made: dict[tuple[str, str], ResolvedTool] = {}
         self._trusting = trusting
         self._fingerprints: dict[tuple[str, str], tuple[ToolSpec, str]] = {}
 
     def __len__(self) -> int:
         return len(self._made)
 
-    def of(self, provider: ToolProvider, declared: ToolSpec, row: ToolSettings | None) -> Offer:
+    def of(self, provider: ToolProvider, declared: ToolSpec, row: ToolSettings | None) -> ResolvedTool:
         key = (provider.provider_name, declared.name)
         made = self._made.get(key)
         if made is not None and made.declared is declared and made.row is row and made.provider is provider:
@@ -62,13 +62,13 @@ class Offers:
         if len(self._made) >= MOST_KEPT:
             self._made.clear()
             self._fingerprints.clear()
-        settings = row or own_settings(declared)
+        settings = row or declared_settings(declared)
         unlooked = not self._trusting and self._is_unlooked(key, provider, declared, settings)
         if unlooked:
-            settings = replace(settings, allowed=Allowed.OWNERS.value)
-        outside = not OUTSIDE.isdisjoint((provider.provider_type, declared.provider_type))
+            settings = replace(settings, allowed=AllowedCallers.OWNERS.value)
+        outside = not EXTERNAL_PROVIDERS.isdisjoint((provider.provider_type, declared.provider_type))
         may_wait = (outside or settings.visibility == _DEFERRED) and declared.is_for_model and not settings.pinned
-        made = Offer(provider, declared, row, described(declared, settings), settings, outside, unlooked, may_wait)
+        made = ResolvedTool(provider, declared, row, apply_row_texts(declared, settings), settings, outside, unlooked, may_wait)
         self._made[key] = made
         return made
 
@@ -77,12 +77,12 @@ class Offers:
             return False
         known, mark = self._fingerprints.get(key, (None, ""))
         if known is not declared:
-            mark = fingerprint(declaration(declared), source_of(declared, provider.provider_name))
+            mark = declaration_fingerprint(declaration_json(declared), tool_source(declared, provider.provider_name))
             self._fingerprints[key] = declared, mark
-        return not covers(settings.looked_at, mark)
+        return not covers_fingerprint(settings.looked_at, mark)
 
 
-def described(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:
+def apply_row_texts(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:
     """``spec`` with the words of the row, where it has any. A mock answers in words, whatever the tool promises."""
     description = settings.description.strip() or spec.description
     schema = _with_descriptions(spec.parameters_schema, settings.parameter_descriptions)

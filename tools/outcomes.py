@@ -7,7 +7,7 @@ from typing import Any
 from tools import refusals
 from tools.contract import ToolExecutionResult
 from tools.errors import InvalidArguments
-from tools.refusals import Reason, Refuse
+from tools.refusals import RefusalReason, ToolRefusal
 
 FAILURE = "工具执行失败: "
 TEXT_LIMIT = 64 * 1024
@@ -15,66 +15,68 @@ TEXT_LIMIT = 64 * 1024
 CUT_MARK = "\n...(工具输出过长，已截断)"
 
 
-def not_found(name: str) -> ToolExecutionResult:
+def not_found_result(name: str) -> ToolExecutionResult:
     """What a provider answers that is asked for a tool it does not have."""
-    return ToolExecutionResult(name, success=False, error_message=refusals.not_found(name))
+    return ToolExecutionResult(name, success=False, error_message=refusals.not_found_message(name))
 
 
-def refused(name: str, refusal: Refuse, near: Collection[str] = (), **metadata: Any) -> ToolExecutionResult:
+def refused_result(name: str, refusal: ToolRefusal, near: Collection[str] = (), **metadata: Any) -> ToolExecutionResult:
     """A call that was not made; the reason's word is on record in ``metadata["refusal"]``."""
     metadata = {"refusal": refusal.reason.value, **metadata}
-    return clipped(ToolExecutionResult(name, success=False, error_message=refusals.told(name, refusal, near), metadata=metadata))
+    return clip_result(
+        ToolExecutionResult(name, success=False, error_message=refusals.refusal_message(name, refusal, near), metadata=metadata)
+    )
 
 
-def unapproved(name: str, arguments: dict[str, Any]) -> ToolExecutionResult:
+def unapproved_result(name: str, arguments: dict[str, Any]) -> ToolExecutionResult:
     """A call that waits for an owner; its checked arguments are in ``metadata["arguments"]``."""
-    refusal = Refuse(Reason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。")
-    return refused(name, refusal, arguments=arguments)
+    refusal = ToolRefusal(RefusalReason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。")
+    return refused_result(name, refusal, arguments=arguments)
 
 
-def invalid(name: str, error: InvalidArguments) -> ToolExecutionResult:
+def invalid_arguments_result(name: str, error: InvalidArguments) -> ToolExecutionResult:
     return ToolExecutionResult(name, success=False, error_message="\n".join(error.faults))
 
 
-def mocked(name: str, text: str) -> ToolExecutionResult:
-    return clipped(ToolExecutionResult(name, success=True, content=text, metadata={"mock": True}))
+def mocked_result(name: str, text: str) -> ToolExecutionResult:
+    return clip_result(ToolExecutionResult(name, success=True, content=text, metadata={"mock": True}))
 
 
-def timed_out(name: str, seconds: float, warning: str | None = None) -> ToolExecutionResult:
+def timed_out_result(name: str, seconds: float, warning: str | None = None) -> ToolExecutionResult:
     """``warning`` is for a tool whose work may have had its effect: no failure, or the model would try again."""
     if warning:
         return ToolExecutionResult(name, success=True, content=warning)
-    return failed(name, f"超过 {seconds:g} 秒")
+    return failed_result(name, f"超过 {seconds:g} 秒")
 
 
-def mismatched(name: str, faults: Collection[str]) -> ToolExecutionResult:
+def mismatched_result(name: str, faults: Collection[str]) -> ToolExecutionResult:
     """A result that is not what the tool's output schema promises."""
-    return failed(name, mismatch(faults))
+    return failed_result(name, mismatch_message(faults))
 
 
-def mismatch(faults: Collection[str]) -> str:
+def mismatch_message(faults: Collection[str]) -> str:
     return "工具返回的结果与其声明不符: " + "; ".join(faults)
 
 
-def raised(name: str, error: BaseException) -> ToolExecutionResult:
+def raised_result(name: str, error: BaseException) -> ToolExecutionResult:
     """The failure that ``error`` stands for; its class is told to the operator, not to the model."""
     message, kind = str(error).strip(), type(error).__name__
-    return failed(name, message or kind, error_detail=f"{kind}: {message}" if message else kind)
+    return failed_result(name, message or kind, error_detail=f"{kind}: {message}" if message else kind)
 
 
-def failed(name: str, reason: str, **metadata: Any) -> ToolExecutionResult:
-    return clipped(ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata))
+def failed_result(name: str, reason: str, **metadata: Any) -> ToolExecutionResult:
+    return clip_result(ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata))
 
 
-def worded(result: ToolExecutionResult) -> ToolExecutionResult:
+def normalize_failure(result: ToolExecutionResult) -> ToolExecutionResult:
     """``result`` with a failure's message in one of the two forms that failures have."""
-    if result.success or result.error_message.startswith((FAILURE, refusals.not_found(result.tool_name))):
+    if result.success or result.error_message.startswith((FAILURE, refusals.not_found_message(result.tool_name))):
         return result
     reason = result.error_message.strip() or result.get_history_content()
     return replace(result, error_message=FAILURE + (reason or "原因未知"))
 
 
-def clipped(result: ToolExecutionResult) -> ToolExecutionResult:
+def clip_result(result: ToolExecutionResult) -> ToolExecutionResult:
     """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its metadata.
 
     The text is also made to be UTF-8 without NUL: neither that nor half a surrogate pair

@@ -66,7 +66,7 @@ class TooMuchText(Exception):  # noqa: N818 - it says what is wrong
 
 
 @functools.lru_cache(maxsize=512)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """``pattern`` as RE2 has it. Raises :class:`PatternRefused`."""
     if len(pattern) > MAX_CHARS:
         raise PatternRefused(TOO_LONG, count=MAX_CHARS)
@@ -79,12 +79,12 @@ def compiled(pattern: str) -> Any:
         raise _refusal(pattern, error) from error
 
 
-def found(pattern: str, text: str) -> bool:
+def search_pattern(pattern: str, text: str) -> bool:
     """Whether ``pattern`` matches anywhere in ``text``; ``^`` and ``$`` are the ends of the text.
 
-    Raises :class:`PatternRefused`, and :class:`TooMuchText` within :func:`bounded`.
+    Raises :class:`PatternRefused`, and :class:`TooMuchText` within :func:`limit_matching`.
     """
-    matcher = compiled(pattern)
+    matcher = compile_pattern(pattern)
     text = text.encode("utf-8", "replace").decode()  # half a surrogate pair has no place in UTF-8
     if (left := _left.get()) is not None:
         left[0] -= matcher.programsize * len(text)
@@ -94,7 +94,7 @@ def found(pattern: str, text: str) -> bool:
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
+def limit_matching() -> Iterator[None]:
     """Have all patterns that are matched inside take no more than :data:`STEPS` together."""
     token = _left.set([STEPS])
     try:

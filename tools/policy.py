@@ -7,33 +7,33 @@ arguments of the call: whatever user or group a model writes there changes nothi
 import math
 from dataclasses import dataclass
 
-from tools.choices import Allowed, Scope, Visibility
+from tools.choices import AllowedCallers, ToolScope, ToolVisibility
 from tools.configs import ToolSettings
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolSpec
-from tools.rate import CallRates, Quota
-from tools.refusals import DISABLED, GROUPS_ONLY, HIDDEN, PRIVATE_ONLY, Reason, Refuse
+from tools.rate import CallQuota, CallRates
+from tools.refusals import DISABLED, GROUPS_ONLY, HIDDEN, PRIVATE_ONLY, RefusalReason, ToolRefusal
 
 GROUP_ADMIN_ROLES = ("owner", "admin")
 # As plain text: to look a member up at its class takes longer than all else that is decided for a listing.
-_HIDDEN, _ANYWHERE, _GROUP = Visibility.HIDDEN.value, Scope.ALL.value, Scope.GROUP.value
+_HIDDEN, _ANYWHERE, _GROUP = ToolVisibility.HIDDEN.value, ToolScope.ALL.value, ToolScope.GROUP.value
 _WHO = {
-    Allowed.OWNERS.value: "机器人的主人",
-    Allowed.PEOPLE.value: "指定的用户",
-    Allowed.GROUPS.value: "指定的群",
-    Allowed.GROUP_ADMINS.value: "群主和群管理员",
+    AllowedCallers.OWNERS.value: "机器人的主人",
+    AllowedCallers.PEOPLE.value: "指定的用户",
+    AllowedCallers.GROUPS.value: "指定的群",
+    AllowedCallers.GROUP_ADMINS.value: "群主和群管理员",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
+class CallPermit:
     """The call may be made; it counts against these quotas."""
 
-    quotas: tuple[Quota, ...] = ()
+    quotas: tuple[CallQuota, ...] = ()
 
 
-def exposure(
+def check_availability(
     spec: ToolSpec, settings: ToolSettings, chat: ToolAvailabilityContext | ToolExecutionContext | None
-) -> Refuse | None:
+) -> ToolRefusal | None:
     """Why the tool is not in the view of ``chat``; None where it is. Without a chat every scope fits."""
     if not (spec.enabled and settings.enabled):
         return DISABLED
@@ -46,46 +46,48 @@ def exposure(
     return None if chat.is_group_chat is False else PRIVATE_ONLY
 
 
-def decide(
+def decide_call(
     spec: ToolSpec, settings: ToolSettings, context: ToolExecutionContext | None, rates: CallRates, now: float
-) -> Permit | Refuse:
+) -> CallPermit | ToolRefusal:
     """Whether this tool may be called by the sender in ``context``; changes nothing.
 
     ``context.metadata`` may hold ``owners`` (ids of the bot's owners) and
     ``sender_role`` (``owner``, ``admin`` or ``member`` of the group). Without a context
     only what everyone may do is permitted.
     """
-    if refusal := exposure(spec, settings, context):
+    if refusal := check_availability(spec, settings, context):
         return refusal
     if not _is_permitted(settings, context):
         who = _WHO.get(settings.allowed, "另一些人")
-        return Refuse(Reason.NOT_PERMITTED, f"没有权限: 工具 {spec.name} 只有{who}可以使用。请如实告诉用户，不要重试。")
+        return ToolRefusal(
+            RefusalReason.NOT_PERMITTED, f"没有权限: 工具 {spec.name} 只有{who}可以使用。请如实告诉用户，不要重试。"
+        )
     quotas = _quotas(spec.name, settings, context)
     if wait := rates.wait(quotas, now):
-        return Refuse(Reason.RATE_LIMITED, f"调用过于频繁: 工具 {spec.name} 请在 {math.ceil(wait)} 秒后再试。")
-    return Permit(quotas)
+        return ToolRefusal(RefusalReason.RATE_LIMITED, f"调用过于频繁: 工具 {spec.name} 请在 {math.ceil(wait)} 秒后再试。")
+    return CallPermit(quotas)
 
 
 def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) -> bool:
-    if settings.allowed == Allowed.EVERYONE:
+    if settings.allowed == AllowedCallers.EVERYONE:
         return True
     if context is None:
         return False
     if context.is_owner:
         return True
     match settings.allowed:
-        case Allowed.PEOPLE:
+        case AllowedCallers.PEOPLE:
             return _is_listed(settings, context.user_id, f"{context.platform}:{context.user_id}")
-        case Allowed.GROUPS:
+        case AllowedCallers.GROUPS:
             group = (context.group_id, f"{context.platform}:{context.group_id}", context.session_id)
             return context.is_group_chat is True and _is_listed(settings, *group)
-        case Allowed.GROUP_ADMINS:
+        case AllowedCallers.GROUP_ADMINS:
             return context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
         case _:
             return False
 
 
-def is_manager(context: ToolExecutionContext) -> bool:
+def is_chat_manager(context: ToolExecutionContext) -> bool:
     """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the group."""
     in_charge = context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
     return in_charge or context.is_owner
@@ -96,13 +98,13 @@ def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:
     return bool(wanted) and not settings.allowed_ids.isdisjoint((wanted, *spellings))
 
 
-def _quotas(name: str, settings: ToolSettings, context: ToolExecutionContext | None) -> tuple[Quota, ...]:
+def _quotas(name: str, settings: ToolSettings, context: ToolExecutionContext | None) -> tuple[CallQuota, ...]:
     """The limits of the row. Calls without a sender or a chat count together."""
     if not (settings.calls_per_minute_person or settings.calls_per_minute_chat):
         return ()
     caller = context or ToolExecutionContext()
     limits = (
-        Quota((name, "person", caller.platform, caller.user_id), settings.calls_per_minute_person),
-        Quota((name, "chat", caller.platform, caller.session_id), settings.calls_per_minute_chat),
+        CallQuota((name, "person", caller.platform, caller.user_id), settings.calls_per_minute_person),
+        CallQuota((name, "chat", caller.platform, caller.session_id), settings.calls_per_minute_chat),
     )
     return tuple(quota for quota in limits if quota.per_minute)

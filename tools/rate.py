@@ -7,7 +7,7 @@ REFILL_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class CallQuota:
     """``per_minute`` calls for whatever ``key`` names: a tool and a person, or a tool and a chat."""
 
     key: tuple[str, ...]
@@ -27,12 +27,12 @@ class CallRates:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def wait(self, quotas: Iterable[Quota], now: float) -> float:
+    def wait(self, quotas: Iterable[CallQuota], now: float) -> float:
         """Seconds until every quota has a call left; 0 when each has one now. Changes nothing."""
         missing = ((1 - self._left(quota, now)) * REFILL_SECONDS / quota.per_minute for quota in quotas)
         return max(0.0, max(missing, default=0.0))
 
-    def take(self, quotas: Iterable[Quota], now: float) -> None:
+    def take(self, quotas: Iterable[CallQuota], now: float) -> None:
         """Count one call against each quota."""
         for quota in quotas:
             left = self._left(quota, now)
@@ -40,7 +40,7 @@ class CallRates:
             self._buckets[quota.key] = (left - 1, now)
         self._forget(now)
 
-    def _left(self, quota: Quota, now: float) -> float:
+    def _left(self, quota: CallQuota, now: float) -> float:
         left, at = self._buckets.get(quota.key, (float(quota.per_minute), now))
         return min(quota.per_minute, left + (now - at) * quota.per_minute / REFILL_SECONDS)
 

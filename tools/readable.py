@@ -13,20 +13,20 @@ TEXT_LIMIT = 20_000
 DEPTH_LIMIT = 50
 
 
-def readable(value: Any, *, limit: int = TEXT_LIMIT) -> str:
+def format_readable(value: Any, *, limit: int = TEXT_LIMIT) -> str:
     """``value`` as indented JSON with real line breaks inside its texts.
 
     Texts longer than ``limit`` characters are cut, and say how much is left out.
     """
-    return printable("".join(_pieces(value, "\n", limit)))
+    return drop_surrogates("".join(_pieces(value, "\n", limit)))
 
 
-def printable(text: str) -> str:
+def drop_surrogates(text: str) -> str:
     """``text`` without the halves of characters that JSON can hold and a page cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def shortened(text: str, limit: int = TEXT_LIMIT) -> str:
+def shorten_text(text: str, limit: int = TEXT_LIMIT) -> str:
     """The beginning of ``text``, and how much there is beyond it."""
     rest = len(text) - limit
     if rest <= 0:
@@ -37,12 +37,12 @@ def shortened(text: str, limit: int = TEXT_LIMIT) -> str:
 
 def json_block(value: Any) -> str:
     """``value`` as a block of a page; "-" for nothing."""
-    return format_html('<pre class="json">{}</pre>', readable(value)) if value not in (None, "", [], {}) else "-"
+    return format_html('<pre class="json">{}</pre>', format_readable(value)) if value not in (None, "", [], {}) else "-"
 
 
 def text_block(text: str) -> str:
     """A text with its own line breaks; "-" for nothing."""
-    return format_html('<div class="words">{}</div>', printable(shortened(text))) if text else "-"
+    return format_html('<div class="words">{}</div>', drop_surrogates(shorten_text(text))) if text else "-"
 
 
 def arguments_text(arguments: Any) -> str:
@@ -51,8 +51,8 @@ def arguments_text(arguments: Any) -> str:
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
-            return printable(shortened(arguments))
-    return readable(arguments)
+            return drop_surrogates(shorten_text(arguments))
+    return format_readable(arguments)
 
 
 def _pieces(value: Any, newline: str, limit: int) -> Iterator[str]:
@@ -79,5 +79,5 @@ def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int
 
 
 def _quoted(text: str, newline: str, limit: int) -> str:
-    lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in shortened(text, limit).split("\n"))
+    lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in shorten_text(text, limit).split("\n"))
     return '"' + (newline or "\\n").join(lines) + '"'

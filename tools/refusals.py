@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """The word in ``result.metadata["refusal"]``."""
 
     UNKNOWN = "unknown"
@@ -20,40 +20,46 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class ToolRefusal:
     """A call is not made, for this reason; ``text`` is what the model is told."""
 
-    reason: Reason
+    reason: RefusalReason
     text: str
 
 
-UNKNOWN = Refuse(Reason.UNKNOWN, "没有这个名称的工具。")
-DISABLED = Refuse(Reason.DISABLED, "该工具已停用。")
-HIDDEN = Refuse(Reason.HIDDEN, "该工具不开放调用。")
-NOT_HERE = Refuse(Reason.WRONG_CHAT, "该工具在当前会话中不可用。")
-GROUPS_ONLY = Refuse(Reason.WRONG_CHAT, "该工具只能在群聊中使用。")
-PRIVATE_ONLY = Refuse(Reason.WRONG_CHAT, "该工具只能在私聊中使用。")
-SERVER_DOWN = Refuse(Reason.SERVER_DOWN, "提供该工具的服务暂时不可用，请稍后再试或改用其他方式。")
+UNKNOWN = ToolRefusal(RefusalReason.UNKNOWN, "没有这个名称的工具。")
+DISABLED = ToolRefusal(RefusalReason.DISABLED, "该工具已停用。")
+HIDDEN = ToolRefusal(RefusalReason.HIDDEN, "该工具不开放调用。")
+NOT_HERE = ToolRefusal(RefusalReason.WRONG_CHAT, "该工具在当前会话中不可用。")
+GROUPS_ONLY = ToolRefusal(RefusalReason.WRONG_CHAT, "该工具只能在群聊中使用。")
+PRIVATE_ONLY = ToolRefusal(RefusalReason.WRONG_CHAT, "该工具只能在私聊中使用。")
+SERVER_DOWN = ToolRefusal(RefusalReason.SERVER_DOWN, "提供该工具的服务暂时不可用，请稍后再试或改用其他方式。")
 
-_NOT_FOUND = {Reason.UNKNOWN, Reason.DISABLED, Reason.HIDDEN, Reason.WRONG_CHAT, Reason.SERVER_DOWN}
+_NOT_FOUND = {
+    RefusalReason.UNKNOWN,
+    RefusalReason.DISABLED,
+    RefusalReason.HIDDEN,
+    RefusalReason.WRONG_CHAT,
+    RefusalReason.SERVER_DOWN,
+}
 _NEAR = 3
 _COMPARED = 64
 """Characters of a name that are compared; names of tools are no longer."""
 
 
-def near_names(name: str, offered: Collection[str]) -> list[str]:
+def find_near_names(name: str, offered: Collection[str]) -> list[str]:
     """At most three of the ``offered`` names that ``name`` may have meant, the nearest first."""
     by_lower = {other.lower(): other for other in offered}
     return [by_lower[match] for match in get_close_matches(name[:_COMPARED].lower(), by_lower, _NEAR)]
 
 
-def told(name: str, refusal: Refuse, near: Collection[str] = ()) -> str:
+def refusal_message(name: str, refusal: ToolRefusal, near: Collection[str] = ()) -> str:
     """What the model reads. A tool that is not in its view is not found, whatever the reason."""
     if refusal.reason not in _NOT_FOUND:
         return refusal.text
-    lines = [not_found(name), refusal.text]
+    lines = [not_found_message(name), refusal.text]
     return "\n".join([*lines, f"名称相近的可用工具: {', '.join(near)}"] if near else lines)
 
 
-def not_found(name: str) -> str:
+def not_found_message(name: str) -> str:
     return f"Tool not found: {name}"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tools import outcomes, refusals
-from tools.approval import must_ask
+from tools.approval import requires_approval
 from tools.arguments import check_arguments, parse_arguments
 from tools.configs import ToolSettings
 from tools.contract import (
@@ -25,34 +25,34 @@ from tools.contract import (
     ToolProvider,
     ToolSpec,
 )
-from tools.definitions import Definitions, offered
-from tools.discovery import Offering, Shelves, shelved
+from tools.definitions import DefinitionCache, sort_for_model
+from tools.discovery import OfferedTools, SplitTools, split_deferred
 from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
-from tools.execution import Call, concluded, executed
-from tools.hooks import After, Before, Hooks, hooks_of
-from tools.newcomers import Newcomers
-from tools.offers import Offer, Offers
-from tools.own_faults import joined
-from tools.policy import decide, exposure
+from tools.execution import ExecutionRequest, execute_call, run_after_hooks
+from tools.hooks import AfterHook, BeforeHook, Hooks, hooks_of
+from tools.newcomers import NewToolTracker
+from tools.offers import ResolvedTool, ToolResolver
+from tools.own_faults import add_own_messages
+from tools.policy import check_availability, decide_call
 from tools.rate import CallRates
-from tools.refusals import Refuse
-from tools.roster import Listed, Roster
+from tools.refusals import ToolRefusal
+from tools.roster import Listed, ProviderSet
 
 logger = logging.getLogger(__name__)
 
-Settings = Mapping[str, ToolSettings]
-Keep = Callable[[ToolSpec], bool]
+SettingsByName = Mapping[str, ToolSettings]
+SpecFilter = Callable[[ToolSpec], bool]
 HOOK_SECONDS = 60
 """How long a hook may take over a call of a tool that there is not."""
 
 
-class View(NamedTuple):
+class ToolView(NamedTuple):
     """What was made of a listing and the rows for one kind of chat. Going through 200 tools for every message is dear."""
 
     pairs: Listed
-    settings: Settings
-    offers: list[Offer]
-    shelves: Shelves
+    settings: SettingsByName
+    offers: list[ResolvedTool]
+    shelves: SplitTools
 
 
 class ToolRegistry:
@@ -65,7 +65,7 @@ class ToolRegistry:
 
     def __init__(
         self,
-        settings: Callable[[], Settings] = dict,
+        settings: Callable[[], SettingsByName] = dict,
         *,
         clock: Callable[[], float] = time.monotonic,
         defer_above: float = math.inf,
@@ -73,15 +73,15 @@ class ToolRegistry:
         self._settings = settings
         self._defer_above = defer_above
         self._clock = clock
-        self._roster = Roster()
-        self._offers = Offers()
-        self._views: dict[tuple[bool | None, bool] | None, View] = {}
-        self._definitions = Definitions()
+        self._roster = ProviderSet()
+        self._offers = ToolResolver()
+        self._views: dict[tuple[bool | None, bool] | None, ToolView] = {}
+        self._definitions = DefinitionCache()
         self._rates = CallRates()
         self._hooks = Hooks()
         self._reported: set[tuple[str, str, str]] = set()
-        self._keep: Keep | None = None
-        self.newcomers = Newcomers()
+        self._keep: SpecFilter | None = None
+        self.newcomers = NewToolTracker()
         """What was listed and has no row yet; whoever serves puts it down."""
 
     def register_provider(self, provider: ToolProvider) -> None:
@@ -92,12 +92,14 @@ class ToolRegistry:
         """Drop the provider of that name, if there is one."""
         self._roster.drop(provider_name)
 
-    def add_hooks(self, before: Before | None = None, after: After | None = None, on_error: After | None = None) -> None:
+    def add_hooks(
+        self, before: BeforeHook | None = None, after: AfterHook | None = None, on_error: AfterHook | None = None
+    ) -> None:
         """Have these asked about every call, after those that were added before them (see :class:`tools.hooks.Hooks`)."""
         added = Hooks((before,) if before else (), (after,) if after else (), (on_error,) if on_error else ())
         self._hooks += added
 
-    def narrowed(self, keep: Keep) -> "ToolRegistry":
+    def narrowed(self, keep: SpecFilter) -> "ToolRegistry":
         """This registry for somebody who has only the tools that ``keep`` says yes to; the others are not found.
 
         Everything else is one with it: rows, rates, hooks and providers, which closing either closes.
@@ -107,14 +109,14 @@ class ToolRegistry:
         view._keep = keep if wider is None else lambda spec: wider(spec) and keep(spec)
         return view
 
-    def under(self, settings: Callable[[], Settings]) -> "ToolRegistry":
+    def under(self, settings: Callable[[], SettingsByName]) -> "ToolRegistry":
         """This registry with other rows, for somebody who may look at every tool, so that none is new.
 
         Everything else is one with it, as in :meth:`narrowed`.
         """
         view = copy.copy(self)
         view._settings = settings
-        view._offers, view._views = Offers(trusting=True), {}
+        view._offers, view._views = ToolResolver(trusting=True), {}
         return view
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
@@ -131,15 +133,15 @@ class ToolRegistry:
         """What the model is told of each tool it is meant to see, by priority; the caller may change it."""
         return copy.deepcopy((await self.offering(context)).definitions)
 
-    async def offering(self, context: ToolAvailabilityContext | None = None, discovered: Sequence[str] = ()) -> Offering:
+    async def offering(self, context: ToolAvailabilityContext | None = None, discovered: Sequence[str] = ()) -> OfferedTools:
         """What a model is offered that has found the tools ``discovered``: these come last, in that order.
 
         Nothing is deferred in a view without the tool that finds tools, and that tool is
         not offered where there is nothing to find.
         """
         shelves = (await self._view(context)).shelves
-        told = [*offered(shelves.shown), *shelves.found(discovered)]
-        return Offering(self._definitions.of(told), shelves.deferred)
+        told = [*sort_for_model(shelves.shown), *shelves.found(discovered)]
+        return OfferedTools(self._definitions.of(told), shelves.deferred)
 
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None, *, approved: bool = False
@@ -147,7 +149,7 @@ class ToolRegistry:
         """Execute one call; every way it can go wrong is a failed result, never an exception.
 
         ``invocation.arguments`` may also be the model's JSON text. A call that is not
-        made has the reason's word (:class:`tools.refusals.Reason`) in the result's
+        made has the reason's word (:class:`tools.refusals.RefusalReason`) in the result's
         ``metadata["refusal"]``. ``needs_approval`` is one of them: the checked arguments
         are in ``metadata["arguments"]``, and the call is made when it comes again with
         ``approved``, which is for the caller alone to say. An approved call is checked
@@ -158,25 +160,27 @@ class ToolRegistry:
         """
         name = invocation.tool_name
         offer = await self._offer(name, context)
-        if isinstance(offer, Refuse):
-            call = Call(ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS)
-            return await concluded(call, outcomes.refused(name, offer, await self._near(name, context)))
-        call = Call(offer.spec, invocation, context, self._hooks + hooks_of(offer.declared), offer.settings.timeout_seconds)
+        if isinstance(offer, ToolRefusal):
+            call = ExecutionRequest(ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS)
+            return await run_after_hooks(call, outcomes.refused_result(name, offer, await self._near(name, context)))
+        call = ExecutionRequest(
+            offer.spec, invocation, context, self._hooks + hooks_of(offer.declared), offer.settings.timeout_seconds
+        )
         try:
             arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
         except ApprovalNeeded as needed:  # nothing has come of the call yet, so no hook is asked
-            return _from(offer, outcomes.unapproved(name, needed.arguments))
+            return _from(offer, outcomes.unapproved_result(name, needed.arguments))
         except ToolError as error:
             result = _denied(offer, error)
         else:
             call = replace(call, invocation=replace(invocation, arguments=arguments))
-            result = await executed(call, offer.provider, offer.settings)
-        return _from(offer, await concluded(call, result))
+            result = await execute_call(call, offer.provider, offer.settings)
+        return _from(offer, await run_after_hooks(call, result))
 
     async def needs_approval(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> bool:
         """Whether the call is in order but for an owner's word; rates aside, and none is counted."""
         offer = await self._offer(invocation.tool_name, context)
-        if isinstance(offer, Refuse):
+        if isinstance(offer, ToolRefusal):
             return False
         try:
             self._admitted(offer, invocation, context, CallRates(), approved=False)
@@ -192,7 +196,7 @@ class ToolRegistry:
 
     def _admitted(
         self,
-        offer: Offer,
+        offer: ResolvedTool,
         invocation: ToolInvocation,
         context: ToolExecutionContext | None,
         rates: CallRates,
@@ -202,38 +206,38 @@ class ToolRegistry:
         """The checked arguments of a call that may be made, which is counted. Raises a :class:`ToolError` otherwise."""
         now = self._clock()
         rates = CallRates() if approved else rates
-        verdict = decide(offer.declared, offer.settings, context, rates, now)
-        if isinstance(verdict, Refuse):
+        verdict = decide_call(offer.declared, offer.settings, context, rates, now)
+        if isinstance(verdict, ToolRefusal):
             raise CallRefused(verdict)
         given = parse_arguments(invocation.arguments)
         try:
             arguments = check_arguments(offer.declared.parameters_schema, given)
         except InvalidArguments as error:
-            raise joined(error, offer.declared, context) from error
+            raise add_own_messages(error, offer.declared, context) from error
         rates.take(verdict.quotas, now)
-        if not approved and must_ask(offer.declared, offer.settings, arguments):
+        if not approved and requires_approval(offer.declared, offer.settings, arguments):
             raise ApprovalNeeded(arguments)
         return arguments
 
-    async def _exposed(self, context: ToolAvailabilityContext | None) -> list[Offer]:
+    async def _exposed(self, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
         """The offers in the view of ``context``: the same list for as long as nothing has changed."""
         return (await self._view(context)).offers
 
-    async def _view(self, context: ToolAvailabilityContext | None) -> View:
+    async def _view(self, context: ToolAvailabilityContext | None) -> ToolView:
         pairs, settings = await self._roster.listed(context), self._settings()
         kind = None if context is None else (context.is_group_chat, context.is_owner)
         view = self._views.get(kind)
         if view is None or view.settings is not settings or view.pairs != pairs:
             self.newcomers.see(pairs)
             offers = self._offers_of(pairs, settings, context)
-            view = self._views[kind] = View(pairs, settings, offers, shelved(offers, self._defer_above))
+            view = self._views[kind] = ToolView(pairs, settings, offers, split_deferred(offers, self._defer_above))
         return view
 
-    def _offers_of(self, pairs: Listed, settings: Settings, context: ToolAvailabilityContext | None) -> list[Offer]:
-        listed: dict[str, Offer] = {}
+    def _offers_of(self, pairs: Listed, settings: SettingsByName, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
+        listed: dict[str, ResolvedTool] = {}
         for provider, declared in self._kept(pairs):
             offer = self._offers.of(provider, declared, settings.get(declared.name))
-            if exposure(declared, offer.settings, context) is not None:
+            if check_availability(declared, offer.settings, context) is not None:
                 continue
             first = listed.setdefault(declared.name, offer)
             if first is not offer:
@@ -247,33 +251,33 @@ class ToolRegistry:
     def _kept(self, pairs: Listed) -> Listed:
         return pairs if self._keep is None else [pair for pair in pairs if self._keep(pair[1])]
 
-    async def _offer(self, name: str, context: ToolExecutionContext | None) -> Offer | Refuse:
+    async def _offer(self, name: str, context: ToolExecutionContext | None) -> ResolvedTool | ToolRefusal:
         """The tool that is called ``name`` in the view of ``context``, or why there is none."""
         row = self._settings().get(name)
         chat = context.availability() if context else None
-        found: Refuse | None = None
+        found: ToolRefusal | None = None
         for provider, declared in await self._listed(chat):
             if declared.name == name:
                 offer = self._offers.of(provider, declared, row)
-                refusal = exposure(declared, offer.settings, chat)
+                refusal = check_availability(declared, offer.settings, chat)
                 if refusal is None:
                     return offer
                 found = found or refusal
         return found or await self._absence(name, row, chat)
 
-    async def _absence(self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None) -> Refuse:
+    async def _absence(self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None) -> ToolRefusal:
         """Why no provider has a tool called ``name`` here."""
         if chat is not None and any(spec.name == name for _, spec in await self._listed(None)):
             return refusals.NOT_HERE
         if told := self._roster.absence(name):
-            return Refuse(refusals.Reason.SERVER_DOWN, told)
+            return ToolRefusal(refusals.RefusalReason.SERVER_DOWN, told)
         if self._roster.is_down(name, row.provider_name if row else ""):
             return refusals.SERVER_DOWN
         return refusals.UNKNOWN
 
     async def _near(self, name: str, context: ToolExecutionContext | None) -> list[str]:
-        specs = offered(await self.list_tools(context.availability() if context else None))
-        return refusals.near_names(name, [spec.name for spec in specs])
+        specs = sort_for_model(await self.list_tools(context.availability() if context else None))
+        return refusals.find_near_names(name, [spec.name for spec in specs])
 
     def _report_duplicate(self, name: str, kept: ToolProvider, skipped: ToolProvider) -> None:
         report = (name, kept.provider_name, skipped.provider_name)
@@ -282,20 +286,20 @@ class ToolRegistry:
             logger.warning("tool %s of provider %s is skipped: %s offers one of that name", name, report[2], report[1])
 
 
-def _denied(offer: Offer, error: ToolError) -> ToolExecutionResult:
+def _denied(offer: ResolvedTool, error: ToolError) -> ToolExecutionResult:
     """The result of a call that was not begun."""
     name = offer.spec.name
     match error:
         case CallRefused():
-            return outcomes.refused(name, error.refusal)
+            return outcomes.refused_result(name, error.refusal)
         case InvalidArguments():
-            return outcomes.invalid(name, error)
+            return outcomes.invalid_arguments_result(name, error)
         case _:
             logger.error("the parameters schema of tool %s cannot be used", name, exc_info=error)
-            return outcomes.raised(name, error)
+            return outcomes.raised_result(name, error)
 
 
-def _from(offer: Offer, result: ToolExecutionResult) -> ToolExecutionResult:
+def _from(offer: ResolvedTool, result: ToolExecutionResult) -> ToolExecutionResult:
     metadata = {**result.metadata, "provider_name": offer.provider.provider_name}
     if offer.declared.is_long_running:
         metadata["is_long_running"] = True

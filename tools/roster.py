@@ -5,9 +5,9 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from tools.boundary import caught, confined, survive
+from tools.boundary import capture_error, contain, log_errors
 from tools.contract import TOOL_NAME, ToolAvailabilityContext, ToolProvider, ToolSpec
-from tools.soundness import declaration_fault
+from tools.soundness import check_declaration
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ MOST_REPORTS = 1000
 Listed = list[tuple[ToolProvider, ToolSpec]]
 
 
-class Roster:
+class ProviderSet:
     """Used from one event loop. A provider is broken from a listing that failed to the next one that works."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Roster:
         for name, provider in self._providers.items():
             if (explain := getattr(provider, "absence", None)) is None:
                 continue
-            with survive(logger, "tool provider %s cannot say why %s is missing", name, tool_name):
+            with log_errors(logger, "tool provider %s cannot say why %s is missing", name, tool_name):
                 if told := str(explain(tool_name)):
                     return told
         return ""
@@ -80,18 +80,18 @@ class Roster:
         for name in list(self._providers):
             provider = self._providers[name]
             self.drop(name)
-            with survive(logger, "tool provider %s could not be closed", name):
+            with log_errors(logger, "tool provider %s could not be closed", name):
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await confined(provider.close())
+                    await contain(provider.close())
 
     async def _specs(self, name: str, provider: ToolProvider, context: ToolAvailabilityContext | None) -> list[ToolSpec]:
         loop = asyncio.get_running_loop()
         if self._rests.get(name, 0) > loop.time():
             return []
         limit = asyncio.timeout(LIST_SECONDS)
-        with caught() as attempt:
+        with capture_error() as attempt:
             async with limit:
-                specs = self._usable(name, await confined(provider.list_tools(context)))
+                specs = self._usable(name, await contain(provider.list_tools(context)))
             self._broken.discard(name)
             self._last[name] = specs
             return specs
@@ -112,7 +112,7 @@ class Roster:
             return self._report(provider_name, f"a {type(spec).__name__} is no tool")
         if not (isinstance(spec.name, str) and TOOL_NAME.fullmatch(spec.name)):
             return self._report(provider_name, f"{spec.name!r:.100} is no name of a tool")
-        if fault := declaration_fault(spec):
+        if fault := check_declaration(spec):
             return self._report(provider_name, f"{spec.name}: {fault}")
         if len(self._seen) >= MOST_SEEN:  # a provider makes its specs anew for each listing
             self._seen.clear()

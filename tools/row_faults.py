@@ -10,17 +10,17 @@ _SEPARATORS = re.compile(r"[\s,;，；、]+")
 _ID = re.compile(r"[\w.@-]{1,64}(:[\w.@-]{1,64})*", re.ASCII)
 
 
-def ids_of(text: str) -> list[str]:
+def parse_ids(text: str) -> list[str]:
     """The ids of a list that is written with spaces, line breaks or commas of any kind, each once, in order."""
     return list(dict.fromkeys(part for part in _SEPARATORS.split(text) if part))
 
 
-def id_faults(text: str) -> list[str]:
+def check_ids(text: str) -> list[str]:
     """A line for each entry that cannot be an id; ``platform:id`` is one as well."""
-    return [gettext("“%(id)s” is not an id.") % {"id": entry[:64]} for entry in ids_of(text) if not _ID.fullmatch(entry)]
+    return [gettext("“%(id)s” is not an id.") % {"id": entry[:64]} for entry in parse_ids(text) if not _ID.fullmatch(entry)]
 
 
-def description_faults(value: Any, parameter_names: Collection[str] | None) -> list[str]:
+def check_descriptions(value: Any, parameter_names: Collection[str] | None) -> list[str]:
     """What keeps ``value`` from describing these parameters: it must be an object of texts. None: any name is known."""
     if not isinstance(value, dict):
         return [gettext("A JSON object is wanted: the name of each argument and its description.")]

@@ -31,18 +31,18 @@ _COMMON_SIGNS = frozenset(
 )
 
 
-def ranked(query: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
+def rank_tools(query: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
     """The tools that have anything of ``query``, the best first, and by name where they are equal."""
-    wanted = normal(query[:QUERY_LIMIT])
-    terms = terms_of(wanted)
+    wanted = normalize_query(query[:QUERY_LIMIT])
+    terms = query_terms(wanted)
     scores = ((_score(wanted, terms, tool.name, tool.description), tool) for tool in tools)
     return [tool for _, tool in sorted(((s, t) for s, t in scores if s), key=lambda one: (-one[0], one[1].name))]
 
 
-def score(query: str, name: str, description: str) -> int:
+def score_tool(query: str, name: str, description: str) -> int:
     """How well a tool fits; 0 where it has nothing of the query, and for a query of nothing but white space."""
-    wanted = normal(query[:QUERY_LIMIT])
-    return _score(wanted, terms_of(wanted), name, description)
+    wanted = normalize_query(query[:QUERY_LIMIT])
+    return _score(wanted, query_terms(wanted), name, description)
 
 
 def _score(wanted: str, terms: list[str], name: str, description: str) -> int:
@@ -59,7 +59,7 @@ def _score(wanted: str, terms: list[str], name: str, description: str) -> int:
     return found
 
 
-def normal(query: str) -> str:
+def normalize_query(query: str) -> str:
     """``query`` without differences of case, width and white space."""
     return " ".join(_folded(query).split())
 
@@ -69,8 +69,8 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def terms_of(wanted: str) -> list[str]:
-    """What a :func:`normal` query is looked for by, each once."""
+def query_terms(wanted: str) -> list[str]:
+    """What a :func:`normalize_query` query is looked for by, each once."""
     parts = [part for part in _SEPARATORS.split(wanted) if part]
     return list(dict.fromkeys([*parts, *(piece for part in parts for piece in _pieces(part))]))[:TERM_LIMIT]
 

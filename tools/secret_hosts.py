@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext
 from yarl import URL
 
-from tools.fetch.addresses import literal
-from tools.fetch.allow_list import canonical
+from tools.fetch.addresses import parse_address
+from tools.fetch.allow_list import normalize_host
 from tools.fetch.errors import RequestRefused
 from tools.fetch.urls import parse_url
 
-MOST = 50
+MAX_HOSTS = 50
 """Entries of one secret."""
 PROGRAM = "program:"
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -26,7 +26,7 @@ _ENTRY = re.compile(r"(?:(https?)://)?(\*\.)?([^\s/?#\\@*]+)/?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class AllowedHost:
     """One host. ``port`` is None for the usual one of the scheme; ``is_clear`` permits http beside https."""
 
     name: str
@@ -35,7 +35,7 @@ class Host:
     is_wild: bool = False
 
     def permits(self, url: URL) -> bool:
-        name = canonical(url.raw_host or "")
+        name = normalize_host(url.raw_host or "")
         is_below = name.endswith(f".{self.name}") and not name.startswith(".")
         is_named = is_below if self.is_wild else name == self.name
         is_safe = url.scheme == "https" or (self.is_clear and url.scheme == "http")
@@ -51,15 +51,15 @@ class Host:
 class SecretHosts:
     """Everything that one secret may be sent to; nothing where it is empty."""
 
-    hosts: tuple[Host, ...] = ()
+    hosts: tuple[AllowedHost, ...] = ()
     programs: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> "SecretHosts":
         """What ``text`` names. Raises ValueError with a translated sentence about the first entry that cannot be meant."""
-        entries = entries_of(text)
-        if len(entries) > MOST:
-            raise ValueError(gettext("At most %(count)d entries.") % {"count": MOST})
+        entries = split_entries(text)
+        if len(entries) > MAX_HOSTS:
+            raise ValueError(gettext("At most %(count)d entries.") % {"count": MAX_HOSTS})
         return cls(
             tuple(dict.fromkeys(_host(entry) for entry in entries if not entry.startswith(PROGRAM))),
             tuple(dict.fromkeys(_program(entry) for entry in entries if entry.startswith(PROGRAM))),
@@ -76,7 +76,7 @@ class SecretHosts:
     @classmethod
     def of_urls(cls, urls: Iterable[str]) -> "SecretHosts":
         """The hosts of ``urls``, exactly; nothing of what is no URL."""
-        return cls(tuple(dict.fromkeys(host for url in urls if (host := host_of(url)))))
+        return cls(tuple(dict.fromkeys(host for url in urls if (host := parse_host(url)))))
 
     def __bool__(self) -> bool:
         return bool(self.hosts or self.programs)
@@ -102,12 +102,12 @@ class SecretHosts:
         return command in self.programs
 
 
-def entries_of(text: str) -> list[str]:
+def split_entries(text: str) -> list[str]:
     """The entries of a list that is written with line breaks, spaces or commas."""
     return [entry for entry in re.split(r"[\s,;，；、]+", text) if entry]
 
 
-def host_of(url: str) -> Host | None:
+def parse_host(url: str) -> AllowedHost | None:
     """The one host, with scheme and port, that ``url`` is requested from; None for what cannot be requested.
 
     Two URLs with equal hosts go to the same place: who answers there may have what was meant for the other.
@@ -117,16 +117,16 @@ def host_of(url: str) -> Host | None:
     except RequestRefused:
         return None
     port = None if parsed.port == _USUAL_PORTS[parsed.scheme] else parsed.port
-    return Host(canonical(parsed.raw_host or ""), port, is_clear=parsed.scheme == "http")
+    return AllowedHost(normalize_host(parsed.raw_host or ""), port, is_clear=parsed.scheme == "http")
 
 
-def origin(url: str) -> str:
+def format_origin(url: str) -> str:
     """Scheme, host and port of ``url``, for people; "" for what has none."""
-    host = host_of(url)
+    host = parse_host(url)
     return "" if host is None else str(host) if host.is_clear else f"https://{host}"
 
 
-def _host(entry: str) -> Host:
+def _host(entry: str) -> AllowedHost:
     found = _ENTRY.fullmatch(entry)
     if found is None:
         raise _unreadable(entry)
@@ -135,13 +135,13 @@ def _host(entry: str) -> Host:
         url = parse_url(f"{(scheme or 'https').lower()}://{rest}/")
     except RequestRefused as error:
         raise _unreadable(entry) from error
-    name = canonical(url.raw_host or "")
-    host = Host(name, url.explicit_port, is_clear=url.scheme == "http")
+    name = normalize_host(url.raw_host or "")
+    host = AllowedHost(name, url.explicit_port, is_clear=url.scheme == "http")
     if host.port == _USUAL_PORTS[url.scheme]:
         host = replace(host, port=None)
     if not star:
         return host
-    if literal(name) or "." not in name:
+    if parse_address(name) or "." not in name:
         raise ValueError(gettext("“%(entry)s” would be too many hosts: at least *.NAME.NAME is wanted.") % {"entry": entry[:100]})
     return replace(host, is_wild=True)
 

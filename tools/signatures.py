@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
-from tools.coercion import resolved
+from tools.coercion import resolve_ref
 from tools.contract import TOOL_NAME, JsonSchema, ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments, InvalidDeclaration
-from tools.faults import EMPTY, UNKNOWN, listed, place
-from tools.typed_dicts import readable_by_pydantic
+from tools.faults import EMPTY, UNKNOWN, format_path, limit_lines
+from tools.typed_dicts import convert_typed_dicts
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -36,14 +36,14 @@ class _Schema(GenerateJsonSchema):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DocstringParts:
     """A function's docstring, taken apart. Google, NumPy, Sphinx and Epydoc styles are understood."""
 
     description: str
     parameters: Mapping[str, str]
 
     @classmethod
-    def of(cls, function: Function) -> "Words":
+    def of(cls, function: Function) -> "DocstringParts":
         text = inspect.getdoc(_innermost(function)) or ""
         try:
             doc = parse_docstring(text)
@@ -68,7 +68,7 @@ def _innermost(function: Function) -> Function:
     return function
 
 
-class Parameters:
+class FunctionParameters:
     """The parameters of one function, between JSON objects and Python calls.
 
     Parameters annotated :class:`ToolExecutionContext`, and one without annotation that is
@@ -77,7 +77,7 @@ class Parameters:
     """
 
     def __init__(self, function: Function, words: Mapping[str, str]) -> None:
-        signature = signature_of(function)
+        signature = read_signature(function)
         fixed = function.keywords if isinstance(function, functools.partial) else {}
         given = [p for p in signature.parameters.values() if p.name not in fixed]
         named = [p for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -100,12 +100,12 @@ class Parameters:
         try:
             model = self._model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise InvalidArguments(listed(_fault(finding) for finding in error.errors(include_url=False))) from error
+            raise InvalidArguments(limit_lines(_fault(finding) for finding in error.errors(include_url=False))) from error
         values = {name: getattr(model, _FIELD + name) for name in self._visible} | dict.fromkeys(self._contexts, context)
         return [values.pop(name) for name in self._positional], values
 
 
-def signature_of(function: Function) -> inspect.Signature:
+def read_signature(function: Function) -> inspect.Signature:
     try:
         return inspect.signature(function, eval_str=True)
     except (NameError, TypeError, ValueError) as error:
@@ -116,7 +116,7 @@ def result_adapter(annotation: Any) -> TypeAdapter[Any] | None:
     """What checks and serialises results of this return annotation; None for text and where nothing is said."""
     if any(annotation is plain for plain in _PLAIN_RESULTS):
         return None
-    return _described(lambda: TypeAdapter(readable_by_pydantic(annotation)))
+    return _described(lambda: TypeAdapter(convert_typed_dicts(annotation)))
 
 
 def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
@@ -128,7 +128,7 @@ def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
         return None
     schema = _described(lambda: _untitled(adapter.json_schema(mode="serialization", schema_generator=_Schema)))
     branches = schema.get("anyOf") or schema.get("oneOf") or [schema]
-    kinds = {resolved(branch, schema).get("type") for branch in branches}
+    kinds = {resolve_ref(branch, schema).get("type") for branch in branches}
     if kinds == {"object"}:
         return {**schema, "type": "object"}
     if kinds & {"object", None}:
@@ -151,7 +151,7 @@ def _model_of(fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
 
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
     """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``, wins over the docstring."""
-    annotation = Any if parameter.annotation is parameter.empty else readable_by_pydantic(parameter.annotation)
+    annotation = Any if parameter.annotation is parameter.empty else convert_typed_dicts(parameter.annotation)
     base, notes = _without_notes(annotation)
     spoken = next((note for note in notes if isinstance(note, str)), None)
     own = Field(alias=parameter.name, description=spoken or words)
@@ -180,7 +180,7 @@ def _untitled(schema: JsonSchema) -> JsonSchema:
 
 
 def _fault(finding: Any) -> str:
-    here = place(finding["loc"])
+    here = format_path(finding["loc"])
     match finding["type"]:
         case "missing":
             return f"{here} {EMPTY}"

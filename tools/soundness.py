@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.contract import ToolContentItem, ToolExecutionResult, ToolSpec
-from tools.text import storable
+from tools.text import make_storable
 
 LEVELS = 100
 """Of nested objects and lists; code that walks over them goes as deep as they do."""
@@ -21,7 +21,7 @@ _RESULT: Mapping[str, type] = {
 _ITEM: Mapping[str, type] = dict.fromkeys(("content_type", "text", "data", "mime_type", "uri", "name", "description"), str)
 
 
-def sound(result: ToolExecutionResult) -> ToolExecutionResult:
+def validate_result(result: ToolExecutionResult) -> ToolExecutionResult:
     """``result``, whose structured content is JSON or else its text, and whose messages can be sent.
 
     Raises TypeError when a field of it is of another type than the contract says.
@@ -37,14 +37,14 @@ def sound(result: ToolExecutionResult) -> ToolExecutionResult:
     return replace(result, structured_content=str(value))
 
 
-def declaration_fault(spec: ToolSpec) -> str:
+def check_declaration(spec: ToolSpec) -> str:
     """Why no model can be told of ``spec``; "" when it can."""
     schema = spec.parameters_schema
     if schema is not None and (not isinstance(schema, dict) or schema.get("type", "object") != "object"):
         return "the parameters are no JSON schema of an object"
     if not isinstance(spec.metadata, dict):
         return "the metadata is no object"
-    if not is_json(declared := [spec.description, schema]) or storable(declared) != declared:
+    if not is_json(declared := [spec.description, schema]) or make_storable(declared) != declared:
         return "the declaration is no JSON"
     return ""
 
@@ -74,13 +74,13 @@ def _item(item: Any) -> ToolContentItem:
         raise TypeError(f"{type(item).__name__} is no content item")
     _refuse_other(item, _ITEM)
     words = {name: getattr(item, name) for name in _ITEM}
-    return item if (sound_words := storable(words)) == words else replace(item, **sound_words)
+    return item if (sound_words := make_storable(words)) == words else replace(item, **sound_words)
 
 
 def _messages(given: list[Any]) -> list[dict[str, Any]]:
     if not (all(isinstance(message, dict) for message in given) and is_json(given)):
         raise TypeError("post_history_messages are no messages")
-    return list(storable(given))
+    return list(make_storable(given))
 
 
 def _refuse_other(value: Any, wanted: Mapping[str, type]) -> None:

@@ -10,7 +10,7 @@ HELD_SECONDS = 0.5
 """How long one step may take, between two points where the coroutine waits for something."""
 
 
-class Watched:
+class BlockingWatch:
     """``work`` as it is, but that each step over ``HELD_SECONDS`` is reported with its seconds. It is not stopped: nothing can."""
 
     def __init__(self, work: Coroutine[Any, Any, T], report: Callable[[float], None]) -> None:

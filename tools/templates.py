@@ -19,7 +19,7 @@ def render_mock(template: str, arguments: Mapping[str, Any]) -> str:
     """``template`` with the arguments put in; never raises.
 
     Strings stand bare and everything else as JSON. An argument that was not given is
-    "". What :func:`template_faults` would refuse stays as it is written.
+    "". What :func:`check_mock_template` would refuse stays as it is written.
     """
 
     def rendered(piece: re.Match[str]) -> str:
@@ -33,7 +33,7 @@ def render_mock(template: str, arguments: Mapping[str, Any]) -> str:
     return _PIECE.sub(rendered, template)
 
 
-def template_faults(template: str, allowed_names: Collection[str] | None) -> list[str]:
+def check_mock_template(template: str, allowed_names: Collection[str] | None) -> list[str]:
     """What keeps ``template`` from being a mock value of a tool with these arguments: one translated line each.
 
     None: the arguments are unknown, and any name may stand in braces.

@@ -6,7 +6,7 @@ from typing import Any
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def storable(value: Any) -> Any:
+def make_storable(value: Any) -> Any:
     """A copy of ``value`` without NUL and lone surrogates, which no database and no UTF-8 text can hold.
 
     Two halves of a pair that stand side by side become the character they mean.
@@ -15,9 +15,9 @@ def storable(value: Any) -> Any:
         is_plain = value.isascii() and "\0" not in value
         return value if is_plain or not _UNSTORABLE.search(value) else _storable_text(value)
     if isinstance(value, dict):
-        return {storable(key): storable(item) for key, item in value.items()}
+        return {make_storable(key): make_storable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [storable(item) for item in value]
+        return [make_storable(item) for item in value]
     return value
 
 

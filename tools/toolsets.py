@@ -23,9 +23,9 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.errors import InvalidDeclaration
-from tools.roster import Roster
+from tools.roster import ProviderSet
 
-Filter = Callable[[ToolAvailabilityContext | None, ToolSpec], bool]
+ToolPredicate = Callable[[ToolAvailabilityContext | None, ToolSpec], bool]
 
 
 class Toolset(ABC):
@@ -52,7 +52,7 @@ class Toolset(ABC):
             if self.name_of(spec, chat) == invocation.tool_name:
                 result = await self.provider.invoke(replace(invocation, tool_name=spec.name), context)
                 return replace(result, tool_name=invocation.tool_name)
-        return outcomes.not_found(invocation.tool_name)
+        return outcomes.not_found_result(invocation.tool_name)
 
     async def close(self) -> None:
         await self.provider.close()
@@ -71,9 +71,9 @@ class Toolset(ABC):
 class FilteredToolset(Toolset):
     """Only the tools of these names, or those that a function of the chat and the spec says yes to."""
 
-    def __init__(self, provider: ToolProvider, keep: Collection[str] | Filter) -> None:
+    def __init__(self, provider: ToolProvider, keep: Collection[str] | ToolPredicate) -> None:
         super().__init__(provider)
-        self._keep: Filter = keep if callable(keep) else lambda _, spec: spec.name in keep
+        self._keep: ToolPredicate = keep if callable(keep) else lambda _, spec: spec.name in keep
 
     def name_of(self, spec: ToolSpec, context: ToolAvailabilityContext | None) -> str | None:
         return spec.name if self._keep(context, spec) else None
@@ -121,7 +121,7 @@ class CombinedToolset:
     def __init__(self, provider_name: str, provider_type: str, providers: Iterable[ToolProvider]) -> None:
         self.provider_name = provider_name
         self.provider_type = provider_type
-        self._roster = Roster()
+        self._roster = ProviderSet()
         for provider in providers:
             if provider.provider_name in self._roster.names():
                 raise InvalidDeclaration(f"duplicate provider: {provider.provider_name}")
@@ -134,7 +134,7 @@ class CombinedToolset:
         for provider, spec in await self._roster.listed(context.availability() if context else None):
             if spec.name == invocation.tool_name and spec.enabled:
                 return await provider.invoke(invocation, context)
-        return outcomes.not_found(invocation.tool_name)
+        return outcomes.not_found_result(invocation.tool_name)
 
     async def close(self) -> None:
         await self._roster.close()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_ar
 import typing_extensions
 
 
-def readable_by_pydantic(annotation: Any) -> Any:
+def convert_typed_dicts(annotation: Any) -> Any:
     """``annotation`` with each ``typing.TypedDict`` in it made anew; everything else as it is."""
     if sys.version_info >= (3, 12):
         return annotation
@@ -16,7 +16,7 @@ def readable_by_pydantic(annotation: Any) -> Any:
     origin, parts = get_origin(annotation), get_args(annotation)
     if not parts or origin is Literal:
         return annotation
-    made = (readable_by_pydantic(parts[0]), *parts[1:]) if origin is Annotated else tuple(map(readable_by_pydantic, parts))
+    made = (convert_typed_dicts(parts[0]), *parts[1:]) if origin is Annotated else tuple(map(convert_typed_dicts, parts))
     if all(new is old for new, old in zip(made, parts, strict=True)):
         return annotation
     if origin in (Union, UnionType):
@@ -27,7 +27,7 @@ def readable_by_pydantic(annotation: Any) -> Any:
 
 
 def _made_anew(kind: Any) -> Any:
-    fields = {name: readable_by_pydantic(_unqualified(hint)) for name, hint in get_type_hints(kind, include_extras=True).items()}
+    fields = {name: convert_typed_dicts(_unqualified(hint)) for name, hint in get_type_hints(kind, include_extras=True).items()}
     marked = {name: hint if name in kind.__required_keys__ else NotRequired[hint] for name, hint in fields.items()}
     make: Any = typing_extensions.TypedDict
     made = make(kind.__name__, marked)

@@ -15,24 +15,27 @@ from django.conf import settings
 PURPOSE = b"frostagent secrets v1"
 
 
-class SealBroken(Exception):  # noqa: N818 - it says what is wrong
+class DecryptionError(Exception):
     """What was sealed cannot be read with this installation's secret key."""
 
 
-def seal(text: str) -> str:
-    """``text`` in a form that may be stored; ``unseal`` gives it back."""
+def encrypt(text: str) -> str:
+    """``text`` in a form that may be stored; ``decrypt`` gives it back."""
     return _vault(settings.SECRET_KEY).encrypt(text.encode()).decode()
 
 
-def unseal(sealed: str) -> str:
-    """What was sealed. Raises :class:`SealBroken` when it was sealed under another key, or changed since."""
+def decrypt(sealed: str) -> str:
+    """What was sealed. Raises :class:`DecryptionError` when it was sealed under another key, or changed since."""
     try:
         return _vault(settings.SECRET_KEY).decrypt(sealed.encode()).decode()
     except InvalidToken as error:
-        raise SealBroken("sealed under another secret key") from error
+        raise DecryptionError("sealed under another secret key") from error
 
 
 @cache
 def _vault(secret_key: str) -> Fernet:
     derived = HKDF(SHA256(), length=32, salt=None, info=PURPOSE).derive(secret_key.encode())
     return Fernet(base64.urlsafe_b64encode(derived))
+
+seal = encrypt
+"""The name that the migration ``0003_sealed_arguments`` knows it by."""

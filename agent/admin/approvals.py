@@ -18,11 +18,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Approval
-from agent.store.approvals import Ruling, argument_faults, settle
+from agent.store.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.admin_filters import Rows
-from tools.visible import visible, visible_json
+from tools.visible import escape_invisible_chars, escape_invisible_json
 
 APPROVE, REFUSE = "approve", "refuse"
 #: Characters of the arguments that a list looks at.
@@ -62,7 +62,7 @@ class DecisionForm(_Form):
             return None
         if not isinstance(arguments, dict):
             raise ValidationError(gettext("The arguments are a JSON object."))
-        if faults := argument_faults(self.instance, arguments):
+        if faults := check_changed_arguments(self.instance, arguments):
             raise ValidationError(faults.splitlines())
         return cast("dict[str, Any]", arguments)
 
@@ -101,7 +101,7 @@ class ApprovalAdmin(RecordAdmin):
         return True
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
         yield Q(code=term)
 
     def save_model(self, request: HttpRequest, obj: Approval, form: Any, change: bool) -> None:
@@ -109,7 +109,7 @@ class ApprovalAdmin(RecordAdmin):
         by = cast("User", request.user).get_username()
         is_approval = form.cleaned_data["decision"] == APPROVE
         arguments = form.cleaned_data["changed_arguments"] if is_approval else None
-        request.ruling = settle(obj.pk, is_approval=is_approval, by=by, arguments=arguments)  # type: ignore[attr-defined]
+        request.ruling = settle_approval(obj.pk, is_approval=is_approval, by=by, arguments=arguments)  # type: ignore[attr-defined]
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """A decision is made once: there is nothing to go on with afterwards."""
@@ -117,9 +117,9 @@ class ApprovalAdmin(RecordAdmin):
 
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
         match getattr(request, "ruling", None):
-            case Ruling.APPROVED:
+            case ApprovalOutcome.APPROVED:
                 messages.success(request, gettext("Approved. The call is made within seconds, and the chat is told."))
-            case Ruling.REFUSED:
+            case ApprovalOutcome.REFUSED:
                 messages.success(request, gettext("Refused. The call is not made, and the chat is told."))
             case _:
                 messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
@@ -138,7 +138,7 @@ class ApprovalAdmin(RecordAdmin):
 
     @admin.display(description=_("state"))
     def outcome(self, approval: Approval) -> str:
-        return badge(approval.state, approval.get_state_display())
+        return render_badge(approval.state, approval.get_state_display())
 
     @admin.display(description=_("state"))
     def verdict(self, approval: Approval) -> str:
@@ -164,15 +164,15 @@ class ApprovalAdmin(RecordAdmin):
 
     @admin.display(description=_("asked"))
     def asked(self, approval: Approval) -> str:
-        return moment(approval.created_at)
+        return format_moment(approval.created_at)
 
     @admin.display(description=_("expires"))
     def expiry(self, approval: Approval) -> str:
-        return moment(approval.expires_at)
+        return format_moment(approval.expires_at)
 
     @admin.display(description=_("arguments"))
     def given(self, approval: Approval) -> str:
-        return clamped(visible(json.dumps(approval.arguments, ensure_ascii=False)[:EXCERPT]))
+        return clamp_text(escape_invisible_chars(json.dumps(approval.arguments, ensure_ascii=False)[:EXCERPT]))
 
     @admin.display(description=_("arguments"))
     def arguments_json(self, approval: Approval) -> str:
@@ -185,11 +185,11 @@ class ApprovalAdmin(RecordAdmin):
 
 def _exact(arguments: dict[str, Any] | None) -> str:
     """Arguments as a block in which nothing is cut or unseen: they are what is decided about."""
-    return format_html('<pre class="json">{}</pre>', visible_json(arguments)) if arguments else "-"
+    return format_html('<pre class="json">{}</pre>', escape_invisible_json(arguments)) if arguments else "-"
 
 
 def _until(approval: Approval) -> str:
-    return format_html(gettext("until {}"), moment(approval.expires_at))
+    return format_html(gettext("until {}"), format_moment(approval.expires_at))
 
 
 def _too_late(approval: Approval) -> str:

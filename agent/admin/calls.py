@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from agent.models import Approval, Message, Run, ToolCall
-from tools.admin_base import EXCERPT, RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin_base import EXCERPT, RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.admin_filters import RecordedSince, Rows
 from tools.models import ToolConfig
-from tools.readable import arguments_text, json_block, printable, shortened, text_block
+from tools.readable import arguments_text, drop_surrogates, json_block, shorten_text, text_block
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200
@@ -73,19 +73,19 @@ class ToolCallAdmin(RecordAdmin):
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(tool_name=term)
-        yield Q(run=row_number(term))
+        yield Q(run=parse_row_number(term))
 
     @admin.display(description=_("recorded at"))
     def recorded(self, call: ToolCall) -> str:
-        return moment(call.created_at)
+        return format_moment(call.created_at)
 
     @admin.display(description=_("tool"))
     def tool(self, call: ToolCall) -> str:
-        return format_html("{} {}", call.tool_name, badge("mock", _("mock"))) if call.mocked else call.tool_name
+        return format_html("{} {}", call.tool_name, render_badge("mock", _("mock"))) if call.mocked else call.tool_name
 
     @admin.display(description=_("state"))
     def outcome(self, call: ToolCall) -> str:
-        return badge(call.state, call.get_state_display())
+        return render_badge(call.state, call.get_state_display())
 
     @admin.display(description=_("state"))
     def took(self, call: ToolCall) -> str:
@@ -106,21 +106,21 @@ class ToolCallAdmin(RecordAdmin):
     def approval_link(self, call: ToolCall) -> str:
         """The question to the owners that the call waits or has waited for."""
         approval = Approval.objects.only("code", "state").filter(call=call).first()
-        return approval_badge(approval) if approval else "-"
+        return render_approval_badge(approval) if approval else "-"
 
     @admin.display(description=_("outcome told in"))
     def later_runs(self, call: ToolCall) -> str:
         """The runs in which the chat was told of progress and outcome, of a call that was longer than its own."""
-        told = runs_that_tell([call]).get(call.pk, ())
+        told = load_outcome_runs([call]).get(call.pk, ())
         return format_html_join(" ", "{}", ((record_link("agent_run", run.pk, f"#{run.pk}"),) for run in told)) or "-"
 
     @admin.display(description=_("arguments"))
     def given(self, call: ToolCall) -> str:
-        return clamped(arguments_text(call.arguments)[:EXCERPT])
+        return clamp_text(arguments_text(call.arguments)[:EXCERPT])
 
     @admin.display(description=_("result"))
     def answer(self, call: ToolCall) -> str:
-        return clamped(getattr(call, "error_excerpt", "") or getattr(call, "result_excerpt", ""))
+        return clamp_text(getattr(call, "error_excerpt", "") or getattr(call, "result_excerpt", ""))
 
     @admin.display(description=_("arguments"))
     def arguments_json(self, call: ToolCall) -> str:
@@ -150,7 +150,7 @@ class ToolCallAdmin(RecordAdmin):
         return text_block(call.error)
 
 
-def runs_that_tell(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
+def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
     """The later runs in which the chat was told of ``calls``, by the key of the call, oldest first. One query."""
     told: dict[int | None, list[Run]] = {}
     later = Q(message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN)
@@ -162,12 +162,12 @@ def runs_that_tell(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
     return told
 
 
-def approval_badge(approval: Approval) -> str:
+def render_approval_badge(approval: Approval) -> str:
     """A link to the question, and what became of it."""
     link = record_link("agent_approval", approval.pk, approval.code)
-    return format_html("{} {}", link, badge(approval.state, approval.get_state_display()))
+    return format_html("{} {}", link, render_badge(approval.state, approval.get_state_display()))
 
 
 def _whole(text: str) -> tuple[str, str]:
     count = ngettext("%(count)s character", "%(count)s characters", len(text)) % {"count": f"{len(text):,}"}
-    return count, printable(shortened(text, WHOLE_LIMIT))
+    return count, drop_surrogates(shorten_text(text, WHOLE_LIMIT))

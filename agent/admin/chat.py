@@ -8,9 +8,9 @@ from django.db.models.functions import Left, Length
 from agent.models import ChatSession, Message, Run
 
 #: Messages on one page.
-PAGE = 50
+CHAT_PAGE_SIZE = 50
 #: Characters of a message that a bubble shows.
-BUBBLE = 4_000
+BUBBLE_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,15 @@ class ChatPage:
     newer: int | None
 
 
-def chat_page(session: ChatSession, *, before: int | None = None, after: int | None = None) -> ChatPage:
+def load_chat_page(session: ChatSession, *, before: int | None = None, after: int | None = None) -> ChatPage:
     """The page that ends before id ``before``, or begins after id ``after``, or the newest one.
 
     A page at the new end is always the newest page, so that it is full. At most two queries.
     """
     if after is not None:
-        found = list(_bubbles(session).filter(pk__gt=after).order_by("pk")[: PAGE + 1])
-        if len(found) > PAGE:
-            return ChatPage(found[:PAGE], older=found[0].pk, newer=found[PAGE - 1].pk)
+        found = list(_bubbles(session).filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
+        if len(found) > CHAT_PAGE_SIZE:
+            return ChatPage(found[:CHAT_PAGE_SIZE], older=found[0].pk, newer=found[CHAT_PAGE_SIZE - 1].pk)
     elif before is not None:
         return _back(session, before)
     return _back(session, None)
@@ -38,23 +38,23 @@ def chat_page(session: ChatSession, *, before: int | None = None, after: int | N
 
 def _back(session: ChatSession, before: int | None) -> ChatPage:
     rows = _bubbles(session) if before is None else _bubbles(session).filter(pk__lt=before)
-    found = list(rows.order_by("-pk")[: PAGE + 1])
-    page = found[:PAGE][::-1]
+    found = list(rows.order_by("-pk")[: CHAT_PAGE_SIZE + 1])
+    page = found[:CHAT_PAGE_SIZE][::-1]
     return ChatPage(
         page,
-        older=page[0].pk if len(found) > PAGE else None,
+        older=page[0].pk if len(found) > CHAT_PAGE_SIZE else None,
         newer=page[-1].pk if before is not None and page else None,
     )
 
 
 def _bubbles(session: ChatSession) -> Any:
     shown = Message.objects.filter(session=session).select_related("tool_call")
-    return shown.annotate(bubble=Left("text", BUBBLE), length=Length("text")).only(
+    return shown.annotate(bubble=Left("text", BUBBLE_CHARACTERS), length=Length("text")).only(
         "direction", "state", "reason", "detail", "sender_id", "sender_name", "run_id", "created_at", "tool_call__tool_name"
     )
 
 
-def runs_behind(messages: list[Message]) -> dict[int, list[Run]]:
+def load_message_runs(messages: list[Message]) -> dict[int, list[Run]]:
     """The runs made for each of ``messages``, by its id, oldest first, without those of agents inside. One query."""
     behind: dict[int, list[Run]] = {}
     runs = Run.objects.filter(message__in=[m.pk for m in messages], parent=None).order_by("pk")

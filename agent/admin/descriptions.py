@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.thumbnails import thumbnail
+from agent.admin.thumbnails import render_thumbnail
 from agent.models import Description, KeptFile
-from tools.admin_base import RecordAdmin, clamped, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
 from tools.admin_filters import RecordedSince
 from tools.readable import text_block
 
@@ -35,16 +35,16 @@ class DescriptionAdmin(RecordAdmin):
         return request.user.has_perm("agent.delete_description")
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
         yield Q(content=term.lower())
 
     @admin.display(description=_("described at"))
     def described_at(self, description: Description) -> str:
-        return moment(description.created_at)
+        return format_moment(description.created_at)
 
     @admin.display(description=_("description"))
     def excerpt(self, description: Description) -> str:
-        return clamped(getattr(description, "text_excerpt", ""))
+        return clamp_text(getattr(description, "text_excerpt", ""))
 
     @admin.display(description=_("description"))
     def words(self, description: Description) -> str:
@@ -63,7 +63,7 @@ class DescriptionAdmin(RecordAdmin):
     def pictures(self, description: Description) -> str:
         newest = description.uses.order_by("-pk").values_list("message_id", flat=True).first() or 0
         kept = KeptFile.objects.filter(uses__description=description, uses__message_id=newest).order_by("uses__position")
-        shown = format_html_join(" ", "{}", ((thumbnail(one),) for one in kept[:USES]))
+        shown = format_html_join(" ", "{}", ((render_thumbnail(one),) for one in kept[:USES]))
         return format_html('<div class="thumbnails">{}</div>', shown) if shown else "-"
 
     @admin.display(description=_("messages"))

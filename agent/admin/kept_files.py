@@ -13,9 +13,9 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from agent import wiring
-from agent.admin.thumbnails import thumbnail, thumbnail_response
+from agent.admin.thumbnails import render_thumbnail, thumbnail_response
 from agent.models import KeptFile
-from tools.admin_base import RecordAdmin, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, format_moment, parse_row_number, record_link
 from tools.admin_filters import RecordedSince
 
 #: Messages that are named on the page of a copy.
@@ -41,13 +41,13 @@ class KeptFileAdmin(RecordAdmin):
     def delete_model(self, request: HttpRequest, obj: KeptFile) -> None:
         """The row, then the copy."""
         obj.delete()
-        wiring.kept_files().remove(obj.sha256)
+        wiring.build_file_store().remove(obj.sha256)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[KeptFile]) -> None:
         hashes = list(queryset.values_list("sha256", flat=True))
         queryset.delete()
         for sha256 in hashes:
-            wiring.kept_files().remove(sha256)
+            wiring.build_file_store().remove(sha256)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.thumbnail_view)
@@ -60,21 +60,21 @@ class KeptFileAdmin(RecordAdmin):
         return thumbnail_response(request, get_object_or_404(KeptFile, pk=pk))
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
         yield Q(sha256=term.lower())
         yield Q(mime=term.lower())
 
     @admin.display(description=_("kept since"))
     def kept_at(self, kept: KeptFile) -> str:
-        return moment(kept.created_at)
+        return format_moment(kept.created_at)
 
     @admin.display(description=_("last used"))
     def used(self, kept: KeptFile) -> str:
-        return moment(kept.last_used_at)
+        return format_moment(kept.last_used_at)
 
     @admin.display(description=_("copy"))
     def picture(self, kept: KeptFile) -> str:
-        return thumbnail(kept)
+        return render_thumbnail(kept)
 
     @admin.display(description=_("size"))
     def weight(self, kept: KeptFile) -> str:

@@ -15,13 +15,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.media_files import LISTED, UPLOAD_BYTES, Entry, NameTaken, entries, keep, remove
+from agent.media_files import LISTED, UPLOAD_BYTES, FolderEntry, NameTaken, list_folder, remove_media_file, save_media_file
 from agent.media_folder import MediaError
 from agent.models import MediaFile
-from tools.admin_base import ModelAdmin, moment
+from tools.admin_base import ModelAdmin, format_moment
 
 #: Entries on one page.
-PAGE = 100
+FOLDER_PAGE_SIZE = 100
 
 
 class FilesInput(forms.ClearableFileInput):
@@ -69,10 +69,10 @@ class MediaFileAdmin(ModelAdmin):
             raise PermissionDenied
         folder = request.GET.get("folder", "").strip("/")
         try:
-            found, is_capped = entries(folder)
+            found, is_capped = list_folder(folder)
         except MediaError as error:
             raise Http404(str(error)) from error
-        shown = Paginator(found, PAGE).get_page(request.GET.get("p"))
+        shown = Paginator(found, FOLDER_PAGE_SIZE).get_page(request.GET.get("p"))
         page = {
             "form": (form or UploadForm()) if self.has_add_permission(request) else None,
             "can_remove": self.has_delete_permission(request),
@@ -104,7 +104,7 @@ class MediaFileAdmin(ModelAdmin):
         if request.method != "POST":
             return self._page(request, "remove", {"path": name, "folders": _trail(name.rpartition("/")[0])})
         try:
-            remove(name)
+            remove_media_file(name)
         except MediaError as error:
             messages.error(request, str(error))
         else:
@@ -115,7 +115,7 @@ class MediaFileAdmin(ModelAdmin):
 
     def _put(self, request: HttpRequest, folder: str, file: "UploadedFile[bytes]", *, replace: bool) -> None:
         try:
-            kept = keep(folder, file.name or "", file.chunks(), replace=replace)
+            kept = save_media_file(folder, file.name or "", file.chunks(), replace=replace)
         except NameTaken as taken:
             words = gettext("“%(name)s” is there already and was left as it is. Tick the box to replace it.")
             messages.error(request, words % {"name": taken})
@@ -136,7 +136,7 @@ def _trail(folder: str) -> list[tuple[str, str]]:
     return [(name, "/".join(names[: place + 1])) for place, name in enumerate(names)]
 
 
-def _facts(entry: Entry) -> tuple[str, str]:
+def _facts(entry: FolderEntry) -> tuple[str, str]:
     """Size and date as a list shows them; empty for a folder, and for what is gone."""
     facts = None if entry.is_folder else entry.facts()
-    return (filesizeformat(facts[0]), moment(facts[1])) if facts else ("", "")
+    return (filesizeformat(facts[0]), format_moment(facts[1])) if facts else ("", "")

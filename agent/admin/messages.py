@@ -10,9 +10,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.thumbnails import media_behind
+from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
-from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.admin_filters import RecordedSince
 from tools.readable import json_block, text_block
 
@@ -43,7 +43,7 @@ class MessageAdmin(RecordAdmin):
     )
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term) if term.startswith("#") else 0)
+        yield Q(pk=parse_row_number(term) if term.startswith("#") else 0)
         yield Q(message_id=term)
         yield Q(sender_id=term)
         for session in ChatSession.objects.filter(peer_id=term.rpartition(":")[2]).values_list("pk", flat=True)[:CHAT_LIMIT]:
@@ -51,7 +51,7 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("recorded at"))
     def recorded(self, message: Message) -> str:
-        return moment(message.created_at)
+        return format_moment(message.created_at)
 
     @admin.display(description=_("chat"))
     def chat(self, message: Message) -> str:
@@ -75,7 +75,7 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("text"))
     def excerpt(self, message: Message) -> str:
-        return clamped(getattr(message, "text_excerpt", ""))
+        return clamp_text(getattr(message, "text_excerpt", ""))
 
     @admin.display(description=_("text"))
     def words(self, message: Message) -> str:
@@ -84,7 +84,7 @@ class MessageAdmin(RecordAdmin):
     @admin.display(description=_("media"))
     def media_list(self, message: Message) -> str:
         """Pictures, voice and files that were looked for because of it, and why some could not be had."""
-        shown = media_behind([message.pk]).get(message.pk)
+        shown = load_media_previews([message.pk]).get(message.pk)
         if shown is None:
             return "-"
         words = ((thumbnail or medium.get_kind_display(), gettext(medium.reason or " ")) for thumbnail, medium in shown.media)
@@ -92,11 +92,11 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("state"))
     def outcome(self, message: Message) -> str:
-        return badge(message.state, message.get_state_display())
+        return render_badge(message.state, message.get_state_display())
 
     @admin.display(description=_("state"))
     def decision(self, message: Message) -> str:
-        state = badge(message.state, message.get_state_display())
+        state = render_badge(message.state, message.get_state_display())
         return format_html('{} <div class="quiet">{}</div>', state, message.get_reason_display()) if message.reason else state
 
     @admin.display(description=_("run"))

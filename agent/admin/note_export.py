@@ -13,7 +13,7 @@ from agent.models import Note
 
 #: Notes that one file may hold.
 EXPORT_LIMIT = 10_000
-FIELDS = (
+EXPORT_FIELDS = (
     *("id", "platform", "account", "owner_kind", "owner_id", "visibility", "chat", "source", "said_by", "said_by_name"),
     *("message_id", "created_at", "last_used_at", "use_count", "expires_at", "tags", "text"),
 )
@@ -24,18 +24,18 @@ FORMULA = re.compile(
 )
 
 
-def as_json(notes: Iterable[Note]) -> HttpResponse:
+def export_notes_json(notes: Iterable[Note]) -> HttpResponse:
     """A list of objects, times in ISO 8601."""
-    rows = [{name: _plain(getattr(note, name)) for name in FIELDS} for note in notes]
+    rows = [{name: _plain(getattr(note, name)) for name in EXPORT_FIELDS} for note in notes]
     return _file(json.dumps(rows, ensure_ascii=False, indent=1), "application/json", "notes.json")
 
 
-def as_csv(notes: Iterable[Note]) -> HttpResponse:
+def export_notes_csv(notes: Iterable[Note]) -> HttpResponse:
     """A table with a head line. A cell that a spreadsheet would compute begins with an apostrophe."""
     table = io.StringIO()
     writer = csv.writer(table)
-    writer.writerow(FIELDS)
-    writer.writerows([_cell(_plain(getattr(note, name))) for name in FIELDS] for note in notes)
+    writer.writerow(EXPORT_FIELDS)
+    writer.writerows([_cell(_plain(getattr(note, name))) for name in EXPORT_FIELDS] for note in notes)
     return _file("\ufeff" + table.getvalue(), "text/csv; charset=utf-8", "notes.csv")
 
 

@@ -12,8 +12,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Digest, NoteProposal
-from agent.store.reviews import decide
-from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
+from agent.store.reviews import decide_proposal
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.admin_filters import RecordedSince, Rows
 from tools.readable import json_block, text_block
 
@@ -30,16 +30,16 @@ class NoteProposalAdmin(RecordAdmin):
 
     @admin.display(description=_("recorded at"))
     def recorded(self, proposal: NoteProposal) -> str:
-        return moment(proposal.created_at)
+        return format_moment(proposal.created_at)
 
     @admin.display(description=_("state"))
     def outcome(self, proposal: NoteProposal) -> str:
-        return badge(proposal.state, proposal.get_state_display())
+        return render_badge(proposal.state, proposal.get_state_display())
 
     @admin.display(description=_("memory notes"))
     def notes(self, proposal: NoteProposal) -> str:
         """The notes as they were, each linked to what it is now."""
-        rows = ((record_link("agent_note", note["pk"], f"#{note['pk']}"), clamped(note["text"])) for note in proposal.before)
+        rows = ((record_link("agent_note", note["pk"], f"#{note['pk']}"), clamp_text(note["text"])) for note in proposal.before)
         return format_html_join("", "{} {}", rows) or "-"
 
     @admin.display(description=_("text"))
@@ -68,7 +68,7 @@ class NoteProposalAdmin(RecordAdmin):
 
     def _decided(self, request: HttpRequest, queryset: Rows, *, accept: bool) -> None:
         by = cast("User", request.user).get_username()
-        states = [decide(pk, by=by, accept=accept) for pk in queryset.order_by("pk").values_list("pk", flat=True)]
+        states = [decide_proposal(pk, by=by, accept=accept) for pk in queryset.order_by("pk").values_list("pk", flat=True)]
         count = sum(state in (NoteProposal.State.APPLIED, NoteProposal.State.REJECTED) for state in states)
         words = ngettext("%(count)d proposal was decided.", "%(count)d proposals were decided.", count) % {"count": count}
         self.message_user(request, words, messages.SUCCESS)
@@ -92,11 +92,11 @@ class DigestAdmin(RecordAdmin):
     search_help_text: ClassVar = _("Words of a summary, or the number of a digest.")
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
 
     @admin.display(description=_("recorded at"))
     def recorded(self, digest: Digest) -> str:
-        return moment(digest.created_at)
+        return format_moment(digest.created_at)
 
     @admin.display(description=_("chat"))
     def chat(self, digest: Digest) -> str:
@@ -104,7 +104,7 @@ class DigestAdmin(RecordAdmin):
 
     @admin.display(description=_("text"))
     def excerpt(self, digest: Digest) -> str:
-        return clamped(getattr(digest, "text_excerpt", ""))
+        return clamp_text(getattr(digest, "text_excerpt", ""))
 
     @admin.display(description=_("text"))
     def words(self, digest: Digest) -> str:

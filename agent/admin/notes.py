@@ -12,13 +12,23 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.note_export import EXPORT_LIMIT, as_csv, as_json
+from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
 from agent.memory.terms import search_terms
 from agent.models import Note
 from agent.models.note import TEXT_LIMIT
-from agent.store.erasure import erase_person, notes_of
-from agent.store.note_search import hits
-from tools.admin_base import EXCERPT, HIT_LIMIT, ModelAdmin, RecordAdmin, badge, clamped, moment, record_link, row_number
+from agent.store.erasure import erase_person, find_person_notes
+from agent.store.note_search import search_notes
+from tools.admin_base import (
+    EXCERPT,
+    HIT_LIMIT,
+    ModelAdmin,
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.admin_filters import RecordedSince, Rows
 
 #: People whose notes one action erases.
@@ -76,12 +86,12 @@ class NoteAdmin(RecordAdmin):
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         if term.startswith("#"):
-            yield Q(pk=row_number(term))
+            yield Q(pk=parse_row_number(term))
             return
         yield Q(owner_kind__in=Note.Owner.values, owner_id=term)
         yield Q(said_by=term)
         words = search_terms(term)
-        yield Q(pk__in=hits([[word] for word in words], words[:1], HIT_LIMIT))
+        yield Q(pk__in=search_notes([[word] for word in words], words[:1], HIT_LIMIT))
 
     def save_model(self, request: HttpRequest, obj: Note, form: Any, change: bool) -> None:
         """What everyone is told is the operator's word, whoever said it first."""
@@ -91,11 +101,11 @@ class NoteAdmin(RecordAdmin):
 
     @admin.display(description=_("recorded at"))
     def recorded(self, note: Note) -> str:
-        return moment(note.created_at)
+        return format_moment(note.created_at)
 
     @admin.display(description=_("text"))
     def excerpt(self, note: Note) -> str:
-        return clamped(note.text[:EXCERPT])
+        return clamp_text(note.text[:EXCERPT])
 
     @admin.display(description=_("about"))
     def about(self, note: Note) -> str:
@@ -108,11 +118,11 @@ class NoteAdmin(RecordAdmin):
 
     @admin.display(description=_("source"))
     def origin(self, note: Note) -> str:
-        return badge(note.source, note.get_source_display())
+        return render_badge(note.source, note.get_source_display())
 
     @admin.display(description=_("times used"))
     def used(self, note: Note) -> str:
-        return format_html('{} <div class="quiet">{}</div>', note.use_count, moment(note.last_used_at))
+        return format_html('{} <div class="quiet">{}</div>', note.use_count, format_moment(note.last_used_at))
 
     @admin.display(description=_("said by"))
     def speaker(self, note: Note) -> str:
@@ -124,11 +134,11 @@ class NoteAdmin(RecordAdmin):
 
     @admin.action(description=_("Export as CSV"), permissions=["view"])
     def export_as_csv(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
-        return self._exported(request, queryset, as_csv)
+        return self._exported(request, queryset, export_notes_csv)
 
     @admin.action(description=_("Export as JSON"), permissions=["view"])
     def export_as_json(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
-        return self._exported(request, queryset, as_json)
+        return self._exported(request, queryset, export_notes_json)
 
     def _exported(
         self, request: HttpRequest, queryset: Rows, form: Callable[[Iterable[Note]], HttpResponse]
@@ -146,9 +156,9 @@ class NoteAdmin(RecordAdmin):
     @admin.action(description=_("Erase the people of these notes"), permissions=["delete"])
     def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
         """Show how much is known of the people, and erase it once that is confirmed."""
-        people = people_of(queryset)
+        people = list_note_people(queryset)
         if "confirmed" not in request.POST:
-            known = [(platform, person, notes_of(platform, person).count()) for platform, person in people]
+            known = [(platform, person, find_person_notes(platform, person).count()) for platform, person in people]
             page = {
                 "title": gettext("Erase people"),
                 "people": known,
@@ -162,7 +172,7 @@ class NoteAdmin(RecordAdmin):
         return None
 
 
-def people_of(notes: Rows) -> list[tuple[str, str]]:
+def list_note_people(notes: Rows) -> list[tuple[str, str]]:
     """Platform and id of the first people that ``notes`` are about or were told by."""
     rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[:EXPORT_LIMIT]
     people = {(row[0], row[3]) for row in rows} | {(row[0], row[2]) for row in rows if row[1] == Note.Owner.PERSON}

@@ -11,19 +11,19 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.calls import runs_that_tell
-from agent.admin.turns import turns
+from agent.admin.calls import load_outcome_runs
+from agent.admin.turns import parse_transcript
 from agent.models import Approval, Message, Run, Step, ToolCall
-from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.admin_filters import RecordedSince, Rows
-from tools.readable import arguments_text, printable
+from tools.readable import arguments_text, drop_surrogates
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class RelatedRows:
     """What belongs to the calls of a run, by their keys: agents' runs, later runs that told their outcome, approvals."""
 
     inner: Mapping[int | None, list[Run]]
@@ -55,7 +55,7 @@ class RunAdmin(RecordAdmin):
         return super().get_queryset(request).select_related("session")
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
 
     @admin.display(description=_("run"))
     def number(self, run: Run) -> str:
@@ -63,11 +63,11 @@ class RunAdmin(RecordAdmin):
 
     @admin.display(description=_("started"))
     def started(self, run: Run) -> str:
-        return format_html('{} <div class="quiet">{}</div>', moment(run.started_at), run_seconds(run))
+        return format_html('{} <div class="quiet">{}</div>', format_moment(run.started_at), format_run_duration(run))
 
     @admin.display(description=_("state"))
     def outcome(self, run: Run) -> str:
-        return badge(run.state, run.get_state_display())
+        return render_badge(run.state, run.get_state_display())
 
     @admin.display(description=_("chat"))
     def chat(self, run: Run) -> str:
@@ -75,7 +75,7 @@ class RunAdmin(RecordAdmin):
 
     @admin.display(description=_("final answer"))
     def answer(self, run: Run) -> str:
-        return clamped(getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", ""))
+        return clamp_text(getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", ""))
 
     @admin.display(description=_("tokens"))
     def tokens(self, run: Run) -> str:
@@ -86,12 +86,14 @@ class RunAdmin(RecordAdmin):
         calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
         messages = list(_messages(obj, calls)) if sees("agent.view_message") else []
         asked = _asked(obj)
-        beside = Beside(runs_inside(calls), runs_that_tell(calls), _approvals(calls) if sees("agent.view_approval") else {})
+        beside = RelatedRows(
+            load_inner_runs(calls), load_outcome_runs(calls), _approvals(calls) if sees("agent.view_approval") else {}
+        )
         steps = [_shown_step(step, calls, messages, beside) for step in _steps(obj)] if sees("agent.view_step") else []
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         return {
-            "seconds": run_seconds(obj),
-            "notes": [_shown_note(printable(str(note))) for note in obj.notes],
+            "seconds": format_run_duration(obj),
+            "notes": [_shown_note(drop_surrogates(str(note))) for note in obj.notes],
             "asked": asked if sees("agent.view_message") else None,
             "told": _told(asked) if sees("agent.view_toolcall") else None,
             "made_for": _made_for(obj) if sees("agent.view_toolcall") else None,
@@ -107,7 +109,7 @@ def _shown_note(note: str) -> str:
     return f"{gettext(sentence)} {about}" if sentence and about else note
 
 
-def run_seconds(run: Run) -> str:
+def format_run_duration(run: Run) -> str:
     """How long a run took; "" while it goes on."""
     return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
 
@@ -146,7 +148,7 @@ def _approvals(calls: Sequence[ToolCall]) -> dict[int | None, Approval]:
     return {approval.call_id: approval for approval in asked}
 
 
-def runs_inside(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
+def load_inner_runs(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
     """The runs of agents that ``calls`` set off, by the key of the call, oldest first."""
     inside: dict[int | None, list[Run]] = {}
     runs = Run.objects.filter(parent__in=[call.pk for call in calls]).order_by("pk")
@@ -162,14 +164,14 @@ def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
     return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
 
 
-def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message], beside: "Beside") -> dict[str, Any]:
+def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message], beside: "RelatedRows") -> dict[str, Any]:
     """A step with its calls inside, and inside each call the messages it sent and what else there is on record of it."""
     inside = [call for call in calls if call.step_id == step.pk]
     return {
         "step": step,
-        "offered": printable(", ".join(map(str, step.tools))),
-        "request": turns(step.request),
-        "answer": turns(step.response) if step.response is not None else [],
+        "offered": drop_surrogates(", ".join(map(str, step.tools))),
+        "request": parse_transcript(step.request),
+        "answer": parse_transcript(step.response) if step.response is not None else [],
         "calls": [
             {
                 "call": call,

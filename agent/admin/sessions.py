@@ -10,16 +10,16 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.chat import BUBBLE, chat_page, runs_behind
+from agent.admin.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
 from agent.admin.state_form import LIMITS, StateForm
-from agent.admin.thumbnails import media_behind
+from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from agent.store.states import save_changes
-from agent.store.tallies import silences
-from tools.admin_base import RecordAdmin, moment, row_number
+from agent.store.tallies import find_silences
+from tools.admin_base import RecordAdmin, format_moment, parse_row_number
 from tools.admin_filters import PeriodFilter, Rows
 from tools.models import ConfigVersion
-from tools.readable import readable
+from tools.readable import format_readable
 
 #: Accounts offered as a filter.
 ACCOUNT_LIMIT = 20
@@ -85,7 +85,7 @@ class ChatSessionAdmin(RecordAdmin):
         return {"last_message_at__lte": row.last_message_at.isoformat()}
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
         yield Q(peer_id=term.rpartition(":")[2])
 
     @admin.display(description=_("chat"))
@@ -94,26 +94,26 @@ class ChatSessionAdmin(RecordAdmin):
 
     @admin.display(description=_("last message"))
     def active(self, session: ChatSession) -> str:
-        return moment(session.last_message_at)
+        return format_moment(session.last_message_at)
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
         state = obj.state if isinstance(obj.state, dict) else {}
-        context: dict[str, Any] = {"state": state, "state_json": readable(state), "silences": _silences(obj)}
+        context: dict[str, Any] = {"state": state, "state_json": format_readable(state), "silences": _silences(obj)}
         if not request.user.has_perm("agent.view_message"):
             return context
-        page = chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
-        behind = runs_behind([m for m in page.messages if m.direction == Message.Direction.IN])
-        media = media_behind([message.pk for message in page.messages])
+        page = load_chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
+        behind = load_message_runs([m for m in page.messages if m.direction == Message.Direction.IN])
+        media = load_media_previews([message.pk for message in page.messages])
         bubbles = [(message, behind.get(message.pk, []), media.get(message.pk)) for message in page.messages]
         bottom = page.messages[-1].pk if bubbles else 0
-        return context | {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE, "bottom": bottom}
+        return context | {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE_CHARACTERS, "bottom": bottom}
 
 
 def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
     """To whom nothing is said for a while, and until when."""
     place = f"{session.platform}:{session.account}:{session.key}"
-    return [(who, datetime.fromtimestamp(until, UTC)) for who, until in silences(place, int(timezone.now().timestamp()))]
+    return [(who, datetime.fromtimestamp(until, UTC)) for who, until in find_silences(place, int(timezone.now().timestamp()))]
 
 
 def _id(request: HttpRequest, name: str) -> int | None:
-    return row_number(request.GET.get(name, "")) or None
+    return parse_row_number(request.GET.get(name, "")) or None

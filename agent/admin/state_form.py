@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.instructions import is_name
+from agent.instructions import is_value_name
 from agent.models import ChatSession
-from agent.state import SIZE_LIMIT, TEMPORARY, StateChange, difference, is_same, size
+from agent.state import SIZE_LIMIT, TEMPORARY, StateChange, diff_states, is_same_json, stored_state_size
 from tools.admin.json_field import IndentedJSONField
 
 #: The columns that hold the limits of a chat.
@@ -74,13 +74,13 @@ class StateForm(_Form):
         if self.fields["state"].widget.value_omitted_from_data(self.data, self.files, self.add_prefix("state")):
             return self._stored
         state = self.cleaned_data["state"]
-        if faults := list(state_faults({} if state is None else state, self._stored)):
+        if faults := list(state_messages({} if state is None else state, self._stored)):
             raise ValidationError(faults)
         return state or {}
 
     def change(self) -> StateChange:
         """What was changed on the page, of a form that is valid."""
-        return difference(self.instance.pk, self._shown(), self.cleaned_data["state"])
+        return diff_states(self.instance.pk, self._shown(), self.cleaned_data["state"])
 
     @property
     def _stored(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class StateForm(_Form):
         return shown if isinstance(shown, dict) else self._stored
 
 
-def state_faults(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
+def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
     """What keeps ``state`` from being saved, one translated line each.
 
     What people write is flat, as placeholders show it; what a tool has stored may be of
@@ -105,10 +105,10 @@ def state_faults(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(state, dict):
         yield gettext('Write an object: {"name": "value"}.')
         return
-    written = {name: value for name, value in state.items() if name not in stored or not is_same(value, stored[name])}
+    written = {name: value for name, value in state.items() if name not in stored or not is_same_json(value, stored[name])}
     faults = [fault for name, value in written.items() if (fault := _fault(name, value))]
     yield from faults
-    if not faults and (over := size(state)) > SIZE_LIMIT:
+    if not faults and (over := stored_state_size(state)) > SIZE_LIMIT:
         yield gettext("A state has room for %(limit)d bytes; this one has %(size)d.") % {"limit": SIZE_LIMIT, "size": over}
 
 
@@ -116,7 +116,7 @@ def _fault(name: str, value: Any) -> str:
     """What is wrong with one entry as somebody wrote it; "" if nothing is."""
     if name.startswith(TEMPORARY):
         fault = gettext("“%(name)s”: what begins with temp: is never stored; only tools set it, for one run.")
-    elif not is_name(name):
+    elif not is_value_name(name):
         fault = gettext("“%(name)s” is no name: write letters, digits and _, at most with app: or user: before them.")
     elif isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
         fault = gettext("“%(name)s” needs a text, a number, true, false or null.")

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Step
-from tools.admin_base import RecordAdmin, clamped, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
 from tools.admin_filters import RecordedSince
 from tools.readable import json_block, text_block
 
@@ -36,11 +36,11 @@ class StepAdmin(RecordAdmin):
     )
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(run=row_number(term))
+        yield Q(run=parse_row_number(term))
 
     @admin.display(description=_("recorded at"))
     def recorded(self, step: Step) -> str:
-        return moment(step.created_at)
+        return format_moment(step.created_at)
 
     @admin.display(description=_("run"))
     def run_link(self, step: Step) -> str:
@@ -52,7 +52,7 @@ class StepAdmin(RecordAdmin):
 
     @admin.display(description=_("error"))
     def failure(self, step: Step) -> str:
-        return clamped(getattr(step, "error_excerpt", ""))
+        return clamp_text(getattr(step, "error_excerpt", ""))
 
     @admin.display(description=_("error"))
     def error_text(self, step: Step) -> str:

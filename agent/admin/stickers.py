@@ -19,13 +19,13 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.media.kinds import HEAD, sniff
-from agent.media_files import NameTaken, keep, remove, safe_name
-from agent.media_folder import MediaError, opened, root
+from agent.media.kinds import HEAD, sniff_mime_type
+from agent.media_files import NameTaken, remove_media_file, safe_name, save_media_file
+from agent.media_folder import MediaError, media_folder_root, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER
-from agent.store.stickers import LARGEST, TYPES, file_of, stamp_of, survey, words_of
-from tools.admin_base import ModelAdmin, RecordAdmin, badge, clamped, moment
+from agent.store.stickers import LARGEST, TYPES, locate_sticker, sticker_stamp, sync_stickers, words_from_path
+from tools.admin_base import ModelAdmin, RecordAdmin, clamp_text, format_moment, render_badge
 from tools.models import ConfigVersion
 
 #: Names that are tried for a file whose own one is taken.
@@ -70,7 +70,7 @@ class NewStickerForm(StickerForm):
             raise ValidationError(gettext("The file is larger than %(limit)s MiB.") % {"limit": LARGEST >> 20})
         content = file.read()
         file.seek(0)
-        if sniff(content[:HEAD]) not in TYPES:
+        if sniff_mime_type(content[:HEAD]) not in TYPES:
             raise ValidationError(gettext("This is no picture that can be sent."))
         sha256 = hashlib.sha256(content).hexdigest()
         if known := Sticker.objects.filter(sha256=sha256).first():
@@ -129,7 +129,7 @@ class StickerAdmin(RecordAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, after a look at the folder."""
         if request.method == "GET":
-            survey([None])
+            sync_stickers([None])
         return super().changelist_view(request, extra_context)
 
     def picture_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -141,7 +141,7 @@ class StickerAdmin(RecordAdmin):
             content = _content(sticker)
         except MediaError as error:
             raise Http404(str(error)) from error
-        mime = sniff(content[:HEAD])
+        mime = sniff_mime_type(content[:HEAD])
         if mime not in TYPES:
             raise Http404
         return HttpResponse(content, content_type=mime, headers=HEADERS)
@@ -150,8 +150,8 @@ class StickerAdmin(RecordAdmin):
         """Store the row, in the place of one that a look at the folder has just made of the file."""
         if not change:
             obj.pk = Sticker.objects.filter(path=obj.path).values_list("pk", flat=True).first()
-            obj.stamp = stamp_of(obj.path)
-            obj.words = obj.words or words_of(obj.path)
+            obj.stamp = sticker_stamp(obj.path)
+            obj.words = obj.words or words_from_path(obj.path)
         super().save_model(request, obj, form, change)
 
     def delete_model(self, request: HttpRequest, obj: Sticker) -> None:
@@ -165,11 +165,11 @@ class StickerAdmin(RecordAdmin):
 
     def _delete_files(self, request: HttpRequest, stickers: list[Sticker]) -> None:
         for sticker in stickers:
-            target = file_of(sticker.path)
+            target = locate_sticker(sticker.path)
             if target is None or not target.is_file():
                 continue
             try:
-                remove(f"{FOLDER}/{sticker.path}")
+                remove_media_file(f"{FOLDER}/{sticker.path}")
             except MediaError as error:
                 messages.error(request, str(error))
 
@@ -191,21 +191,21 @@ class StickerAdmin(RecordAdmin):
 
     @admin.display(description=_("words"))
     def described(self, sticker: Sticker) -> str:
-        words = clamped(str(sticker))
+        words = clamp_text(str(sticker))
         return format_html('{} <div class="quiet">{}</div>', words, sticker.tags) if sticker.tags else words
 
     @admin.display(description=_("state"))
     def condition(self, sticker: Sticker) -> str:
         """Whether it can be sent, and if not, why."""
         if sticker.is_missing:
-            return badge("failed", gettext("missing on disk"))
+            return render_badge("failed", gettext("missing on disk"))
         if not sticker.sha256:
-            return badge("failed", gettext("cannot be sent"))
-        return badge("delivered", gettext("enabled")) if sticker.enabled else badge("silent", gettext("disabled"))
+            return render_badge("failed", gettext("cannot be sent"))
+        return render_badge("delivered", gettext("enabled")) if sticker.enabled else render_badge("silent", gettext("disabled"))
 
     @admin.display(description=_("times used"))
     def used(self, sticker: Sticker) -> str:
-        return format_html('{} <div class="quiet">{}</div>', sticker.use_count, moment(sticker.last_used_at))
+        return format_html('{} <div class="quiet">{}</div>', sticker.use_count, format_moment(sticker.last_used_at))
 
 
 def _shown(sticker: Sticker, height: int) -> str:
@@ -227,21 +227,21 @@ def _switch(stickers: QuerySet[Sticker], *, enabled: bool) -> None:
 
 
 def _content(sticker: Sticker) -> bytes:
-    target = file_of(sticker.path)
+    target = locate_sticker(sticker.path)
     if target is None:
         raise MediaError(sticker.path)
-    with opened(target) as file:
+    with open_media_file(target) as file:
         return file.read(LARGEST)
 
 
 def _put(file: "UploadedFile[bytes]") -> str:
     """Put an uploaded picture into the folder, beside one of the same name if there is one; its path there."""
-    (root() / FOLDER).mkdir(parents=True, exist_ok=True)
-    ending = {"image/jpeg": ".jpg"}.get(kind := sniff(file.read(HEAD)), f".{kind.partition('/')[2]}")
+    (media_folder_root() / FOLDER).mkdir(parents=True, exist_ok=True)
+    ending = {"image/jpeg": ".jpg"}.get(kind := sniff_mime_type(file.read(HEAD)), f".{kind.partition('/')[2]}")
     file.seek(0)
     stem = Path(safe_name(file.name or "")).stem
     for number in range(1, NAMES):
         name = f"{stem}-{number}{ending}" if number > 1 else f"{stem}{ending}"
         with contextlib.suppress(NameTaken):
-            return keep(FOLDER, name, file.chunks(), replace=False).removeprefix(f"{FOLDER}/")
+            return save_media_file(FOLDER, name, file.chunks(), replace=False).removeprefix(f"{FOLDER}/")
     raise NameTaken(stem)

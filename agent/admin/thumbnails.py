@@ -9,10 +9,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from agent import wiring
-from agent.media.darkroom import develop_now
-from agent.media.kinds import HEAD, sniff
-from agent.media.refs import Unavailable
-from agent.media.sight import develop_job
+from agent.media.darkroom import process_image_now
+from agent.media.kinds import HEAD, sniff_mime_type
+from agent.media.refs import MediaUnavailable
+from agent.media.sight import build_model_image_job
 from agent.models import Description, KeptFile, MessageMedia
 
 #: Longest side and bytes of a thumbnail.
@@ -23,7 +23,7 @@ TYPES = frozenset({"image/jpeg", "image/png"})
 HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "Content-Security-Policy": "default-src 'none'; sandbox"}
 
 
-class ShownMedia:
+class MediaPreviews:
     """The media of one message: each with its thumbnail, and what was read in them, each text once."""
 
     def __init__(self) -> None:
@@ -34,38 +34,38 @@ class ShownMedia:
         description = medium.description
         words = description.text if description else medium.name
         name = medium.name if medium.kind == "file" else ""
-        self.media.append((thumbnail(medium.kept, words, name) if medium.kept else "", medium))
+        self.media.append((render_thumbnail(medium.kept, words, name) if medium.kept else "", medium))
         if description is not None and description not in self.descriptions:
             self.descriptions.append(description)
 
 
-def media_behind(message_pks: Sequence[int]) -> dict[int, ShownMedia]:
+def load_media_previews(message_pks: Sequence[int]) -> dict[int, MediaPreviews]:
     """What became of the media of each message, by its id. One query."""
-    behind: dict[int, ShownMedia] = {}
+    behind: dict[int, MediaPreviews] = {}
     media = MessageMedia.objects.filter(message_id__in=message_pks).select_related("kept", "description")
     for medium in media.order_by("message_id", "position"):
-        behind.setdefault(medium.message_id, ShownMedia()).add(medium)
+        behind.setdefault(medium.message_id, MediaPreviews()).add(medium)
     return behind
 
 
 def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
     """The thumbnail of a copy, made when it is asked for first. Raises Http404 where there can be none."""
-    files = wiring.kept_files()
+    files = wiring.build_file_store()
     path = files.thumbnail_path(kept.sha256)
     try:
         if not path.is_file():
-            job = develop_job(files.shown_source(kept.sha256), path)
-            develop_now(replace(job, side=SIDE, size=BYTES, always=True))
+            job = build_model_image_job(files.shown_source(kept.sha256), path)
+            process_image_now(replace(job, side=SIDE, size=BYTES, always=True))
         content = path.read_bytes()
-    except (OSError, Unavailable) as error:
+    except (OSError, MediaUnavailable) as error:
         raise Http404(_("There is no thumbnail of this copy.")) from error
-    mime = sniff(content[:HEAD])
+    mime = sniff_mime_type(content[:HEAD])
     if mime not in TYPES:
         raise Http404(_("There is no thumbnail of this copy."))
     return HttpResponse(content, content_type=mime, headers=HEADERS)
 
 
-def thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> str:
+def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> str:
     """A copy as a small picture that leads to its page; its ``name`` or type in words where it is no picture."""
     if kept is None:
         return "-"

@@ -26,7 +26,7 @@ class ToolUse:
     limit: int = CALL_LIMIT
 
 
-def tool_use(tool_name: str) -> ToolUse:
+def load_tool_use(tool_name: str) -> ToolUse:
     """One query of :data:`CALL_LIMIT` rows at most; the period is cut here, so that no old row is walked over for it."""
     newest = ToolCall.objects.filter(tool_name=tool_name).order_by("-pk")
     rows = list(newest.values_list("created_at", "state", "mocked", "duration_ms")[:CALL_LIMIT])

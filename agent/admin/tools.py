@@ -8,14 +8,14 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 
-from agent.admin.tool_use import tool_use
-from agent.admin.trial import Trial, obstacle, run_trial
+from agent.admin.tool_use import load_tool_use
+from agent.admin.trial import ToolTrial, explain_obstacle, run_trial
 from agent.tool_results import is_picture
 from tools.admin import ToolConfigAdmin
 from tools.admin.argument_form import ArgumentForm
 from tools.contract import ToolContentItem
 from tools.models import ToolConfig
-from tools.readable import printable, readable, shortened
+from tools.readable import drop_surrogates, format_readable, shorten_text
 
 admin.site.unregister(ToolConfig)
 
@@ -25,7 +25,7 @@ class ToolPageAdmin(ToolConfigAdmin):
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
         page = super().page_context(request, config)
         if request.user.has_perm("agent.view_toolcall"):
-            page["use"] = tool_use(config.name)
+            page["use"] = load_tool_use(config.name)
             page["calls_url"] = reverse("admin:agent_toolcall_changelist", query={"tool": config.name})
         if self.has_change_permission(request, config):
             page["trial_url"] = reverse("admin:tools_toolconfig_trial", args=(config.pk,))
@@ -39,7 +39,7 @@ class ToolPageAdmin(ToolConfigAdmin):
         """The form for the tool's arguments and, once it is sent, what the call came to."""
         config = self.changeable(request, object_id)
         form = ArgumentForm(config.declaration.get("parameters_schema"), request.POST if request.method == "POST" else None)
-        page: dict[str, Any] = {"form": form, "obstacle": obstacle(config)}
+        page: dict[str, Any] = {"form": form, "obstacle": explain_obstacle(config)}
         if not page["obstacle"] and form.is_valid():
             trial = run_trial(config, form.arguments())
             self.log_change(request, config, gettext("Test run: %(outcome)s.") % {"outcome": _outcome(trial)})
@@ -48,23 +48,23 @@ class ToolPageAdmin(ToolConfigAdmin):
         return TemplateResponse(request, "admin/tools/toolconfig/trial.html", {**self.admin_site.each_context(request), **page})
 
 
-def trial_context(trial: Trial) -> dict[str, Any]:
+def trial_context(trial: ToolTrial) -> dict[str, Any]:
     """A call and its result as a page shows them, whatever a tool made of it."""
     result = trial.result
     text = result.get_history_content() if result.success else result.content
     return {
         "trial": trial,
         "outcome": _outcome(trial),
-        "request_json": readable(trial.arguments),
-        "text": printable(shortened(text)),
-        "error": printable(shortened(result.error_message)),
-        "detail": printable(shortened(str(result.metadata.get("error_detail") or ""))),
-        "structured_json": "" if result.structured_content is None else readable(result.structured_content),
+        "request_json": format_readable(trial.arguments),
+        "text": drop_surrogates(shorten_text(text)),
+        "error": drop_surrogates(shorten_text(result.error_message)),
+        "detail": drop_surrogates(shorten_text(str(result.metadata.get("error_detail") or ""))),
+        "structured_json": "" if result.structured_content is None else format_readable(result.structured_content),
         "pictures": [_data_url(item) for item in result.content_items if is_picture(item)],
     }
 
 
-def _outcome(trial: Trial) -> str:
+def _outcome(trial: ToolTrial) -> str:
     return gettext("succeeded") if trial.result.success else gettext("failed")
 
 

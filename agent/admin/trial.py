@@ -9,8 +9,8 @@ from asgiref.sync import async_to_sync
 from django.utils.translation import gettext
 
 from agent import serving, wiring
-from tools.choices import Allowed, Scope, Visibility
-from tools.configs import SettingsCache, ToolSettings, load_settings
+from tools.choices import AllowedCallers, ToolScope, ToolVisibility
+from tools.configs import SettingsCache, ToolSettings, load_tool_settings
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.models import ToolConfig
 from tools.registry import ToolRegistry
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ToolTrial:
     """What a call by hand came to; ``duration_ms`` is all the time it took."""
 
     arguments: Any
@@ -27,7 +27,7 @@ class Trial:
     duration_ms: int
 
 
-class OpenSettings(SettingsCache):
+class UnscopedSettings(SettingsCache):
     """The rows as they are now, without what they say of chats and senders: an operator is neither.
 
     Whether a tool is enabled, its mock and its time limit count as for every call.
@@ -35,15 +35,19 @@ class OpenSettings(SettingsCache):
 
     def __init__(self) -> None:
         super().__init__()
-        everyone = {"visibility": Visibility.VISIBLE.value, "scope": Scope.ALL.value, "allowed": Allowed.EVERYONE.value}
-        self._open = {name: replace(row, **everyone) for name, row in load_settings().items()}  # type: ignore[arg-type]
+        everyone = {
+            "visibility": ToolVisibility.VISIBLE.value,
+            "scope": ToolScope.ALL.value,
+            "allowed": AllowedCallers.EVERYONE.value,
+        }
+        self._open = {name: replace(row, **everyone) for name, row in load_tool_settings().items()}  # type: ignore[arg-type]
 
     @property
     def current(self) -> Mapping[str, ToolSettings]:
         return self._open
 
 
-def obstacle(config: ToolConfig) -> str:
+def explain_obstacle(config: ToolConfig) -> str:
     """Why the tool cannot be run by hand, as a translated sentence; "" where it can."""
     if not config.enabled:
         return gettext("The tool is disabled: enable it to run it.")
@@ -53,7 +57,7 @@ def obstacle(config: ToolConfig) -> str:
     return "" if without_chat else gettext("This tool acts in a chat, and there is none here. Ask the bot to use it.")
 
 
-def run_trial(config: ToolConfig, arguments: Any) -> Trial:
+def run_trial(config: ToolConfig, arguments: Any) -> ToolTrial:
     """Call the tool, without a chat, its state and a sender; every way it can go wrong is a failed result.
 
     Whoever may change the row may also approve: the call does not wait for an owner.
@@ -62,7 +66,7 @@ def run_trial(config: ToolConfig, arguments: Any) -> Trial:
     context = ToolExecutionContext(metadata={"state": {}})
     begin = time.monotonic()
     result = _with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
-    return Trial(arguments, result, round((time.monotonic() - begin) * 1000))
+    return ToolTrial(arguments, result, round((time.monotonic() - begin) * 1000))
 
 
 async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
@@ -71,12 +75,12 @@ async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
 
 def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
     """What ``work`` comes to with the registry that serves, on its own loop; where none does, with one made for it."""
-    settings = OpenSettings()
-    if serving_now := serving.current():
+    settings = UnscopedSettings()
+    if serving_now := serving.get_serving():
         return serving_now.run(lambda registry: work(registry.under(lambda: settings.current)))
 
     async def worked() -> T:
-        registry = wiring.tool_registry(settings)
+        registry = wiring.build_tool_registry(settings)
         try:
             return await work(registry)
         finally:

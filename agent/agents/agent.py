@@ -8,7 +8,7 @@ from typing import Any
 from agent.llm.base import LLMClient
 from agent.prompt import ChatMessage, system_message
 from tools.contract import JsonSchema, ToolSpec
-from tools.fences import harmless
+from tools.fences import neutralize_marks
 
 #: What an agent without an input schema takes.
 REQUEST: JsonSchema = {
@@ -23,7 +23,7 @@ ANSWER_FORM = "你的最后回答只能是一个符合下面这个 JSON Schema �
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Subagent:
     """What another agent is, for the one that declares it.
 
     ``model`` makes its client; agents with the same function share one client.
@@ -62,4 +62,4 @@ class Agent:
         """The first messages of a conversation that holds nothing else; ``prompt`` is its own, filled in for the chat."""
         if self.output_schema is not None:
             prompt = f"{prompt}\n\n{ANSWER_FORM}{json.dumps(self.output_schema, ensure_ascii=False)}"
-        return [system_message(prompt), {"role": "user", "content": harmless(request)}]
+        return [system_message(prompt), {"role": "user", "content": neutralize_marks(request)}]

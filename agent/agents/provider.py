@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from agent.agents.agent import Agent
-from agent.agents.runner import AgentRunner
+from agent.agents.agent import Subagent
+from agent.agents.runner import SubagentRunner
 from tools import outcomes
 from tools.arguments import parse_arguments
 from tools.catalogue import DefaultConfig
@@ -21,13 +21,13 @@ PROVIDER_NAME = "agents"
 PROVIDER_TYPE = "agent"
 
 
-class AgentTool:
+class SubagentTool:
     """An agent and its declaration as a tool.
 
     Raises :class:`tools.errors.InvalidDeclaration` for a name that no tool can have.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Subagent) -> None:
         if not TOOL_NAME.fullmatch(agent.name):
             raise InvalidDeclaration(f"{agent.name!r} cannot be the name of a tool")
         self.agent = agent
@@ -49,12 +49,12 @@ class AgentTool:
         if text and self.agent.output_schema is None:
             return ToolExecutionResult(self.agent.name, success=True, content=text)
         try:
-            return ToolExecutionResult(self.agent.name, success=True, structured_content=parse_arguments(unfenced(text)))
+            return ToolExecutionResult(self.agent.name, success=True, structured_content=parse_arguments(strip_code_fence(text)))
         except InvalidArguments as error:
             raise ToolFailed(f"子代理 {self.agent.name} 的回答不是所要求的 JSON 对象: {error}") from error
 
 
-class AgentToolProvider:
+class SubagentToolProvider:
     """Offers each of ``agents`` as a tool, wherever tools are offered.
 
     Raises :class:`tools.errors.InvalidDeclaration` for two agents of one name.
@@ -63,10 +63,10 @@ class AgentToolProvider:
     provider_name = PROVIDER_NAME
     provider_type = PROVIDER_TYPE
 
-    def __init__(self, agents: Iterable[Agent], runner: AgentRunner) -> None:
+    def __init__(self, agents: Iterable[Subagent], runner: SubagentRunner) -> None:
         self._runner = runner
-        self._tools: dict[str, AgentTool] = {}
-        for tool in map(AgentTool, agents):
+        self._tools: dict[str, SubagentTool] = {}
+        for tool in map(SubagentTool, agents):
             if tool.spec.name in self._tools:
                 raise InvalidDeclaration(f"duplicate agent: {tool.spec.name}")
             self._tools[tool.spec.name] = tool
@@ -78,7 +78,7 @@ class AgentToolProvider:
         """Have the agent do it. Raises :class:`tools.errors.ToolFailed`, which the registry makes a result of."""
         tool = self._tools.get(invocation.tool_name)
         if tool is None:
-            return outcomes.not_found(invocation.tool_name)
+            return outcomes.not_found_result(invocation.tool_name)
         request = tool.agent.request(invocation.arguments)
         return tool.result(await self._runner.ask(tool.agent, request, invocation, context or ToolExecutionContext()))
 
@@ -87,7 +87,7 @@ class AgentToolProvider:
         await self._runner.close()
 
 
-def unfenced(text: str) -> str:
+def strip_code_fence(text: str) -> str:
     """``text`` without the code fence that models like to put around JSON."""
     if not (text.startswith("```") and text.endswith("```")):
         return text

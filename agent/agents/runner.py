@@ -6,20 +6,20 @@ from dataclasses import replace
 
 from django.utils.translation import gettext_noop
 
-from agent.agents.agent import Agent
-from agent.agents.unrecorded import Unrecorded
+from agent.agents.agent import Subagent
+from agent.agents.unrecorded import NullJournal
 from agent.claims import Claim
 from agent.engine import Engine
 from agent.errors import AgentError
 from agent.journal import RunJournal
 from agent.llm.base import LLMClient
 from agent.models import Run
-from agent.persona import chat_prompt, prompt_notes
+from agent.persona import prompt_notes, render_chat_prompt
 from agent.record import Record
-from agent.speaker import Speaker
-from agent.store.agent_runs import AgentRun, BrokenOff, begin_agent_runs, break_off
-from agent.store.replies import Ending
-from agent.task import Result, Task
+from agent.speaker import MessageSender
+from agent.store.agent_runs import RunBreakOff, StartSubagentRun, begin_subagent_runs, break_off_runs
+from agent.store.replies import RunCompletion
+from agent.task import RunRequest, RunResult
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.registry import ToolRegistry
@@ -31,7 +31,7 @@ CHAIN = "agents"
 STOPPED = gettext_noop("the tool call was stopped before the agent had finished")
 
 
-class AgentRunner:
+class SubagentRunner:
     """Has agents work with the tools of ``registry``.
 
     Every call that an agent makes is decided by the registry as its caller's are: for the
@@ -44,22 +44,22 @@ class AgentRunner:
         self._record = record
         self._models: dict[Callable[[], LLMClient], LLMClient] = {}
 
-    async def ask(self, agent: Agent, request: str, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
+    async def ask(self, agent: Subagent, request: str, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
         """The text of the last answer to ``request``; "" where the agent had nothing to say, asked once more.
 
         Raises :class:`tools.errors.ToolFailed`, which names the agent, when it may not
         begin or comes to no end. When cancelled, its run is on record as interrupted.
         """
-        inner = nested(agent, context)
+        inner = build_nested_context(agent, context)
         model, tools = self._model(agent), self._registry.narrowed(agent.may_use)
-        prompt = await chat_prompt(agent.prompt, inner, tools)
+        prompt = await render_chat_prompt(agent.prompt, inner, tools)
         run_pk = await self._begin(model, invocation)
         opening, spoke = agent.opening(prompt.text, request), _speaking(inner)
-        task = Task(run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True)
+        task = RunRequest(run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True)
         try:
             result = await self._run(Engine(model, tools), task)
         except AgentError as error:
-            await self._end(Ending(run_pk, Run.State.FAILED, error=str(error), notes=prompt_notes(prompt)))
+            await self._end(RunCompletion(run_pk, Run.State.FAILED, error=str(error), notes=prompt_notes(prompt)))
             raise _unfinished(agent, str(error)) from error
         except (Exception, asyncio.CancelledError) as error:  # not for here, but the record must not say that it goes on
             await self._break_off(run_pk, error)
@@ -74,7 +74,7 @@ class AgentRunner:
         while self._models:
             await self._models.popitem()[1].close()
 
-    def _model(self, agent: Agent) -> LLMClient:
+    def _model(self, agent: Subagent) -> LLMClient:
         if agent.model not in self._models:
             self._models[agent.model] = agent.model()
         return self._models[agent.model]
@@ -84,30 +84,30 @@ class AgentRunner:
         call_pk = invocation.metadata.get("tool_call_pk")
         if self._record is None or call_pk is None:
             return 0
-        begun = self._record.submit(begin_agent_runs, AgentRun(call_pk, model.name, self._record.process_id))
+        begun = self._record.submit(begin_subagent_runs, StartSubagentRun(call_pk, model.name, self._record.process_id))
         try:
             return await asyncio.shield(begun)
         except asyncio.CancelledError as error:  # it may be committed all the same
             await self._break_off(await begun, error)
             raise
 
-    async def _run(self, engine: Engine, task: Task) -> Result:
-        return await engine.run(task, self._journal(task.run_pk) or Unrecorded())
+    async def _run(self, engine: Engine, task: RunRequest) -> RunResult:
+        return await engine.run(task, self._journal(task.run_pk) or NullJournal())
 
     def _journal(self, run_pk: int) -> RunJournal | None:
         return RunJournal(self._record, Claim(run_pk)) if self._record is not None and run_pk else None
 
-    async def _end(self, ending: Ending) -> None:
+    async def _end(self, ending: RunCompletion) -> None:
         if journal := self._journal(ending.run_pk):
             await journal.finish(ending)
 
     async def _break_off(self, run_pk: int, error: BaseException) -> None:
         if self._record is not None and run_pk:
             reason = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
-            await self._record.submit(break_off, BrokenOff(run_pk, reason))
+            await self._record.submit(break_off_runs, RunBreakOff(run_pk, reason))
 
 
-def nested(agent: Agent, context: ToolExecutionContext) -> ToolExecutionContext:
+def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> ToolExecutionContext:
     """``context`` as the agent's tools see it: the same chat and sender, one agent deeper.
 
     Raises :class:`tools.errors.ToolFailed` where agents are nested too deep.
@@ -120,19 +120,19 @@ def nested(agent: Agent, context: ToolExecutionContext) -> ToolExecutionContext:
 
 def _speaking(context: ToolExecutionContext) -> Callable[[], bool]:
     """Tells whether anything was sent to the chat since now."""
-    speaker: Speaker | None = context.metadata.get("speaker")
+    speaker: MessageSender | None = context.metadata.get("speaker")
     if speaker is None:
         return lambda: False
     before = speaker.allowance.messages
     return lambda: speaker.allowance.messages > before
 
 
-def _unfinished(agent: Agent, reason: str) -> ToolFailed:
+def _unfinished(agent: Subagent, reason: str) -> ToolFailed:
     return ToolFailed(f"子代理 {agent.name} 没有完成任务: {reason}")
 
 
-def _ending(run_pk: int, result: Result, notes: list[str]) -> Ending:
-    return Ending(
+def _ending(run_pk: int, result: RunResult, notes: list[str]) -> RunCompletion:
+    return RunCompletion(
         run_pk,
         Run.State.FAILED if result.out_of_calls else Run.State.FINISHED,
         final_text=result.text,

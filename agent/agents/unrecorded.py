@@ -1,10 +1,10 @@
 """The journal of a run that is not on record: of an operator's test run, which is not either."""
 
-from agent.store.later import Suspension
+from agent.store.later import CallSuspension
 from agent.store.steps import CallOutcome, NewStep
 
 
-class Unrecorded:
+class NullJournal:
     """A :class:`agent.engine.Journal` that keeps nothing; its tool calls have the key 0."""
 
     async def record_step(self, step: NewStep) -> list[int]:
@@ -16,5 +16,5 @@ class Unrecorded:
     async def finish_call(self, outcome: CallOutcome) -> None:
         """As above."""
 
-    async def suspend(self, suspension: Suspension) -> None:
+    async def suspend(self, suspension: CallSuspension) -> None:
         """As above."""

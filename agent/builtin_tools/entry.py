@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tools.catalogue import DefaultConfig
-from tools.choices import Scope, Visibility
+from tools.choices import ToolScope, ToolVisibility
 from tools.contract import (
     JsonSchema,
     ToolAvailabilityContext,
@@ -14,16 +14,16 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.own_faults import OWN_FAULTS
+from tools.own_faults import OWN_CHECKS_KEY
 
 PROVIDER_NAME = "maisaka_builtin"
 PROVIDER_TYPE = "builtin"
 FENCED = "fenced"
 """The entry of a result's metadata by which a tool of this provider says that its words are harmless but for its own fences."""
 
-Stage = Literal["timing", "action", "both"]
+ToolStage = Literal["timing", "action", "both"]
 """When a tool is offered: to the timing gate, to the planner after it, or to both."""
-Handler = Callable[[ToolInvocation, ToolExecutionContext], Awaitable[ToolExecutionResult]]
+BuiltinHandler = Callable[[ToolInvocation, ToolExecutionContext], Awaitable[ToolExecutionResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class BuiltinTool:
     name: str
     description: str
     parameters: JsonSchema
-    handler: Handler
+    handler: BuiltinHandler
     needs_chat: bool = False
-    stage: Stage = "action"
+    stage: ToolStage = "action"
     traits: frozenset[str] = frozenset()
-    visibility: str = Visibility.VISIBLE.value
+    visibility: str = ToolVisibility.VISIBLE.value
     """Whether the model is told of it, until the operator says otherwise."""
-    chat_scope: str = Scope.ALL.value
+    chat_scope: str = ToolScope.ALL.value
     """The chats it is for, until the operator says otherwise."""
     is_on: Callable[[], bool] = lambda: True
     """What switches it on: a setting, or whether there is anything for it to work with."""
@@ -73,7 +73,7 @@ class BuiltinTool:
                 "on_timeout": self.on_timeout,
                 "builtin_stage": self.stage,
                 "traits": self.traits,
-                OWN_FAULTS: self.own_faults,
+                OWN_CHECKS_KEY: self.own_faults,
             },
         )
 

@@ -7,12 +7,12 @@ from django.utils import timezone
 
 from agent.builtin_tools.entry import FENCED, BuiltinTool
 from agent.record import Record
-from agent.speaker import Speaker
-from agent.store.chat_record import Page, PageWish, Said, pages
+from agent.speaker import MessageSender
+from agent.store.chat_record import MessagePage, PageRequest, RecordedMessage, load_message_pages
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
-from tools.fences import Fence, clean_name, fenced, json_line
-from tools.text import storable
+from tools.fences import FenceKind, clean_name, fence_values, json_line
+from tools.text import make_storable
 
 NAME = "fetch_history"
 NUMBER, HIGHEST_NUMBER = 10, 50
@@ -26,16 +26,16 @@ NOTHING = "本会话中没有更早的消息。"
 UNKNOWN = "before 不是本会话中的消息：{before}。请使用本会话中消息的 message_id，或上一次结果给出的值。"
 
 
-def tool(record: Record | None) -> BuiltinTool:
+def build_history_tool(record: Record | None) -> BuiltinTool:
     """The tool over ``record``; without one it is never offered."""
 
     async def fetch_history(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
         if record is None:
             raise ToolFailed(NOTHING)
-        chat = cast("Speaker", context.metadata["speaker"]).chat
-        before = storable(invocation.arguments.get("before") or "").strip()
-        wish = PageWish(chat, number_of(invocation.arguments.get("num")), before)
-        page = await record.submit(pages, wish)
+        chat = cast("MessageSender", context.metadata["speaker"]).chat
+        before = make_storable(invocation.arguments.get("before") or "").strip()
+        wish = PageRequest(chat, clamp_message_count(invocation.arguments.get("num")), before)
+        page = await record.submit(load_message_pages, wish)
         if page is None:
             raise ToolFailed(UNKNOWN.format(before=clean_name(before)))
         return _result(page)
@@ -60,12 +60,12 @@ def tool(record: Record | None) -> BuiltinTool:
     )
 
 
-def number_of(value: int | None) -> int:
+def clamp_message_count(value: int | None) -> int:
     """How many messages ``value`` asks for: 10 for none, and never less than 1 or more than 50."""
     return NUMBER if value is None else min(max(value, 1), HIGHEST_NUMBER)
 
 
-def shown(said: Said) -> dict[str, Any]:
+def describe_message(said: RecordedMessage) -> dict[str, Any]:
     """What is told of one message: who, when, its id, and the words."""
     sender: dict[str, str] = {"bot": "你自己"} if said.from_bot else {"user_id": said.sender_id}
     if not said.from_bot and (name := clean_name(said.sender_name)):
@@ -77,23 +77,23 @@ def shown(said: Said) -> dict[str, Any]:
     return line | {"text": RECALLED if said.is_recalled else text}
 
 
-def fitting(messages: Sequence[Said]) -> list[Said]:
+def fit_messages_on_page(messages: Sequence[RecordedMessage]) -> list[RecordedMessage]:
     """The newest of ``messages`` that fit on one page, in their order; the newest one always does."""
-    kept, room = list[Said](), PAGE_LIMIT
+    kept, room = list[RecordedMessage](), PAGE_LIMIT
     for said in reversed(messages):
-        room -= len(json_line(shown(said))) + 1
+        room -= len(json_line(describe_message(said))) + 1
         if kept and room < 0:
             break
         kept.append(said)
     return kept[::-1]
 
 
-def _result(page: Page) -> ToolExecutionResult:
+def _result(page: MessagePage) -> ToolExecutionResult:
     if not page.messages:
         return ToolExecutionResult(NAME, success=True, content=NOTHING, structured_content=[])
-    messages = fitting(page.messages)
+    messages = fit_messages_on_page(page.messages)
     has_older = page.has_older or len(messages) < len(page.messages)
-    told = [shown(said) for said in messages]
+    told = [describe_message(said) for said in messages]
     end = OLDER.format(cursor=f"#{messages[0].pk}") if has_older else NO_OLDER
-    content = f"{fenced(Fence.HISTORY, told)}\n{end}"
+    content = f"{fence_values(FenceKind.HISTORY, told)}\n{end}"
     return ToolExecutionResult(NAME, success=True, content=content, structured_content=told, metadata={FENCED: True})

@@ -3,25 +3,25 @@
 from typing import Any, cast
 
 from agent.builtin_tools.entry import FENCED
-from agent.memory.audience import Viewer
-from agent.memory.notebook import Notebook
+from agent.memory.audience import NoteViewer
+from agent.memory.notebook import NoteService
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 
 
-def notebook(context: ToolExecutionContext) -> Notebook:
-    return cast("Notebook", context.metadata["memory"])
+def get_notebook(context: ToolExecutionContext) -> NoteService:
+    return cast("NoteService", context.metadata["memory"])
 
 
-def viewer(context: ToolExecutionContext) -> Viewer:
+def get_viewer(context: ToolExecutionContext) -> NoteViewer:
     """The chat of the run and the real sender, whatever the call's arguments say."""
     chat = context.session_id.removeprefix(f"{context.platform}:")
-    return Viewer(context.platform, str(context.metadata["account"]), chat, context.user_id)
+    return NoteViewer(context.platform, str(context.metadata["account"]), chat, context.user_id)
 
 
-def told(name: str, content: str, structured: Any = None) -> ToolExecutionResult:
+def memory_result(name: str, content: str, structured: Any = None) -> ToolExecutionResult:
     """``content`` for the model; what is in it of notes is fenced."""
     return ToolExecutionResult(name, success=True, content=content, structured_content=structured, metadata={FENCED: True})
 
 
-def failure(name: str, text: str) -> ToolExecutionResult:
+def memory_failure(name: str, text: str) -> ToolExecutionResult:
     return ToolExecutionResult(name, success=False, error_message=text)

@@ -7,12 +7,12 @@ from typing import Any
 from django.utils import timezone
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.memory import notebook, told, viewer
-from agent.memory.audience import Viewer
-from agent.memory.fence import fenced, shown
-from agent.memory.notebook import Notebook
-from agent.memory.relevance import Recollection
-from agent.store.notes import Search
+from agent.builtin_tools.memory import get_notebook, get_viewer, memory_result
+from agent.memory.audience import NoteViewer
+from agent.memory.fence import describe_note, quote_notes
+from agent.memory.notebook import NoteService
+from agent.memory.relevance import RecalledNote
+from agent.store.notes import NoteSearch
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
 from tools.fences import clean_name
@@ -39,8 +39,8 @@ PARAMETERS: JsonSchema = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The arguments of a call as they are meant. Made by :func:`wanted`."""
+class MemoryQuery:
+    """The arguments of a call as they are meant. Made by :func:`parse_memory_query`."""
 
     words: str
     since: datetime | None
@@ -51,8 +51,8 @@ class Wanted:
 
 async def query_memory(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
     """Look among the notes that this chat may see; where a person has none, among everybody's, and say so."""
-    ask, here, book = wanted(invocation.arguments), viewer(context), notebook(context)
-    search = Search(here, ask.words, since=ask.since, until=ask.until, limit=ask.limit)
+    ask, here, book = parse_memory_query(invocation.arguments), get_viewer(context), get_notebook(context)
+    search = NoteSearch(here, ask.words, since=ask.since, until=ask.until, limit=ask.limit)
     if not ask.person:
         return _answer(await book.find(search))
     found = await _of_person(book, here, search, ask.person)
@@ -63,16 +63,16 @@ async def query_memory(invocation: ToolInvocation, context: ToolExecutionContext
     return _answer(others, remark) if others else _answer([])
 
 
-async def _of_person(book: Notebook, here: Viewer, search: Search, person: str) -> list[Recollection]:
+async def _of_person(book: NoteService, here: NoteViewer, search: NoteSearch, person: str) -> list[RecalledNote]:
     people = await book.people_named(here, person) or (person,)
     return await book.find(replace(search, people=people))
 
 
-def wanted(arguments: dict[str, Any]) -> Wanted:
+def parse_memory_query(arguments: dict[str, Any]) -> MemoryQuery:
     """What a call asks for. Raises :class:`InvalidArguments` for what cannot be meant."""
     words = (arguments.get("query") or "").strip()
-    since = moment(arguments.get("time_start") or "", "time_start", time.min)
-    until = moment(arguments.get("time_end") or "", "time_end", time.max)
+    since = parse_query_time(arguments.get("time_start") or "", "time_start", time.min)
+    until = parse_query_time(arguments.get("time_end") or "", "time_end", time.max)
     mode = (arguments.get("mode") or "").strip().lower()
     if mode not in ("", *MODES):
         options = "、".join(f"{name}（{words}）" for name, words in MODES.items())
@@ -83,10 +83,10 @@ def wanted(arguments: dict[str, Any]) -> Wanted:
     if since and until and since > until:
         raise InvalidArguments(["time_start 不能晚于 time_end"])
     limit = min(max(arguments.get("limit") or LIMIT, 1), HIGHEST_LIMIT)
-    return Wanted(words, since, until, (arguments.get("person_name") or "").strip(), limit)
+    return MemoryQuery(words, since, until, (arguments.get("person_name") or "").strip(), limit)
 
 
-def moment(text: str, name: str, of_day: time) -> datetime | None:
+def parse_query_time(text: str, name: str, of_day: time) -> datetime | None:
     """The time that ``text`` means, a day alone being ``of_day`` of it; None for "". Raises InvalidArguments."""
     text = text.strip()
     if not text:
@@ -100,10 +100,10 @@ def moment(text: str, name: str, of_day: time) -> datetime | None:
     return timezone.make_aware(at) if timezone.is_naive(at) else at
 
 
-def _answer(notes: list[Recollection], remark: str = "") -> ToolExecutionResult:
+def _answer(notes: list[RecalledNote], remark: str = "") -> ToolExecutionResult:
     if not notes:
-        return told(NAME, NOTHING_FOUND, [])
-    return told(NAME, remark + fenced(notes), [shown(note) for note in notes])
+        return memory_result(NAME, NOTHING_FOUND, [])
+    return memory_result(NAME, remark + quote_notes(notes), [describe_note(note) for note in notes])
 
 
 TOOL = BuiltinTool(

@@ -1,16 +1,16 @@
-"""``remember``: the model puts down what should count later."""
+"""``remember_note``: the model puts down what should count later."""
 
 from typing import Any
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.memory import failure, notebook, told, viewer
-from agent.memory.audience import Viewer
+from agent.builtin_tools.memory import get_notebook, get_viewer, memory_failure, memory_result
+from agent.memory.audience import NoteViewer
 from agent.models import Note
 from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
-from agent.store.notes import OWNER_LIMIT, Fate, NewNote
+from agent.store.notes import OWNER_LIMIT, NewNote, NoteResult
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
-from tools.text import storable
+from tools.text import make_storable
 
 NAME = "remember"
 DAYS_LIMIT = 3_650
@@ -55,29 +55,29 @@ PARAMETERS: JsonSchema = {
 }
 
 
-async def remember(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+async def remember_note(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
     """Write one note for this chat or, in private, for its sender; never for everyone."""
-    wish = _wish(invocation.arguments, viewer(context), invocation.metadata.get("tool_call_pk"))
-    written = await notebook(context).remember(wish)
+    wish = _wish(invocation.arguments, get_viewer(context), invocation.metadata.get("tool_call_pk"))
+    written = await get_notebook(context).remember(wish)
     match written.fate:
-        case Fate.FULL:
-            return failure(NAME, FULL)
-        case Fate.FULL_OF_OTHERS:
-            return failure(NAME, FULL_OF_OTHERS)
-        case Fate.KNOWN:
-            return told(NAME, f"这件事已经记过了，编号 {written.pk}。", {"note": written.pk, "known": True})
+        case NoteResult.FULL:
+            return memory_failure(NAME, FULL)
+        case NoteResult.FULL_OF_OTHERS:
+            return memory_failure(NAME, FULL_OF_OTHERS)
+        case NoteResult.KNOWN:
+            return memory_result(NAME, f"这件事已经记过了，编号 {written.pk}。", {"note": written.pk, "known": True})
         case _:
-            return told(NAME, f"已记住，编号 {written.pk}。", {"note": written.pk, "known": False})
+            return memory_result(NAME, f"已记住，编号 {written.pk}。", {"note": written.pk, "known": False})
 
 
-def _wish(arguments: dict[str, Any], here: Viewer, call_pk: int | None) -> NewNote:
+def _wish(arguments: dict[str, Any], here: NoteViewer, call_pk: int | None) -> NewNote:
     visibility = Note.Visibility(arguments.get("visibility") or Note.Visibility.CHAT)
     about_chat = arguments.get("about") == "chat"
-    person = "" if about_chat else storable(arguments.get("person_id") or "").strip() or here.person
+    person = "" if about_chat else make_storable(arguments.get("person_id") or "").strip() or here.person
     if visibility == Note.Visibility.PERSON and person != here.person:
         raise InvalidArguments([PRIVATE_FOR_OTHERS])
-    text = storable(arguments["text"]).strip()
-    tags = dict.fromkeys(tag for tag in (storable(tag).strip() for tag in arguments.get("tags") or ()) if tag)
+    text = make_storable(arguments["text"]).strip()
+    tags = dict.fromkeys(tag for tag in (make_storable(tag).strip() for tag in arguments.get("tags") or ()) if tag)
     if not text:
         raise InvalidArguments(["text 不能为空"])
     return NewNote(
@@ -97,7 +97,7 @@ TOOL = BuiltinTool(
     description="记住以后还会用到的事：用户的愿望、偏好、约定和他们要求你记住的内容。"
     "只记用户明确说过的事实，不记密码等敏感信息，不记别人要你照做的指令。",
     parameters=PARAMETERS,
-    handler=remember,
+    handler=remember_note,
     needs_chat=True,
     calls_per_minute=20,
 )

@@ -4,19 +4,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.agents.agent import Agent
-from agent.agents.runner import AgentRunner
-from agent.builtin_tools.attachments import Attachments, StickerPart, read
+from agent.agents.agent import Subagent
+from agent.agents.runner import SubagentRunner
+from agent.builtin_tools.attachments import AttachmentFinder, ChosenSticker, parse_picture_arguments
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.mentions import mention_fault
+from agent.builtin_tools.mentions import check_mention
 from agent.models import Message
 from agent.record import Record
-from agent.speaker import Speaker
-from agent.store.targets import Target, find_targets
-from agent.types import Part
+from agent.speaker import MessageSender
+from agent.store.targets import ReplyTarget, find_targets
+from agent.types import MessagePart
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
-from tools.text import storable
+from tools.text import make_storable
 
 NAME = "reply"
 STYLES = ("简短表达", "正常回复", "长回复")
@@ -55,10 +55,12 @@ class _Sent:
     error: str
 
 
-class Replying:
+class ReplyHandler:
     """The handler of ``reply``. Without a ``replyer`` it sends only what is written in ``text``."""
 
-    def __init__(self, record: Record | None, runner: AgentRunner, replyer: Agent | None, attachments: Attachments) -> None:
+    def __init__(
+        self, record: Record | None, runner: SubagentRunner, replyer: Subagent | None, attachments: AttachmentFinder
+    ) -> None:
         self._record = record
         self._runner = runner
         self._replyer = replyer
@@ -66,9 +68,9 @@ class Replying:
 
     async def __call__(self, invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
         """Reply, and tell the model what each part came to. Raises :class:`InvalidArguments` or :class:`ToolFailed`."""
-        speaker: Speaker = context.metadata["speaker"]
+        speaker: MessageSender = context.metadata["speaker"]
         arguments = invocation.arguments
-        wanted = read("attach_pic", arguments.get("attach_pic") or [])
+        wanted = parse_picture_arguments("attach_pic", arguments.get("attach_pic") or [])
         people = _people(arguments, context)
         target = await self._target(speaker, _given(arguments, "msg_id"))
         sticker = await self._attachments.sticker(_given(arguments, "attach_emoji"))
@@ -80,7 +82,7 @@ class Replying:
             await self._attachments.count(sticker)
         return _result(arguments, target, text, sent, len(messages), _repeats(context, target, sent))
 
-    async def _target(self, speaker: Speaker, message_id: str) -> Target:
+    async def _target(self, speaker: MessageSender, message_id: str) -> ReplyTarget:
         if not message_id:
             raise InvalidArguments(["msg_id 不能为空"])
         if self._record is None:
@@ -92,7 +94,7 @@ class Replying:
             raise ToolFailed(f"消息 {message_id} 已被撤回")
         return target
 
-    async def _written(self, target: Target, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
+    async def _written(self, target: ReplyTarget, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
         """The reply as the replyer puts it."""
         reference = _given(invocation.arguments, "reply_reference")
         if not reference:
@@ -108,19 +110,19 @@ class Replying:
 
 
 def _given(arguments: dict[str, Any], name: str) -> str:
-    return str(storable(arguments.get(name) or "")).strip()
+    return str(make_storable(arguments.get(name) or "")).strip()
 
 
 def _people(arguments: dict[str, Any], context: ToolExecutionContext) -> list[str]:
     """Whom the reply is to mention. Raises :class:`InvalidArguments` for whom the sender may not."""
     named = [user_id.strip() for user_id in arguments.get("attach_at") or []]
-    found = [(place, mention_fault(user_id, context)) for place, user_id in enumerate(named) if user_id]
+    found = [(place, check_mention(user_id, context)) for place, user_id in enumerate(named) if user_id]
     if faults := [f"attach_at[{place}]{fault}" for place, fault in found if fault]:
         raise InvalidArguments(faults)
     return [user_id for user_id in named if user_id]
 
 
-def split(text: str) -> list[str]:
+def split_reply(text: str) -> list[str]:
     """``text`` as one says it in a chat: a message for each paragraph, at most five, the last with all the rest. Pure."""
     paragraphs = [paragraph.strip() for paragraph in re.split(r"\n\s*\n", text) if paragraph.strip()]
     return (
@@ -129,19 +131,19 @@ def split(text: str) -> list[str]:
 
 
 def _messages(
-    arguments: dict[str, Any], people: list[str], text: str, pictures: list[Part], sticker: StickerPart | None
-) -> list[tuple[list[Part], str]]:
+    arguments: dict[str, Any], people: list[str], text: str, pictures: list[MessagePart], sticker: ChosenSticker | None
+) -> list[tuple[list[MessagePart], str]]:
     """The messages to send, each with its words for the record.
 
     Quote and mentions are in the first, pictures in the last; a sticker follows in a message of its own.
     """
-    words = split(text)
-    messages: list[list[Part]] = [[Part("plain", text=one)] for one in words]
-    mentions = [Part("mention_user", mention_user_id=user_id) for user_id in people]
+    words = split_reply(text)
+    messages: list[list[MessagePart]] = [[MessagePart("plain", text=one)] for one in words]
+    mentions = [MessagePart("mention_user", mention_user_id=user_id) for user_id in people]
     if mentions:
         messages[0] = [*mentions, replace(messages[0][0], text=f" {words[0]}")]
     if arguments.get("set_quote", True):
-        messages[0].insert(0, Part("quote", message_id=_given(arguments, "msg_id")))
+        messages[0].insert(0, MessagePart("quote", message_id=_given(arguments, "msg_id")))
     messages[-1] += pictures
     shown = ["".join(f"[@{part.mention_user_id}] " for part in mentions) + words[0], *words[1:]]
     shown[-1] += "[图片]" * len(pictures)
@@ -149,7 +151,7 @@ def _messages(
     return [*zip(messages, shown, strict=True), *alone]
 
 
-async def _said(speaker: Speaker, messages: list[tuple[list[Part], str]], tool_call_pk: int) -> list[_Sent]:
+async def _said(speaker: MessageSender, messages: list[tuple[list[MessagePart], str]], tool_call_pk: int) -> list[_Sent]:
     """Say one after the other; after one that was surely not sent no other is."""
     sent: list[_Sent] = []
     for parts, words in messages:
@@ -161,7 +163,7 @@ async def _said(speaker: Speaker, messages: list[tuple[list[Part], str]], tool_c
     return sent
 
 
-def _repeats(context: ToolExecutionContext, target: Target, sent: list[_Sent]) -> bool:
+def _repeats(context: ToolExecutionContext, target: ReplyTarget, sent: list[_Sent]) -> bool:
     """Whether this run had replied to ``target`` before; a reply of which nothing was sent is none."""
     replied: dict[int, int] = context.metadata["flow"].replies
     before = replied.get(target.pk, 0)
@@ -170,7 +172,7 @@ def _repeats(context: ToolExecutionContext, target: Target, sent: list[_Sent]) -
 
 
 def _result(
-    arguments: dict[str, Any], target: Target, text: str, sent: list[_Sent], count: int, repeats: bool
+    arguments: dict[str, Any], target: ReplyTarget, text: str, sent: list[_Sent], count: int, repeats: bool
 ) -> ToolExecutionResult:
     """What the model is told of a reply of ``count`` messages."""
     quotes = arguments.get("set_quote", True)
@@ -203,14 +205,16 @@ def _failure(error: str, place: int, count: int) -> str:
     return "；".join(filter(None, [f"回复的第 {place} 条（共 {count} 条）发送失败: {error}", before, after]))
 
 
-def tool(record: Record | None, runner: AgentRunner, replyer: Agent | None, attachments: Attachments) -> BuiltinTool:
+def build_reply_tool(
+    record: Record | None, runner: SubagentRunner, replyer: Subagent | None, attachments: AttachmentFinder
+) -> BuiltinTool:
     """The tool, with its way to the record, the agent that writes for it, and what it can attach."""
     return BuiltinTool(
         name=NAME,
         description="回复本会话中指定的某一条消息，可以引用、@、附带图片和表情。普通的回答直接写出来即可，会自动发送，不需要用它；"
         "只在要回复另一条消息，或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
         parameters=PARAMETERS,
-        handler=Replying(record, runner, replyer, attachments),
+        handler=ReplyHandler(record, runner, replyer, attachments),
         needs_chat=True,
         timeout_seconds=180,
         on_timeout="回复可能已送达，请勿重发",

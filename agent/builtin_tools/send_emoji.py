@@ -8,13 +8,13 @@ from typing import cast
 
 from agent import media_folder
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.sending import sent
+from agent.builtin_tools.sending import delivery_result
 from agent.record import Record
-from agent.speaker import Speaker
-from agent.stickers import StickerSight, ranked
+from agent.speaker import MessageSender
+from agent.stickers import StickerChooser, rank_stickers
 from agent.store import stickers as store
-from agent.store.stickers import Candidate
-from agent.types import Part
+from agent.store.stickers import StickerCandidate
+from agent.types import MessagePart
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
 
@@ -31,7 +31,7 @@ NO_FILES = "符合的表情文件都不在磁盘上了，没有发送"
 NOTHING_FITS = "没有符合“{wish}”的表情。可以试试这些：{examples}"
 
 
-class StickerBox:
+class StickerAvailability:
     """Whether there are stickers, as this process knows it. Used from one event loop, but for :meth:`reload`."""
 
     def __init__(self, record: Record | None) -> None:
@@ -44,19 +44,19 @@ class StickerBox:
         now = time.monotonic()
         if self._record is not None and (self._looked is None or now - self._looked >= LOOK_SECONDS):
             self._looked = now
-            self._record.submit(store.survey, None).add_done_callback(self._counted)
+            self._record.submit(store.sync_stickers, None).add_done_callback(self._counted)
         return self._count > 0
 
     def reload(self) -> None:
         """Look at folder and rows at once. Runs in the database thread, when the operator has changed something."""
-        (self._count,) = store.survey([None])
+        (self._count,) = store.sync_stickers([None])
 
     def _counted(self, future: "asyncio.Future[int]") -> None:
         if not future.cancelled() and future.exception() is None:
             self._count = future.result()
 
 
-def tool(record: Record | None, box: StickerBox, sight: StickerSight | None = None) -> BuiltinTool:
+def build_sticker_tool(record: Record | None, box: StickerAvailability, sight: StickerChooser | None = None) -> BuiltinTool:
     """The tool over the collection of ``box``; without a ``record`` it is never offered.
 
     ``sight`` chooses among what the words leave, where the operator wants that.
@@ -68,13 +68,13 @@ def tool(record: Record | None, box: StickerBox, sight: StickerSight | None = No
             raise InvalidArguments(["words 不能为空"])
         if record is None:
             raise ToolFailed(NO_STICKERS)
-        sticker, part = await chosen(record, sight, wish)
-        speaker = cast("Speaker", context.metadata["speaker"])
+        sticker, part = await choose_sticker(record, sight, wish)
+        speaker = cast("MessageSender", context.metadata["speaker"])
         text = f"[表情：{sticker.words}]" if sticker.words else "[表情]"
         delivery = await speaker.say([part], text, tool_call_pk=invocation.metadata["tool_call_pk"])
-        result = sent(NAME, delivery, f"已发送{text}")
+        result = delivery_result(NAME, delivery, f"已发送{text}")
         if result.success:
-            await record.submit(store.mark_sent, sticker.pk)
+            await record.submit(store.mark_stickers_sent, sticker.pk)
         return result
 
     return BuiltinTool(
@@ -95,12 +95,12 @@ def tool(record: Record | None, box: StickerBox, sight: StickerSight | None = No
     )
 
 
-async def chosen(record: Record, sight: StickerSight | None, wish: str) -> tuple[Candidate, Part]:
+async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str) -> tuple[StickerCandidate, MessagePart]:
     """The sticker that fits best among those whose file is there, and its picture. Raises :class:`ToolFailed`."""
-    every = await record.submit(store.candidates, None)
+    every = await record.submit(store.list_sticker_candidates, None)
     if not every:
         raise ToolFailed(NO_STICKERS)
-    fitting = await asyncio.to_thread(ranked, wish, every)
+    fitting = await asyncio.to_thread(rank_stickers, wish, every)
     if sight is not None:
         known = {one.pk for one in fitting}
         seen = await sight.best(wish, [*fitting, *(one for one in every if one.pk not in known)])
@@ -108,14 +108,14 @@ async def chosen(record: Record, sight: StickerSight | None, wish: str) -> tuple
     if not fitting:
         raise ToolFailed(NOTHING_FITS.format(wish=wish, examples=_examples(every)))
     for one in fitting:
-        path = store.file_of(one.path)
-        if path is not None and (await asyncio.to_thread(media_folder.size, path) or 0) > 0:
-            return one, Part("image", path=str(path))
+        path = store.locate_sticker(one.path)
+        if path is not None and (await asyncio.to_thread(media_folder.regular_file_size, path) or 0) > 0:
+            return one, MessagePart("image", path=str(path))
         logger.warning("The sticker %s is not on disk", one.path)
-        await record.submit(store.mark_missing, one.pk)
+        await record.submit(store.mark_stickers_missing, one.pk)
     raise ToolFailed(NO_FILES)
 
 
-def _examples(every: Sequence[Candidate]) -> str:
+def _examples(every: Sequence[StickerCandidate]) -> str:
     words = dict.fromkeys(text[:EXAMPLE_LENGTH] for one in every if (text := f"{one.words} {one.tags}".strip()))
     return "、".join(list(words)[:EXAMPLES]) or "（都还没有说明）"

@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.sending import sent
-from agent.media.gallery import Gallery
-from agent.media.kept import Kept, KeptFiles
-from agent.media.kinds import HEAD, sniff
-from agent.media.picture_names import OF_MESSAGE, PictureName, parse
-from agent.speaker import Speaker
+from agent.builtin_tools.sending import delivery_result
+from agent.media.gallery import ChatImages
+from agent.media.kept import FileStore, StoredFile
+from agent.media.kinds import HEAD, sniff_mime_type
+from agent.media.picture_names import OF_MESSAGE, PictureName, parse_picture_name
+from agent.speaker import MessageSender
 from agent.store.stickers import TYPES
-from agent.types import Part
+from agent.types import MessagePart
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
 from tools.fences import clean_name
-from tools.text import storable
+from tools.text import make_storable
 
 NAME = "send_image"
 ONE_OF_BOTH = "msg_id 和 media_index 必须给出一个，并且只能给出一个"
@@ -25,20 +25,20 @@ NOT_SENDABLE = "这张图片的格式不能发送：{mime}"
 SENT = "图片已发送"
 
 
-def tool(gallery: Gallery | None, files: KeptFiles) -> BuiltinTool:
+def build_image_tool(gallery: ChatImages | None, files: FileStore) -> BuiltinTool:
     """The tool over ``gallery``; without one it is never offered."""
 
     async def send_image(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
-        name = wanted(invocation.arguments)
+        name = parse_picture_choice(invocation.arguments)
         if gallery is None:
             raise ToolFailed(ONE_OF_BOTH)
-        speaker = cast("Speaker", context.metadata["speaker"])
+        speaker = cast("MessageSender", context.metadata["speaker"])
         kept = await gallery.find(speaker.chat, name)
-        path = await asyncio.to_thread(sendable, files, kept)
+        path = await asyncio.to_thread(find_sendable_file, files, kept)
         delivery = await speaker.say(
-            [Part("image", path=str(path.resolve()))], "[图片]", tool_call_pk=invocation.metadata["tool_call_pk"]
+            [MessagePart("image", path=str(path.resolve()))], "[图片]", tool_call_pk=invocation.metadata["tool_call_pk"]
         )
-        return sent(NAME, delivery, SENT)
+        return delivery_result(NAME, delivery, SENT)
 
     return BuiltinTool(
         name=NAME,
@@ -68,25 +68,25 @@ def tool(gallery: Gallery | None, files: KeptFiles) -> BuiltinTool:
     )
 
 
-def wanted(arguments: dict[str, Any]) -> PictureName:
+def parse_picture_choice(arguments: dict[str, Any]) -> PictureName:
     """The picture that a call means. Raises :class:`InvalidArguments` for what cannot be meant."""
-    msg_id, index = (storable(arguments.get(key) or "").strip() for key in ("msg_id", "media_index"))
+    msg_id, index = (make_storable(arguments.get(key) or "").strip() for key in ("msg_id", "media_index"))
     if bool(msg_id) == bool(index):
         raise InvalidArguments([ONE_OF_BOTH])
-    name = PictureName(OF_MESSAGE, msg_id, (), 1) if msg_id else parse(index)
+    name = PictureName(OF_MESSAGE, msg_id, (), 1) if msg_id else parse_picture_name(index)
     if name is None:
         raise InvalidArguments([NO_NAME.format(name=clean_name(index))])
     return name
 
 
-def sendable(files: KeptFiles, kept: Kept) -> Path:
+def find_sendable_file(files: FileStore, kept: StoredFile) -> Path:
     """The copy, or the picture made of it for models where clients do not take its format."""
     if kept.mime in TYPES:
         return kept.path
     shown = files.shown_path(kept.sha256)
     try:
         with shown.open("rb") as file:
-            is_fit = sniff(file.read(HEAD)) in TYPES
+            is_fit = sniff_mime_type(file.read(HEAD)) in TYPES
     except OSError:
         is_fit = False
     if not is_fit:

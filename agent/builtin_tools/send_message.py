@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from agent import media_folder
 from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.mentions import mention_fault
+from agent.builtin_tools.mentions import check_mention
 from agent.models import Message
-from agent.speaker import Speaker
-from agent.types import Delivery, Part, PartType
+from agent.speaker import MessageSender
+from agent.types import Delivery, MessagePart, PartType
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
 
@@ -58,11 +58,11 @@ PARAMETERS: JsonSchema = {
 
 async def send_message(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
     """Send to the run's own chat, and tell the model what the client said to it."""
-    speaker = cast("Speaker", context.metadata["speaker"])
+    speaker = cast("MessageSender", context.metadata["speaker"])
     arguments = invocation.arguments
-    if faults := own_faults(arguments, context):
+    if faults := check_message_arguments(arguments, context):
         raise InvalidArguments(faults)
-    parts = [part_of(item) for item in arguments["messages"]]
+    parts = [parse_message_part(item) for item in arguments["messages"]]
     said = []
     for message in _messages(parts):
         text = _as_text(message)
@@ -70,7 +70,7 @@ async def send_message(invocation: ToolInvocation, context: ToolExecutionContext
     return _result(said)
 
 
-def _messages(parts: list[Part]) -> list[list[Part]]:
+def _messages(parts: list[MessagePart]) -> list[list[MessagePart]]:
     """``parts`` as messages: files travel alone, behind all the rest.
 
     A quote with nothing but files is left out, for a file cannot quote.
@@ -92,14 +92,14 @@ def _result(said: list[tuple[str, Delivery]]) -> ToolExecutionResult:
     return ToolExecutionResult(NAME, success=False, error_message="\n".join(lines))
 
 
-def own_faults(arguments: Mapping[str, Any], context: ToolExecutionContext) -> list[str]:
+def check_message_arguments(arguments: Mapping[str, Any], context: ToolExecutionContext) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
     items = arguments.get("messages")
-    known = _session_faults(arguments.get("session"), cast("Speaker", context.metadata["speaker"]))
+    known = _session_faults(arguments.get("session"), cast("MessageSender", context.metadata["speaker"]))
     return [*known, *(_item_faults(items, context) if isinstance(items, list) else ())]
 
 
-def _session_faults(session: object, speaker: Speaker) -> list[str]:
+def _session_faults(session: object, speaker: MessageSender) -> list[str]:
     if not isinstance(session, str) or session.strip() in ("", speaker.chat.address, speaker.chat.key):
         return []
     return [f"session 只能是当前会话 {speaker.chat.address}，不允许发送到其他会话"]
@@ -107,16 +107,16 @@ def _session_faults(session: object, speaker: Speaker) -> list[str]:
 
 def _item_faults(items: Sequence[Any], context: ToolExecutionContext) -> list[str]:
     of_known_type = ((place, item) for place, item in enumerate(items) if isinstance(item, dict) and item.get("type") in TYPES)
-    found = ((place, item_fault(item) or _mention_fault(item, context)) for place, item in of_known_type)
+    found = ((place, check_message_item(item) or _mention_fault(item, context)) for place, item in of_known_type)
     return [f"messages[{place}]{fault}" for place, fault in found if fault]
 
 
 def _mention_fault(item: dict[str, Any], context: ToolExecutionContext) -> str:
-    fault = mention_fault(_given(item, "mention_user_id"), context) if item["type"] == "mention_user" else ""
+    fault = check_mention(_given(item, "mention_user_id"), context) if item["type"] == "mention_user" else ""
     return f".mention_user_id{fault}" if fault else ""
 
 
-def item_fault(item: dict[str, Any]) -> str:
+def check_message_item(item: dict[str, Any]) -> str:
     """What is wrong with one item, as the end of a sentence that begins with its place."""
     kind = item["type"]
     needed = {"plain": "text", "mention_user": "mention_user_id", "quote": "message_id"}.get(kind)
@@ -131,10 +131,10 @@ def item_fault(item: dict[str, Any]) -> str:
 
 def _path_fault(path: str) -> str:
     """Only files of the media folder may leave the machine, whatever the model asks for."""
-    target = media_folder.locate(path)
+    target = media_folder.locate_media_file(path)
     if target is None:
         return ".path 不在媒体文件夹内，不允许发送"
-    size = media_folder.size(target)
+    size = media_folder.regular_file_size(target)
     if size is None:
         return ".path 指向的文件不存在，或者不是普通文件"
     return "" if size else ".path 指向的文件是空的，无法发送"
@@ -144,19 +144,19 @@ def _given(item: dict[str, Any], key: str) -> str:
     return str(item.get(key) or "").strip()
 
 
-def part_of(item: dict[str, Any]) -> Part:
+def parse_message_part(item: dict[str, Any]) -> MessagePart:
     path = _given(item, "path")
-    return Part(
+    return MessagePart(
         type=cast("PartType", item["type"]),
         text=item.get("text") or "",
-        path=str(media_folder.locate(path)) if path and not _given(item, "url") else "",
+        path=str(media_folder.locate_media_file(path)) if path and not _given(item, "url") else "",
         url=_given(item, "url"),
         mention_user_id=_given(item, "mention_user_id"),
         message_id=_given(item, "message_id"),
     )
 
 
-WORDS: dict[str, Callable[[Part], str]] = {
+WORDS: dict[str, Callable[[MessagePart], str]] = {
     "plain": lambda part: part.text,
     "mention_user": lambda part: f"[@{part.mention_user_id}]",
     "quote": lambda part: f"[回复:{part.message_id}]",
@@ -167,7 +167,7 @@ WORDS: dict[str, Callable[[Part], str]] = {
 }
 
 
-def _as_text(parts: Sequence[Part]) -> str:
+def _as_text(parts: Sequence[MessagePart]) -> str:
     """The message as the record and later model calls read it."""
     return "".join(WORDS[part.type](part) for part in parts).strip()
 
@@ -181,5 +181,5 @@ TOOL = BuiltinTool(
     needs_chat=True,
     timeout_seconds=240,
     on_timeout=UNCONFIRMED,
-    own_faults=own_faults,
+    own_faults=check_message_arguments,
 )

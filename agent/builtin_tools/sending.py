@@ -6,7 +6,7 @@ from agent.types import Delivery
 from tools.contract import ToolExecutionResult
 
 
-def sent(name: str, delivery: Delivery, confirmed: str) -> ToolExecutionResult:
+def delivery_result(name: str, delivery: Delivery, confirmed: str) -> ToolExecutionResult:
     """The result of a tool whose message came to ``delivery``: never to send again what may be there."""
     if delivery.state == Message.State.FAILED:
         return ToolExecutionResult(name, success=False, error_message=f"消息发送失败: {delivery.error}")

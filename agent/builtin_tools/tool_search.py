@@ -1,11 +1,11 @@
 """``tool_search``: finds the tools that the model was only told the names of."""
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.discoveries import FOUND, TOOLBOX, Found, Toolbox
+from agent.discoveries import FOUND, TOOLBOX, FoundTools, RunToolset
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.discovery import SEARCH_TOOL, named
+from tools.discovery import SEARCH_TOOL, format_tool_names
 from tools.errors import InvalidArguments
-from tools.search import normal, ranked
+from tools.search import normalize_query, rank_tools
 
 LIMIT, HIGHEST_LIMIT = 5, 20
 NOTHING_FOUND = "没有找到与“{query}”相关的工具。可以换一种说法，或者直接用工具的名称搜索。"
@@ -26,12 +26,12 @@ PARAMETERS: JsonSchema = {
 async def tool_search(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
     """Look among the deferred tools of this run. Raises :class:`InvalidArguments` for a query of nothing but white space."""
     query = invocation.arguments["query"].strip()
-    if not normal(query):
+    if not normalize_query(query):
         raise InvalidArguments(["query 不能为空"])
     limit = invocation.arguments.get("limit")
     limit = LIMIT if limit is None else min(max(limit, 1), HIGHEST_LIMIT)
-    toolbox: Toolbox | None = context.metadata.get(TOOLBOX)  # none where an operator tries the tool by hand
-    matched = ranked(query, await toolbox.deferred(context))[:limit] if toolbox else []
+    toolbox: RunToolset | None = context.metadata.get(TOOLBOX)  # none where an operator tries the tool by hand
+    matched = rank_tools(query, await toolbox.deferred(context))[:limit] if toolbox else []
     new = [tool for tool in matched if toolbox and tool.name not in toolbox.discovered]
     return ToolExecutionResult(
         SEARCH_TOOL,
@@ -42,13 +42,13 @@ async def tool_search(invocation: ToolInvocation, context: ToolExecutionContext)
             "matched_tool_names": [tool.name for tool in matched],
             "newly_discovered_tool_names": [tool.name for tool in new],
         },
-        metadata={FOUND: Found(tuple(tool.name for tool in new))},
+        metadata={FOUND: FoundTools(tuple(tool.name for tool in new))},
     )
 
 
 def _told(query: str, new: list[ToolSpec], known: list[ToolSpec]) -> str:
     groups = [(NEW, new), (KNOWN, known)]
-    lines = [line for heading, tools in groups if tools for line in (heading, *named(tools))]
+    lines = [line for heading, tools in groups if tools for line in (heading, *format_tool_names(tools))]
     return "\n".join(lines) or NOTHING_FOUND.format(query=query[:SHOWN_QUERY])
 
 

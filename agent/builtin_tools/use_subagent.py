@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from agent.agents.agent import Agent
-from agent.agents.runner import AgentRunner
+from agent.agents.agent import Subagent
+from agent.agents.runner import SubagentRunner
 from agent.builtin_tools.entry import BuiltinTool
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
@@ -11,7 +11,7 @@ from tools.errors import ToolFailed
 NAME = "use_subagent"
 
 
-def tool(agents: Iterable[Agent], runner: AgentRunner) -> BuiltinTool:
+def build_subagent_tool(agents: Iterable[Subagent], runner: SubagentRunner) -> BuiltinTool:
     """The tool that hands work to one of ``agents``, by name, in words."""
     by_name = {agent.name.casefold(): agent for agent in agents}
     names = "、".join(agent.name for agent in by_name.values())

@@ -6,14 +6,14 @@ from typing import Any, cast
 from django.utils import timezone
 
 from agent.builtin_tools.entry import FENCED, BuiltinTool
-from agent.forwards import DEPTH, Forwards, Opened
-from agent.media.picture_names import in_message
-from agent.speaker import Speaker
+from agent.forwards import MAX_FORWARD_LEVELS, ForwardReader, OpenedMessage
+from agent.media.picture_names import build_picture_name
+from agent.speaker import MessageSender
 from agent.types import ForwardedMessage
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
-from tools.fences import Fence, clean_name, fenced, json_line
-from tools.text import storable
+from tools.fences import FenceKind, clean_name, fence_values, json_line
+from tools.text import make_storable
 
 NAME = "view_complex_message"
 #: Characters of a message among others, of one that is shown alone, and of everything in a result.
@@ -27,17 +27,17 @@ CUT = "后面还有 {count} 条没有列出，可以用 path 单独查看。"
 NOTHING = "这条消息里没有可以显示的内容。"
 
 
-def tool(forwards: Forwards | None) -> BuiltinTool:
+def build_forward_tool(forwards: ForwardReader | None) -> BuiltinTool:
     """The tool over ``forwards``; without them it is never offered."""
 
     async def view_complex_message(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
         if forwards is None:
             raise ToolFailed(NOT_GIVEN)
-        chat = cast("Speaker", context.metadata["speaker"]).chat
-        message_id = storable(invocation.arguments["msg_id"]).strip()
+        chat = cast("MessageSender", context.metadata["speaker"]).chat
+        message_id = make_storable(invocation.arguments["msg_id"]).strip()
         path = [int(number) for number in invocation.arguments.get("path") or ()]
         opened = await forwards.open(chat, message_id, path)
-        return _result(View(forwards, message_id, path), opened)
+        return _result(ForwardView(forwards, message_id, path), opened)
 
     return BuiltinTool(
         name=NAME,
@@ -48,7 +48,7 @@ def tool(forwards: Forwards | None) -> BuiltinTool:
                 "msg_id": {"type": "string", "minLength": 1, "maxLength": 128, "description": "本会话中消息的 message_id"},
                 "path": {
                     "type": "array",
-                    "maxItems": DEPTH,
+                    "maxItems": MAX_FORWARD_LEVELS,
                     "items": {"type": "integer"},
                     "description": "展开到哪一层：逐层的编号（从 1 开始），例如 [2, 1]；默认展开消息本身",
                 },
@@ -61,10 +61,10 @@ def tool(forwards: Forwards | None) -> BuiltinTool:
     )
 
 
-class View:
+class ForwardView:
     """One message as the tool tells of it: where it is, and how what is in it is called."""
 
-    def __init__(self, forwards: Forwards, message_id: str, path: Sequence[int]) -> None:
+    def __init__(self, forwards: ForwardReader, message_id: str, path: Sequence[int]) -> None:
         self._forwards = forwards
         self._message_id = message_id
         self._path = tuple(path)
@@ -84,24 +84,24 @@ class View:
         line["text"] = message.text if len(message.text) <= limit else f"{message.text[:limit]}…"
         count = len(self._forwards.pictures(message, "" if path else self._message_id))
         if count:
-            line["pictures"] = [in_message(self._message_id, path, place) for place in range(1, min(count, NAMED) + 1)]
+            line["pictures"] = [build_picture_name(self._message_id, path, place) for place in range(1, min(count, NAMED) + 1)]
         return line
 
 
-def _result(view: View, opened: Opened) -> ToolExecutionResult:
+def _result(view: ForwardView, opened: OpenedMessage) -> ToolExecutionResult:
     if not opened.is_forward:
         lines = [view.itself(opened.message)] if opened.message.text or opened.message.segments else []
         return _told(lines, "" if lines else NOTHING)
     if not opened.children:
         return ToolExecutionResult(NAME, success=False, error_message=NOT_GIVEN)
     every = [view.child(number, message) for number, message in enumerate(opened.children, 1)]
-    lines = fitting(every)
+    lines = fit_forward_lines(every)
     ends = [CUT.format(count=len(every) - len(lines))] if len(lines) < len(every) else []
     ends += [HOW_TO_OPEN] if any("can_open" in line for line in lines) else []
     return _told(lines, "\n".join(ends))
 
 
-def fitting(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def fit_forward_lines(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first of ``lines`` that fit into one result."""
     kept, room = list[dict[str, Any]](), RESULT_LIMIT
     for line in lines:
@@ -113,5 +113,5 @@ def fitting(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _told(lines: Sequence[dict[str, Any]], end: str) -> ToolExecutionResult:
-    content = "\n".join([*([fenced(Fence.MESSAGES, lines)] if lines else []), end]).strip()
+    content = "\n".join([*([fence_values(FenceKind.MESSAGES, lines)] if lines else []), end]).strip()
     return ToolExecutionResult(NAME, success=True, content=content, structured_content=list(lines), metadata={FENCED: True})

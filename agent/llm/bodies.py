@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.prompt import ChatMessage
-from tools.text import storable
+from tools.text import make_storable
 
 MOST_KEPT = 1024
 """Encoded tools that are kept."""
@@ -13,15 +13,15 @@ NO_PARAMETERS = {"type": "object", "properties": {}, "required": []}
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-class Bodies:
+class RequestEncoder:
     """Bodies of requests to ``model``.
 
     Fifty tools are 35 KB, which take half a millisecond to encode. Definitions are shared and
-    never changed (:class:`tools.definitions.Definitions`), so what was made of one is found by its identity.
+    never changed (:class:`tools.definitions.DefinitionCache`), so what was made of one is found by its identity.
     """
 
     def __init__(self, model: str) -> None:
-        self._head = b'{"model":%b,"messages":' % in_json(model)
+        self._head = b'{"model":%b,"messages":' % encode_json(model)
         self._kept: dict[int, tuple[dict[str, Any], bytes]] = {}
         """By the ids of the definitions, which are kept too, so that no other takes over an id."""
 
@@ -33,22 +33,22 @@ class Bodies:
         kept = self._kept
         encoded = [known[1] if (known := kept.get(id(tool))) else self._made(tool) for tool in tools]
         end = b',"tools":[%b]}' % b",".join(encoded) if encoded else b"}"
-        return b"".join((self._head, in_json(messages), end))
+        return b"".join((self._head, encode_json(messages), end))
 
     def _made(self, definition: dict[str, Any]) -> bytes:
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
-        encoded = in_json(_tool(definition))
+        encoded = encode_json(_tool(definition))
         self._kept[id(definition)] = (definition, encoded)
         return encoded
 
 
-def in_json(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """``value``, which is JSON but for numbers that are none and halves of pairs of surrogates: these become null and ``�``."""
     try:
         return _JSON.encode(value).encode()
     except ValueError:
-        plain = storable(json.loads(json.dumps(value), parse_constant=lambda _: None))
+        plain = make_storable(json.loads(json.dumps(value), parse_constant=lambda _: None))
         return _JSON.encode(plain).encode()
 
 

@@ -19,7 +19,7 @@ class AnswerTooLong(LLMError):  # noqa: N818 - it says what is wrong
         super().__init__(f"the answer is longer than {ANSWER_LIMIT >> 20} MiB")
 
 
-async def bound(response: httpx2.Response) -> None:
+async def limit_response(response: httpx2.Response) -> None:
     """Limit what will be read of ``response``, whose body is still on the wire.
 
     A response hook of a client. Raises :class:`AnswerTooLong`, here or while the body is read;
@@ -28,11 +28,11 @@ async def bound(response: httpx2.Response) -> None:
     limit = ANSWER_LIMIT if response.is_success else ERROR_LIMIT
     if response.is_success and _promised(response) > limit:
         raise AnswerTooLong
-    response.stream = _Bounded(response.stream, limit)
+    response.stream = _LimitedAnswer(response.stream, limit)
     if "content-encoding" in response.headers:
         packed = httpx2.Response(response.status_code, headers=response.headers, stream=response.stream, request=response.request)
         del response.headers["content-encoding"]
-        response.stream = _Bounded(_Unpacked(packed), limit)
+        response.stream = _LimitedAnswer(_Unpacked(packed), limit)
 
 
 def _promised(response: httpx2.Response) -> int:
@@ -40,7 +40,7 @@ def _promised(response: httpx2.Response) -> int:
     return int(length) if length.isdecimal() and len(length) < 20 else 0
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _LimitedAnswer(httpx2.AsyncByteStream):
     """The first ``limit`` bytes of ``stream``; more of them in an answer are an error."""
 
     def __init__(self, stream: object, limit: int) -> None:

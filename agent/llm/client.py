@@ -11,13 +11,13 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
-from agent.llm.bodies import Bodies
-from agent.llm.bounds import bound
+from agent.llm.bodies import RequestEncoder
+from agent.llm.bounds import limit_response
 from agent.llm.completion import parse_completion
-from agent.llm.meter import estimated, meter, reported
-from agent.llm.pictures import Album, encoded, shows_kept
-from agent.llm.retrying import Pause, pause_after
-from tools.text import storable
+from agent.llm.meter import estimate_tokens, meter, reported_tokens
+from agent.llm.pictures import PictureLoader, encode_with_pictures, has_kept_pictures
+from agent.llm.retrying import RetryPause, compute_retry_pause
+from tools.text import make_storable
 
 #: Tries after the first one, on 408, 409, 429, 5xx and lost connections, as long after each
 #: other as Retry-After says or with exponential back-off (:mod:`agent.llm.retrying`).
@@ -39,9 +39,11 @@ class OpenAIClient:
     ``post`` with aiohttp as transport costs 0.6 ms and keeps retries and errors.
     """
 
-    def __init__(self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float, album: Album | None = None) -> None:
+    def __init__(
+        self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float, album: PictureLoader | None = None
+    ) -> None:
         self.name = model
-        self._bodies = Bodies(model)
+        self._bodies = RequestEncoder(model)
         self._album = album
         self._api_key = api_key
         self._timeout_seconds = timeout_seconds
@@ -53,7 +55,9 @@ class OpenAIClient:
             default_headers=None if api_key else {"Authorization": ""},
             max_retries=0,  # the library waits longer than there is time, and forgets what it was told before
             timeout=timeout_seconds,
-            http_client=DefaultAioHttpClient(limits=CONNECTIONS, timeout=timeout_seconds, event_hooks={"response": [bound]}),
+            http_client=DefaultAioHttpClient(
+                limits=CONNECTIONS, timeout=timeout_seconds, event_hooks={"response": [limit_response]}
+            ),
         )
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
@@ -61,13 +65,15 @@ class OpenAIClient:
             answer = await self._asked(request)
         except (LLMError, asyncio.CancelledError) as error:
             if not (isinstance(error, LLMError) and error.is_free):
-                meter.count(estimated(request, ""))
+                meter.count(estimate_tokens(request, ""))
             raise
         return _read(answer, request)
 
     async def _asked(self, request: LLMRequest) -> object:
-        if self._album is not None and shows_kept(request.messages):
-            content = await encoded(request.messages, self._album, lambda messages: self._bodies.of(messages, request.tools))
+        if self._album is not None and has_kept_pictures(request.messages):
+            content = await encode_with_pictures(
+                request.messages, self._album, lambda messages: self._bodies.of(messages, request.tools)
+            )
             options = {"headers": {"Content-Length": str(content.size)}}
             return await self.post("/chat/completions", content=content, options=options)
         return await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools))
@@ -83,7 +89,7 @@ class OpenAIClient:
         except (ValueError, RecursionError) as error:
             excerpt = _excerpt(content[: 4 * ERROR_EXCERPT].decode(errors="replace"))
             raise LLMError(f"the answer is not JSON: {excerpt}") from error
-        meter.count(reported(answer))
+        meter.count(reported_tokens(answer))
         return answer
 
     async def _response(self, path: str, request: dict[str, Any]) -> httpx2.Response:
@@ -104,7 +110,7 @@ class OpenAIClient:
                 raise self._timeout(f"; the try before: {self._in_words(failure)}" if failure else "") from error
             except OpenAIError as error:
                 failure = error
-            pause = pause_after(failure, tries) if tries <= MAX_RETRIES else None
+            pause = compute_retry_pause(failure, tries) if tries <= MAX_RETRIES else None
             if pause is None or pause.seconds > deadline - loop.time():
                 raise self._given_up(failure, pause) from failure
             await asyncio.sleep(pause.seconds)
@@ -115,7 +121,7 @@ class OpenAIClient:
     def _timeout(self, rest: str = "") -> LLMTimeout:
         return LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s{rest}")
 
-    def _given_up(self, failure: OpenAIError, pause: Pause | None) -> LLMError:
+    def _given_up(self, failure: OpenAIError, pause: RetryPause | None) -> LLMError:
         """Why it is not asked again: that is of no use, or ``pause`` is longer than the time left."""
         if _is_late(failure):
             return self._timeout()
@@ -141,8 +147,8 @@ def _read(answer: object, request: LLMRequest) -> LLMResponse:
         response = parse_completion(answer)
         text = response.text
     finally:
-        if not reported(answer):
-            meter.count(estimated(request, text))
+        if not reported_tokens(answer):
+            meter.count(estimate_tokens(request, text))
     return response
 
 
@@ -176,7 +182,7 @@ def _parsed(content: bytes) -> object:
     """The JSON in ``content``, as a database can hold it. Raises ValueError, RecursionError or :class:`LLMError`."""
     if sum(map(content.count, (b",", b"[", b"{"))) > VALUES_LIMIT:
         raise LLMError(f"the answer holds more than {VALUES_LIMIT:,} values")
-    return storable(json.loads(content, parse_constant=_no_number, parse_float=_finite))
+    return make_storable(json.loads(content, parse_constant=_no_number, parse_float=_finite))
 
 
 def _no_number(_word: str) -> None:

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from agent.llm.base import LLMRequest, LLMResponse, ToolCallRequest
-from agent.prompt import content_text, words
+from agent.prompt import content_text, strip_frame
 
 HAN = re.compile(r"[\u3400-\u9fff]")
 TOOL_NAMES = {"city": "get_weather", "game": "get_game_version"}
@@ -59,7 +59,7 @@ class DemoModel:
 
 def _question(request: LLMRequest) -> str:
     content = next((m["content"] for m in reversed(request.messages) if m["role"] == "user"), "")
-    return words(content_text(content)).strip()
+    return strip_frame(content_text(content)).strip()
 
 
 def _language(text: str) -> str:

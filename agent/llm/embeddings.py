@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.errors import LLMError
 from agent.llm.client import OpenAIClient
-from agent.memory.vectors import LENGTH_LIMIT, packed
+from agent.memory.vectors import LENGTH_LIMIT, pack_vector
 
 #: Characters of one text that are sent: endpoints refuse what is too long for their model.
 TEXT_LIMIT = 2_000
@@ -44,9 +44,9 @@ def _vectors(answer: Any, count: int) -> list[bytes]:
     vectors = [by_place.get(place) for place in range(count)]
     if not all(_is_vector(vector) for vector in vectors):
         raise LLMError("an embedding in the answer is no list of numbers")
-    return [packed(vector) for vector in vectors if vector]
+    return [pack_vector(vector) for vector in vectors if vector]
 
 
 def _is_vector(vector: Any) -> bool:
     is_list = isinstance(vector, list) and 0 < len(vector) <= LENGTH_LIMIT
-    return is_list and all(type(number) in (int, float) for number in vector) and bool(packed(vector))
+    return is_list and all(type(number) in (int, float) for number in vector) and bool(pack_vector(vector))

@@ -9,11 +9,11 @@ REFUSAL_LIMIT = 300
 REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
-def is_empty(response: LLMResponse) -> bool:
+def is_empty_response(response: LLMResponse) -> bool:
     return not response.tool_calls and not response.text.strip()
 
 
-def nothing(response: LLMResponse, often: str = "") -> str:
+def describe_empty_response(response: LLMResponse, often: str = "") -> str:
     """That ``response`` says nothing, and why, as far as it tells. For the record."""
     reasons = [
         f"finish_reason: {response.finish_reason}" if response.finish_reason else "",

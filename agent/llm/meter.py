@@ -15,7 +15,7 @@ PICTURE = 1_000
 MOST = 2**31
 
 
-class Meter:
+class TokenMeter:
     """Passes on what each call cost; until it is known where to, nothing is kept."""
 
     def __init__(self) -> None:
@@ -30,10 +30,10 @@ class Meter:
             self._spend(tokens)
 
 
-meter = Meter()
+meter = TokenMeter()
 
 
-def reported(answer: object) -> int:
+def reported_tokens(answer: object) -> int:
     """The tokens of a call as its ``answer`` tells them; 0 where it does not."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     if not isinstance(usage, Mapping):
@@ -43,7 +43,7 @@ def reported(answer: object) -> int:
     return total or sum(_number(usage, name) for name in named)
 
 
-def estimated(request: LLMRequest, text: str) -> int:
+def estimate_tokens(request: LLMRequest, text: str) -> int:
     """The tokens that a call probably cost: what was sent, and the ``text`` that came."""
     sent = [content_text(message.get("content")) for message in request.messages]
     called = [json.dumps(calls, ensure_ascii=False) for message in request.messages if (calls := message.get("tool_calls"))]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.media.disk import on_disk
+from agent.media.disk import run_on_disk_thread
 
 KEPT = "kept:"
 #: What the model is shown in the place of a picture whose copy is gone.
@@ -24,7 +24,7 @@ CHUNK = 3 * 2**15
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ModelPicture:
     """A file as a model is shown it."""
 
     mime: str
@@ -33,7 +33,7 @@ class Picture:
 
 
 #: From a content hash to its picture; None for one that is gone. Blocks.
-Album = Callable[[str], Picture | None]
+PictureLoader = Callable[[str], ModelPicture | None]
 Messages = Sequence[dict[str, Any]]
 
 
@@ -49,7 +49,7 @@ def kept_hash(part: Any) -> str:
     return url.removeprefix(KEPT) if isinstance(url, str) and url.startswith(KEPT) else ""
 
 
-def shows_kept(messages: Messages) -> bool:
+def has_kept_pictures(messages: Messages) -> bool:
     return any(kept_hash(part) for message in messages for part in _parts(message))
 
 
@@ -59,7 +59,7 @@ class StreamedBody:
     A picture that is deleted meanwhile fails the request with OSError.
     """
 
-    def __init__(self, pieces: Sequence[bytes | Picture]) -> None:
+    def __init__(self, pieces: Sequence[bytes | ModelPicture]) -> None:
         self._pieces = pieces
         self.size = sum(len(piece) if isinstance(piece, bytes) else -(-piece.size // 3) * 4 for piece in pieces)
 
@@ -68,17 +68,17 @@ class StreamedBody:
             if isinstance(piece, bytes):
                 yield piece
                 continue
-            content = await on_disk(piece.path.read_bytes)
+            content = await run_on_disk_thread(piece.path.read_bytes)
             for start in range(0, len(content), CHUNK):
                 yield base64.b64encode(content[start : start + CHUNK])
                 await asyncio.sleep(0)  # the transport waits only when its buffer is full
 
 
-async def encoded(messages: Messages, album: Album, write: Callable[[Messages], bytes]) -> StreamedBody:
+async def encode_with_pictures(messages: Messages, album: PictureLoader, write: Callable[[Messages], bytes]) -> StreamedBody:
     """What ``write`` makes of ``messages``, JSON, in which every kept picture is a data URL."""
     wanted = {kept_hash(part) for message in messages for part in _parts(message)} - {""}
-    found = await on_disk(lambda: {sha256: album(sha256) for sha256 in wanted})
-    places: dict[str, Picture] = {}
+    found = await run_on_disk_thread(lambda: {sha256: album(sha256) for sha256 in wanted})
+    places: dict[str, ModelPicture] = {}
     placed = [_with_places(message, found, places) for message in messages]
     return StreamedBody(list(_cut(write(placed), places)))
 
@@ -88,13 +88,15 @@ def _parts(message: dict[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _with_places(message: dict[str, Any], found: dict[str, Picture | None], places: dict[str, Picture]) -> dict[str, Any]:
+def _with_places(
+    message: dict[str, Any], found: dict[str, ModelPicture | None], places: dict[str, ModelPicture]
+) -> dict[str, Any]:
     """``message`` with a word that occurs nowhere else in the place of each picture, which is noted in ``places``."""
     parts = _parts(message)
     return {**message, "content": [_with_place(part, found, places) for part in parts]} if parts else message
 
 
-def _with_place(part: Any, found: dict[str, Picture | None], places: dict[str, Picture]) -> Any:
+def _with_place(part: Any, found: dict[str, ModelPicture | None], places: dict[str, ModelPicture]) -> Any:
     sha256 = kept_hash(part)
     if not sha256:
         return part
@@ -106,7 +108,7 @@ def _with_place(part: Any, found: dict[str, Picture | None], places: dict[str, P
     return {"type": "image_url", "image_url": {**part["image_url"], "url": f"data:{picture.mime};base64,{place}"}}
 
 
-def _cut(text: bytes, places: dict[str, Picture]) -> Iterator[bytes | Picture]:
+def _cut(text: bytes, places: dict[str, ModelPicture]) -> Iterator[bytes | ModelPicture]:
     """``text`` cut at the places, which stand in it in their order, with the pictures between."""
     for place, picture in places.items():
         before, _, text = text.partition(place.encode())

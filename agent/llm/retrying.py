@@ -18,27 +18,27 @@ PASSING = (408, 409, 429)
 """Statuses, beside 500 and more, that may be others the next time."""
 
 
-class Pause(NamedTuple):
+class RetryPause(NamedTuple):
     """Seconds until the next try, and whether the endpoint named them."""
 
     seconds: float
     is_wished: bool = False
 
 
-def pause_after(error: OpenAIError, tries: int) -> Pause | None:
+def compute_retry_pause(error: OpenAIError, tries: int) -> RetryPause | None:
     """How long to wait after ``tries`` of which the last ended in ``error``; None where another is of no use."""
     if isinstance(error, APIStatusError):
         headers = error.response.headers
         if not _may_pass(error.status_code, headers):
             return None
-        if wish := wished_seconds(headers):
-            return Pause(wish, is_wished=True)
+        if wish := parse_retry_after(headers):
+            return RetryPause(wish, is_wished=True)
     elif not isinstance(error, APIConnectionError):
         return None
-    return Pause(min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random()))  # noqa: S311
+    return RetryPause(min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random()))  # noqa: S311
 
 
-def wished_seconds(headers: Mapping[str, str]) -> float | None:
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """What ``Retry-After`` and its like say; None where they say nothing that can be waited for."""
     for name, divisor in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:

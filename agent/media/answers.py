@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 
 from agent.record import Record
 from agent.store import media as store
-from agent.store.media import Described, Question
+from agent.store.media import DescriptionKey, NewDescription
 
 #: Asks a model, or makes words in another way; with the tokens it took, where they are known.
-Ask = Callable[[], Awaitable[str | Described]]
+AskModel = Callable[[], Awaitable[str | NewDescription]]
 
 
-class Answers:
+class DescriptionCache:
     """Words for content: on record as :class:`agent.models.Description`, each question asked once.
 
     While a question is being asked, others who ask the same wait for its answer.
@@ -19,9 +19,9 @@ class Answers:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._asking: dict[Question, asyncio.Task[str]] = {}
+        self._asking: dict[DescriptionKey, asyncio.Task[str]] = {}
 
-    async def get(self, message_pk: int, question: Question, ask: Ask) -> str:
+    async def get(self, message_pk: int, question: DescriptionKey, ask: AskModel) -> str:
         """The answer on record, or else that of ``ask``; it is linked to the message's copies of what was asked about.
 
         "" is no answer and not kept. Raises what ``ask`` raises, to all who wait. One
@@ -34,7 +34,7 @@ class Answers:
             asking.add_done_callback(lambda done: self._forget(question, done))
         text = await asyncio.shield(asking)
         if text:
-            await self._record.submit(store.link_answer, (message_pk, question))
+            await self._record.submit(store.link_description, (message_pk, question))
         return text
 
     async def close(self) -> None:
@@ -44,17 +44,17 @@ class Answers:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    def _forget(self, question: Question, asked: asyncio.Task[str]) -> None:
+    def _forget(self, question: DescriptionKey, asked: asyncio.Task[str]) -> None:
         del self._asking[question]
         if not asked.cancelled():
             asked.exception()  # whoever waited for it was told; nobody may have
 
-    async def _find_or_ask(self, question: Question, ask: Ask) -> str:
+    async def _find_or_ask(self, question: DescriptionKey, ask: AskModel) -> str:
         known = await self._record.submit(store.find_descriptions, question)
         if known is not None:
             return known[1]
         answer = await ask()
-        described = answer if isinstance(answer, Described) else Described(question, answer)
+        described = answer if isinstance(answer, NewDescription) else NewDescription(question, answer)
         if described.text:
             await self._record.submit(store.add_descriptions, described)
         return described.text

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.media.refs import Unavailable
+from agent.media.refs import MediaUnavailable
 from agent.record import Record
 from agent.store import media as store
 from agent.types import IncomingMessage, Outbox
@@ -21,7 +21,7 @@ REMEMBERED = 10_000
 DAY_OVER = gettext_noop("more was fetched for this person within a day than the server allows")
 
 
-class Day:
+class DailyQuota:
     """The bytes that one person had fetched within the last 24 hours, of ``most``."""
 
     def __init__(self, most: int, before: Iterable[tuple[datetime, int]] = ()) -> None:
@@ -39,9 +39,9 @@ class Day:
         return self._most - sum(size for _, size in self._fetched) - self._promised
 
     def count(self, size: int) -> None:
-        """Note that ``size`` bytes were fetched. Raises :class:`Unavailable` where there are not so many left."""
+        """Note that ``size`` bytes were fetched. Raises :class:`MediaUnavailable` where there are not so many left."""
         if size > self.left:
-            raise Unavailable(DAY_OVER)
+            raise MediaUnavailable(DAY_OVER)
         self.note(size)
 
     def note(self, size: int) -> None:
@@ -52,13 +52,13 @@ class Day:
     async def promise(self, wanted: int) -> AsyncIterator[int]:
         """So many bytes, or what is left, for a download that ends with the block.
 
-        Where others of the same person may leave some over, they are waited for. Raises :class:`Unavailable`.
+        Where others of the same person may leave some over, they are waited for. Raises :class:`MediaUnavailable`.
         """
         async with self._changed:
             await self._changed.wait_for(lambda: self.left >= wanted or not self._promised)
             granted = min(wanted, self.left)
             if granted <= 0:
-                raise Unavailable(DAY_OVER)
+                raise MediaUnavailable(DAY_OVER)
             self._promised += granted
         try:
             yield granted
@@ -68,23 +68,23 @@ class Day:
                 self._changed.notify_all()
 
 
-class Days:
+class DailyQuotas:
     """The days of everybody but the owners; ``most`` bytes each, 0 for no limit."""
 
     def __init__(self, record: Record, outbox: Outbox, most: int) -> None:
         self._record = record
         self._outbox = outbox
         self._most = most
-        self._known: OrderedDict[tuple[str, str], Day] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], DailyQuota] = OrderedDict()
 
-    async def of(self, message: IncomingMessage) -> Day | None:
+    async def of(self, message: IncomingMessage) -> DailyQuota | None:
         """The day of who said ``message``; None for somebody without a limit."""
         if not self._most or message.sender_id in self._outbox.owners(message.chat):
             return None
         person = (message.chat.platform, message.sender_id)
         if person not in self._known:
-            before = await self._record.submit(store.fetched_for, (*person, timezone.now() - DAY))
-            self._known.setdefault(person, Day(self._most, before))
+            before = await self._record.submit(store.load_fetched_bytes, (*person, timezone.now() - DAY))
+            self._known.setdefault(person, DailyQuota(self._most, before))
         self._known.move_to_end(person)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from django.utils.translation import gettext_noop
 
-from agent.media.refs import Unavailable
+from agent.media.refs import MediaUnavailable
 
 #: A picture that takes longer is given up, and its process ended; in seconds.
 JOB_SECONDS = 20.0
@@ -30,7 +30,7 @@ TOO_SLOW = gettext_noop("the picture takes too long to decode")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ImageJob:
     """What is to be made of the picture ``source``: the rules of :mod:`agent.media.decoder`."""
 
     source: Path
@@ -47,7 +47,7 @@ class Job:
         return json.dumps({**fields, **limits}).encode() + b"\n"
 
 
-class Darkroom:
+class ImageWorker:
     """Decodes one picture at a time, in a process of its own that is started when there is work.
 
     The event loop only waits. A picture that ends the process costs itself alone.
@@ -64,10 +64,10 @@ class Darkroom:
         if self._child is None:
             self._child = asyncio.create_task(_start(), name="decoder")
 
-    async def develop(self, job: Job) -> None:
+    async def develop(self, job: ImageJob) -> None:
         """Do ``job``; its target is there afterwards unless the source is fit as it is.
 
-        Raises :class:`Unavailable` for what is no picture or too much of one. After
+        Raises :class:`MediaUnavailable` for what is no picture or too much of one. After
         cancellation the job is stopped.
         """
         async with self._turn:
@@ -97,7 +97,7 @@ class Darkroom:
                 await _pipe(child.stdin).drain()
                 answer = await _pipe(child.stdout).readline()
         except TimeoutError as error:
-            raise Unavailable(TOO_SLOW) from error
+            raise MediaUnavailable(TOO_SLOW) from error
         except ConnectionError:
             return b""
         finally:
@@ -113,7 +113,7 @@ class Darkroom:
             return await asyncio.shield(self._child)
         except OSError as error:
             self._child = None
-            raise Unavailable(NO_PROCESS) from error
+            raise MediaUnavailable(NO_PROCESS) from error
 
     def _rest_later(self) -> None:
         if self._rest is not None:
@@ -135,19 +135,19 @@ async def _start() -> Process:
     return await asyncio.create_subprocess_exec(*COMMAND, cwd=ROOT, env=_environment(), stdin=PIPE, stdout=PIPE, process_group=0)
 
 
-def develop_now(job: Job) -> None:
+def process_image_now(job: ImageJob) -> None:
     """Do ``job`` in a process of its own and wait for it: for pages, which are made in threads.
 
-    Raises :class:`Unavailable` as :meth:`Darkroom.develop` does.
+    Raises :class:`MediaUnavailable` as :meth:`ImageWorker.develop` does.
     """
     try:
         done = subprocess.run(  # noqa: S603 - the command is this program's own
             COMMAND, input=job.line(), stdout=PIPE, cwd=ROOT, env=_environment(), timeout=JOB_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise Unavailable(TOO_SLOW) from error
+        raise MediaUnavailable(TOO_SLOW) from error
     except OSError as error:
-        raise Unavailable(NO_PROCESS) from error
+        raise MediaUnavailable(NO_PROCESS) from error
     _check(done.stdout)
 
 
@@ -156,11 +156,11 @@ def _environment() -> dict[str, str]:
 
 
 def _check(answer: bytes) -> None:
-    """Raise :class:`Unavailable` for an answer that says so, or for none."""
+    """Raise :class:`MediaUnavailable` for an answer that says so, or for none."""
     if not answer:
-        raise Unavailable(BROKEN)
+        raise MediaUnavailable(BROKEN)
     if error := json.loads(answer).get("error"):
-        raise Unavailable(TOO_LARGE if "too many pixels" in error else BROKEN)
+        raise MediaUnavailable(TOO_LARGE if "too many pixels" in error else BROKEN)
 
 
 async def _end(child: Process) -> None:

@@ -43,7 +43,7 @@ JPEG_QUALITIES = (88, 75, 60)
 ORIENTATION = 0x0112
 
 
-class Limits(NamedTuple):
+class ImageLimits(NamedTuple):
     """Pixels a side, bytes, and pixels in all; ``always`` says that a fit picture is made anew too."""
 
     side: int
@@ -58,20 +58,20 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints is no answer
     for line in sys.stdin:
-        answers.write(json.dumps(answer(json.loads(line))) + "\n")
+        answers.write(json.dumps(answer_job(json.loads(line))) + "\n")
         answers.flush()
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
+def answer_job(job: dict[str, Any]) -> dict[str, Any]:
     """Do one job; every failure of a decoder is an answer too."""
     try:
-        limits = Limits(job["side"], job["bytes"], job["pixels"], job["always"])
-        return develop(Path(job["source"]), Path(job["target"]), limits)
+        limits = ImageLimits(job["side"], job["bytes"], job["pixels"], job["always"])
+        return process_image(Path(job["source"]), Path(job["target"]), limits)
     except DECODER_ERRORS as error:
         return {"error": f"{type(error).__name__}: {error}"[:300]}
 
 
-def develop(source: Path, target: Path, limits: Limits) -> dict[str, Any]:
+def process_image(source: Path, target: Path, limits: ImageLimits) -> dict[str, Any]:
     """Make ``source`` a still picture within ``limits``, in ``target``.
 
     A picture that is one already is left as it is, and no ``target`` made, unless it is
@@ -89,7 +89,7 @@ def develop(source: Path, target: Path, limits: Limits) -> dict[str, Any]:
         return {"mime": mime, "width": width, "height": height, "copied": True}
 
 
-def _is_fit(image: Image.Image, source: Path, limits: Limits) -> bool:
+def _is_fit(image: Image.Image, source: Path, limits: ImageLimits) -> bool:
     """Whether the file can be shown as it is: small, upright, one frame, and whole."""
     if image.format not in PASSED_ON or max(image.size) > limits.side or source.stat().st_size > limits.size:
         return False
@@ -123,7 +123,7 @@ def _scaled(image: Image.Image, side: int) -> Image.Image:
     return picture
 
 
-def _encoded(picture: Image.Image, limits: Limits) -> tuple[bytes, str]:
+def _encoded(picture: Image.Image, limits: ImageLimits) -> tuple[bytes, str]:
     """``picture`` in no more bytes than it may have, made smaller until it is."""
     side = limits.side
     if picture.mode == "RGBA":

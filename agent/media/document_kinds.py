@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent.media.kinds import HEAD, sniff
+from agent.media.kinds import HEAD, sniff_mime_type
 
 DocumentKind = Literal["pdf", "zip", "text", ""]
 
@@ -21,7 +21,7 @@ def document_kind(data: bytes) -> DocumentKind:
     "text" stands for whatever has no sign of being another thing: whether an encoding
     makes sense of it is found out by reading.
     """
-    start, mime = data[:LOOK_AT], sniff(data[:HEAD])
+    start, mime = data[:LOOK_AT], sniff_mime_type(data[:HEAD])
     if start.lstrip(BLANKS).startswith(b"%PDF-"):
         return "pdf"
     if mime == "application/zip":

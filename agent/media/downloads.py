@@ -8,10 +8,10 @@ from functools import partial
 
 from django.utils.translation import gettext_noop
 
-from agent.media.daily import DAY_OVER, Day
-from agent.media.disk import on_disk
-from agent.media.kept import Kept, KeptFiles
-from agent.media.refs import MediaRef, Unavailable
+from agent.media.daily import DAY_OVER, DailyQuota
+from agent.media.disk import run_on_disk_thread
+from agent.media.kept import FileStore, StoredFile
+from agent.media.refs import MediaRef, MediaUnavailable
 from agent.types import ChatAddress, MediaSource
 from tools.fetch.errors import FetchError, TooLarge
 from tools.fetch.fetcher import Fetcher
@@ -24,7 +24,7 @@ SMALLEST_SHARE = 2**16
 #: Characters of Base64 that are decoded at a time; a multiple of four.
 SLICE = 2**20
 
-Accepts = Callable[[str], bool]
+TypeFilter = Callable[[str], bool]
 
 NO_ADDRESS = gettext_noop("the client named no address")
 TOO_MUCH = gettext_noop("the message holds more than may be fetched")
@@ -34,7 +34,7 @@ GONE = gettext_noop("the copy that was made when it came is not there")
 DISK = gettext_noop("the copy could not be written to the disk")
 
 
-class Allowance:
+class DownloadAllowance:
     """The bytes that the media of one message may have together, ``sharers`` of them.
 
     Each is tried with an equal share first. One that is larger waits for the others that
@@ -42,7 +42,7 @@ class Allowance:
     twice ``total``, whatever servers send, and a message of one file may use it all.
     """
 
-    def __init__(self, total: int, sharers: int = 1, day: Day | None = None) -> None:
+    def __init__(self, total: int, sharers: int = 1, day: DailyQuota | None = None) -> None:
         self.left = total
         self._share = max(total // max(sharers, 1), SMALLEST_SHARE)
         self._alone = asyncio.Lock()
@@ -67,7 +67,7 @@ class Allowance:
                 content = await fetch(granted)
             except TooLarge as error:
                 if granted < limit:
-                    raise Unavailable(DAY_OVER) from error
+                    raise MediaUnavailable(DAY_OVER) from error
                 raise
             self._day.note(len(content))
         return content
@@ -77,7 +77,7 @@ class Allowance:
         return content
 
     def count_kept(self, size: int) -> None:
-        """Take ``size`` bytes that are on disk already. Raises :class:`TooLarge`, and :class:`Unavailable`."""
+        """Take ``size`` bytes that are on disk already. Raises :class:`TooLarge`, and :class:`MediaUnavailable`."""
         self.count(size)
         if self._day is not None:
             self._day.count(size)
@@ -89,24 +89,24 @@ class Allowance:
         self.left -= size
 
 
-class Downloads:
+class MediaDownloader:
     """Fetches what messages hold, through the project's one way out, and keeps it.
 
     ``source`` is asked again for what a link no longer leads to.
     """
 
-    def __init__(self, fetcher: Fetcher, files: KeptFiles, source: MediaSource) -> None:
+    def __init__(self, fetcher: Fetcher, files: FileStore, source: MediaSource) -> None:
         self.files = files
         self.source = source
         self._fetcher = fetcher
 
-    async def get(self, chat: ChatAddress, ref: MediaRef, allowance: Allowance, accepts: Accepts = bool) -> Kept:
+    async def get(self, chat: ChatAddress, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter = bool) -> StoredFile:
         """Our own copy of what ``ref`` names, in a type that ``accepts`` says yes to; any that is known by default.
 
-        Raises :class:`Unavailable` with the reason for the last way that was tried.
+        Raises :class:`MediaUnavailable` with the reason for the last way that was tried.
         After cancellation a copy may be on disk that no row names.
         """
-        reason, tried = Unavailable(NO_ADDRESS), set[str]()
+        reason, tried = MediaUnavailable(NO_ADDRESS), set[str]()
         async for candidate in self._candidates(chat, ref):
             if candidate.url in tried or not (candidate.url or candidate.data or candidate.sha256):
                 continue
@@ -114,10 +114,10 @@ class Downloads:
             try:
                 return await self._kept(candidate, allowance, accepts)
             except TooLarge as error:
-                raise Unavailable(TOO_MUCH) from error
+                raise MediaUnavailable(TOO_MUCH) from error
             except FetchError as error:
-                reason = Unavailable(str(error))
-            except Unavailable as error:
+                reason = MediaUnavailable(str(error))
+            except MediaUnavailable as error:
                 reason = error
         raise reason
 
@@ -126,24 +126,24 @@ class Downloads:
         async for renewed in self.source.renewed(chat, ref):
             yield renewed
 
-    async def _kept(self, ref: MediaRef, allowance: Allowance, accepts: Accepts) -> Kept:
+    async def _kept(self, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter) -> StoredFile:
         if ref.sha256:
             return await self._arrived(ref, allowance, accepts)
         if ref.data:
-            content = await allowance.spend(lambda limit: on_disk(partial(decoded, ref.data, limit)))
+            content = await allowance.spend(lambda limit: run_on_disk_thread(partial(decode_base64, ref.data, limit)))
         else:
             content = await allowance.spend(lambda limit: self._downloaded(ref.url, limit))
         try:
-            kept = await on_disk(partial(self.files.put, content))
+            kept = await run_on_disk_thread(partial(self.files.put, content))
         except OSError as error:
-            raise Unavailable(DISK) from error
+            raise MediaUnavailable(DISK) from error
         return _accepted(kept, accepts)
 
-    async def _arrived(self, ref: MediaRef, allowance: Allowance, accepts: Accepts) -> Kept:
+    async def _arrived(self, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter) -> StoredFile:
         """What was kept when it came."""
-        kept = await on_disk(partial(self.files.find, ref.sha256))
+        kept = await run_on_disk_thread(partial(self.files.find, ref.sha256))
         if kept is None:
-            raise Unavailable(GONE)
+            raise MediaUnavailable(GONE)
         allowance.count_kept(kept.size)
         return _accepted(kept, accepts)
 
@@ -151,18 +151,18 @@ class Downloads:
         return (await self._fetcher.download(FetchRequest(url, max_bytes=limit, seconds=SECONDS))).body
 
 
-def _accepted(kept: Kept, accepts: Accepts) -> Kept:
+def _accepted(kept: StoredFile, accepts: TypeFilter) -> StoredFile:
     if not accepts(kept.mime):
-        raise Unavailable(WRONG_KIND)
+        raise MediaUnavailable(WRONG_KIND)
     return kept
 
 
-def decoded(data: str, limit: int) -> bytes:
-    """The bytes that Base64 ``data`` stands for. Raises :class:`TooLarge` above ``limit`` and :class:`Unavailable`."""
+def decode_base64(data: str, limit: int) -> bytes:
+    """The bytes that Base64 ``data`` stands for. Raises :class:`TooLarge` above ``limit`` and :class:`MediaUnavailable`."""
     if len(data) * 3 // 4 > limit + 2:
         raise TooLarge(limit)
     data = "".join(data.split())
     try:  # in slices, between which other threads can run
         return b"".join(base64.b64decode(data[at : at + SLICE], validate=True) for at in range(0, len(data), SLICE))
     except binascii.Error as error:
-        raise Unavailable(NOT_BASE64) from error
+        raise MediaUnavailable(NOT_BASE64) from error

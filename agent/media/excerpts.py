@@ -4,7 +4,7 @@ Documents come from strangers, and their formats are made for more than text: a 
 file can ask for any amount of time and memory. Here both are bounded by the operating
 system, and nothing of the server can be reached: no settings, no environment, no
 database. Standard input is the document; standard output becomes one JSON object,
-``{"text": str, "is_whole": bool}`` or ``{"reason": str}`` with a word of :data:`Reason`.
+``{"text": str, "is_whole": bool}`` or ``{"reason": str}`` with a word of :data:`UnreadableReason`.
 Any other end, a traceback included, means that the document cannot be read.
 """
 
@@ -33,7 +33,7 @@ try:
 except ImportError:  # not a Unix
     resource = None  # type: ignore[assignment]
 
-Reason = Literal["kind", "empty", "password", "bomb"]
+UnreadableReason = Literal["kind", "empty", "password", "bomb"]
 
 MEMORY_BYTES = 512 * 2**20
 CPU_SECONDS = 10
@@ -60,16 +60,16 @@ CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 
-class Unreadable(Exception):  # noqa: N818 - the word says what it is
+class UnreadableDocumentError(Exception):
     """The document holds no words that can be had."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: UnreadableReason) -> None:
         super().__init__(reason)
-        self.reason: Reason = reason
+        self.reason: UnreadableReason = reason
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class DocumentExcerpt:
     """The beginning of a document's words."""
 
     text: str
@@ -77,7 +77,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DocumentText:
     """A document's words piece by piece, and whether the pieces are all of it."""
 
     pieces: Iterator[str]
@@ -85,15 +85,15 @@ class Words:
 
 
 def main() -> None:
-    bound()
+    limit_process()
     try:
-        answer: dict[str, object] = asdict(excerpt(sys.stdin.buffer.read(), int(sys.argv[1])))
-    except Unreadable as error:
+        answer: dict[str, object] = asdict(extract_excerpt(sys.stdin.buffer.read(), int(sys.argv[1])))
+    except UnreadableDocumentError as error:
         answer = {"reason": error.reason}
     sys.stdout.write(json.dumps(answer))
 
 
-def bound() -> None:
+def limit_process() -> None:
     """Have the operating system hold this process to its limits, where it can."""
     if resource is None:
         return
@@ -104,20 +104,20 @@ def bound() -> None:
         os.nice(NICENESS)
 
 
-def excerpt(data: bytes, characters: int) -> Excerpt:
-    """The first ``characters`` of the words in ``data``. Raises :class:`Unreadable` when there are none.
+def extract_excerpt(data: bytes, characters: int) -> DocumentExcerpt:
+    """The first ``characters`` of the words in ``data``. Raises :class:`UnreadableDocumentError` when there are none.
 
     A damaged document raises whatever its reader raises.
     """
     kind = document_kind(data)
     if not kind:
-        raise Unreadable("kind")
+        raise UnreadableDocumentError("kind")
     words = READERS[kind](data, characters)
     text, is_cut = _joined(words.pieces, characters)
     text = BLANK_LINES.sub("\n\n", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
     if not text:
-        raise Unreadable("empty")
-    return Excerpt(text, words.are_all and not is_cut)
+        raise UnreadableDocumentError("empty")
+    return DocumentExcerpt(text, words.are_all and not is_cut)
 
 
 def _joined(pieces: Iterator[str], characters: int) -> tuple[str, bool]:
@@ -132,22 +132,22 @@ def _joined(pieces: Iterator[str], characters: int) -> tuple[str, bool]:
     return text[:characters], len(text) > characters
 
 
-def _pdf(data: bytes, characters: int) -> Words:
+def _pdf(data: bytes, characters: int) -> DocumentText:
     reader = pypdf.PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
-        raise Unreadable("password")
+        raise UnreadableDocumentError("password")
     pages = (page.extract_text() for page in islice(reader.pages, MAX_PAGES))
-    return Words(pages, are_all=len(reader.pages) <= MAX_PAGES)
+    return DocumentText(pages, are_all=len(reader.pages) <= MAX_PAGES)
 
 
-def _docx(data: bytes, characters: int) -> Words:
+def _docx(data: bytes, characters: int) -> DocumentText:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
     if not any(entry.filename == "word/document.xml" for entry in entries):
-        raise Unreadable("kind")
+        raise UnreadableDocumentError("kind")
     if len(entries) > MAX_ENTRIES or sum(entry.file_size for entry in entries) > MAX_UNPACKED:
-        raise Unreadable("bomb")
-    return Words(_blocks(docx.Document(io.BytesIO(data)).iter_inner_content()))
+        raise UnreadableDocumentError("bomb")
+    return DocumentText(_blocks(docx.Document(io.BytesIO(data)).iter_inner_content()))
 
 
 def _blocks(blocks: Iterator[object]) -> Iterator[str]:
@@ -158,18 +158,18 @@ def _blocks(blocks: Iterator[object]) -> Iterator[str]:
             yield getattr(block, "text", "")
 
 
-def _text(data: bytes, characters: int) -> Words:
+def _text(data: bytes, characters: int) -> DocumentText:
     start = data[: characters * BYTES_PER_CHARACTER + BYTES_PER_CHARACTER]
-    text = decoded(start, is_whole=len(start) == len(data))
+    text = decode_document(start, is_whole=len(start) == len(data))
     if CONTROL.search(text):
-        raise Unreadable("kind")
-    return Words(iter([text]), are_all=len(start) == len(data))
+        raise UnreadableDocumentError("kind")
+    return DocumentText(iter([text]), are_all=len(start) == len(data))
 
 
-def decoded(data: bytes, *, is_whole: bool) -> str:
+def decode_document(data: bytes, *, is_whole: bool) -> str:
     """``data`` as text in the encoding it is in; without ``is_whole`` it may end within a character.
 
-    Raises :class:`Unreadable` when no encoding makes sense of it.
+    Raises :class:`UnreadableDocumentError` when no encoding makes sense of it.
     """
     for mark, encoding in MARKS:
         if data.startswith(mark):
@@ -185,13 +185,13 @@ def _guessed(sample: bytes) -> str:
     found = charset_normalizer.from_bytes(whole_lines or sample, cp_isolation=ENCODINGS)
     best = found.best()
     if best is None:
-        raise Unreadable("kind")
+        raise UnreadableDocumentError("kind")
     # A few characters make sense in several encodings; among those of this application's users it is nearly always this one.
     chinese = next((match for match in found if match.encoding == "gb18030" and match.chaos <= best.chaos), best)
     return chinese.encoding
 
 
-READERS: dict[DocumentKind, Callable[[bytes, int], Words]] = {"pdf": _pdf, "zip": _docx, "text": _text}
+READERS: dict[DocumentKind, Callable[[bytes, int], DocumentText]] = {"pdf": _pdf, "zip": _docx, "text": _text}
 
 if __name__ == "__main__":
     main()

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from agent.media.refs import Unavailable
+from agent.media.refs import MediaUnavailable
 
 #: A document that takes longer is given up, and its process ended; in seconds.
 READ_SECONDS = 20.0
@@ -34,35 +34,35 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class DocumentBeginning:
     """The first words of a document; ``is_whole`` when there are no more."""
 
     text: str
     is_whole: bool
 
 
-class Extraction:
+class DocumentExtractor:
     """Reads documents with :mod:`agent.media.excerpts`; the event loop only waits."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def beginning(self, document: Path, characters: int) -> Beginning:
+    async def beginning(self, document: Path, characters: int) -> DocumentBeginning:
         """At most ``characters`` of the words in ``document``.
 
-        Raises :class:`Unavailable` when there are none that can be had. After
+        Raises :class:`MediaUnavailable` when there are none that can be had. After
         cancellation the reading is stopped.
         """
         try:
             async with asyncio.timeout(PATIENCE_SECONDS), self._turns:
                 answer = _parsed(await _output(await _start(document, characters)))
         except TimeoutError as error:
-            raise Unavailable(TOO_SLOW) from error
+            raise MediaUnavailable(TOO_SLOW) from error
         if answer is None:
-            raise Unavailable(BROKEN)
+            raise MediaUnavailable(BROKEN)
         if reason := REASONS.get(answer.get("reason", "")):
-            raise Unavailable(reason)
-        return Beginning(answer["text"], answer["is_whole"])
+            raise MediaUnavailable(reason)
+        return DocumentBeginning(answer["text"], answer["is_whole"])
 
 
 async def _start(document: Path, characters: int) -> Process:

@@ -18,14 +18,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.llm.pictures import Picture
-from agent.media.kinds import HEAD, sniff
+from agent.llm.pictures import ModelPicture
+from agent.media.kinds import HEAD, sniff_mime_type
 
 HASH_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredFile:
     """A copy on disk; ``mime`` is what its content is, "" where that is not known."""
 
     sha256: str
@@ -35,7 +35,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredContent:
     """What is on disk of one content, our copy and what was made of it; ``used_at`` in seconds since 1970."""
 
     used_at: float
@@ -48,7 +48,7 @@ class Stored:
         return len(self.sha256) == HASH_CHARS
 
 
-class KeptFiles:
+class FileStore:
     """The folder of the copies. What is in it is written once and never changed.
 
     When a file was changed is when it was used last. ``least_free`` are the bytes that have
@@ -67,7 +67,7 @@ class KeptFiles:
         place = next(folder for folder in (self._folder, *self._folder.parents) if folder.is_dir())
         return shutil.disk_usage(place).free >= self._least_free
 
-    def put(self, content: bytes) -> Kept:
+    def put(self, content: bytes) -> StoredFile:
         """Keep ``content``, unless it is kept already. Raises OSError when the disk is full."""
         sha256 = hashlib.sha256(content).hexdigest()
         path = self.path(sha256)
@@ -77,7 +77,7 @@ class KeptFiles:
             part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
             part.write_bytes(content)
             part.replace(path)
-        return Kept(sha256, sniff(content[:HEAD]), len(content), path)
+        return StoredFile(sha256, sniff_mime_type(content[:HEAD]), len(content), path)
 
     def put_pieces(self, pieces: Iterable[bytes]) -> str:
         """Keep a content that comes in pieces; its hash. Raises OSError, and what ``pieces`` raises: then nothing is kept."""
@@ -98,13 +98,13 @@ class KeptFiles:
             part.unlink(missing_ok=True)
         return digest.hexdigest()
 
-    def find(self, sha256: str) -> Kept | None:
+    def find(self, sha256: str) -> StoredFile | None:
         """The copy of that hash, None when it is gone."""
         path = self.path(sha256)
         try:
             with path.open("rb") as file:
                 _used(path)
-                return Kept(sha256, sniff(file.read(HEAD)), path.stat().st_size, path)
+                return StoredFile(sha256, sniff_mime_type(file.read(HEAD)), path.stat().st_size, path)
         except OSError:
             return None
 
@@ -123,12 +123,12 @@ class KeptFiles:
         shown = self.shown_path(sha256)
         return shown if shown.is_file() else self.path(sha256)
 
-    def shown(self, sha256: str) -> Picture | None:
+    def shown(self, sha256: str) -> ModelPicture | None:
         """The picture as models are shown it; None when it is gone."""
         path = self.shown_source(sha256)
         try:
             with path.open("rb") as file:
-                return Picture(sniff(file.read(HEAD)), os.fstat(file.fileno()).st_size, path)
+                return ModelPicture(sniff_mime_type(file.read(HEAD)), os.fstat(file.fileno()).st_size, path)
         except OSError:
             return None
 
@@ -144,14 +144,14 @@ class KeptFiles:
             if found.st_mtime < limit:
                 yield entry.name.partition(".")[0]
 
-    def stored(self) -> list[Stored]:
+    def stored(self) -> list[StoredContent]:
         """Everything there is, what was not used for longest first."""
         contents: dict[str, tuple[float, int]] = {}
         for entry, found in self._entries():
             sha256 = entry.name.partition(".")[0]
             used_at, size = contents.get(sha256, (0.0, 0))
             contents[sha256] = max(used_at, found.st_mtime), size + found.st_size
-        return sorted((Stored(*facts, sha256) for sha256, facts in contents.items()), key=lambda one: one.used_at)
+        return sorted((StoredContent(*facts, sha256) for sha256, facts in contents.items()), key=lambda one: one.used_at)
 
     def _entries(self) -> Iterator[tuple["os.DirEntry[str]", os.stat_result]]:
         for folder in sorted(self._folder.glob("??")):

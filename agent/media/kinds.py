@@ -43,7 +43,7 @@ PICTURES = frozenset(
 )
 
 
-def sniff(head: bytes) -> str:
+def sniff_mime_type(head: bytes) -> str:
     """The MIME type of a file that begins with ``head``; "" for one that is not known here."""
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], "")

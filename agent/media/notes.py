@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from agent.media.senses import Found
+from agent.media.senses import FetchedMedia
 
 
-def missing(note: str, found: Sequence[Found]) -> list[str]:
+def note_missing_media(note: str, found: Sequence[FetchedMedia]) -> list[str]:
     """``note`` and the reasons, when something of ``found`` could not be had; else nothing."""
     reasons = [one.reason for one in found if one.kept is None]
     return [note, *filter(None, reasons)] if reasons else []

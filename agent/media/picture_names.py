@@ -23,13 +23,13 @@ class PictureName:
     place: int
 
 
-def in_message(message_id: str, path: Sequence[int], place: int) -> str:
+def build_picture_name(message_id: str, path: Sequence[int], place: int) -> str:
     """The name of the picture at ``place``, from 1, in a message or in one that ``path`` leads to from there."""
     middle = [".".join(map(str, path))] if path else []
     return ":".join([OF_MESSAGE, message_id, *middle, str(place)])
 
 
-def parse(name: str) -> PictureName | None:
+def parse_picture_name(name: str) -> PictureName | None:
     """``name`` taken apart; None for what is no name."""
     kind, _, rest = name.strip().partition(":")
     owner, _, place = rest.rpartition(":")

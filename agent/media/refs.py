@@ -6,7 +6,7 @@ from typing import Literal
 from agent.errors import AgentError
 
 MediaKind = Literal["image", "record", "video", "file"]
-Origin = Literal["message", "quoted", "forwarded"]
+MediaOrigin = Literal["message", "quoted", "forwarded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class MediaRef:
     """Its position among those of its kind in the message it is in."""
     message_id: str = ""
     """The client's id of the message it is in, "" when it has none."""
-    origin: Origin = "message"
+    origin: MediaOrigin = "message"
     """Whether it is in the message itself, in the one that is quoted, or in a forwarded one."""
 
 
-class Unavailable(AgentError):  # noqa: N818 - the word says what happened
+class MediaUnavailable(AgentError):  # noqa: N818 - the word says what happened
     """Something a message holds cannot be had; the text says why, in words that can be translated."""

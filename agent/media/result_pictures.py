@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
-from agent.media.downloads import decoded
-from agent.media.kept import Kept, KeptFiles
+from agent.media.downloads import decode_base64
+from agent.media.kept import FileStore, StoredFile
 from agent.media.kinds import PICTURES
-from agent.media.refs import Unavailable
+from agent.media.refs import MediaUnavailable
 from agent.record import Record
 from agent.store.result_pictures import NewPictures, add_pictures
 from agent.tool_results import is_picture
-from tools.boundary import survive
+from tools.boundary import log_errors
 from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.fetch.errors import TooLarge
 
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 MOST, LARGEST = 20, 20 * 2**20
 
 
-class ResultPictures:
+class ResultPictureHook:
     """A hook of the registry (:mod:`tools.hooks`) that keeps what comes back, and changes nothing."""
 
-    def __init__(self, record: Record, files: KeptFiles) -> None:
+    def __init__(self, record: Record, files: FileStore) -> None:
         self._record = record
         self._files = files
 
@@ -39,16 +39,16 @@ class ResultPictures:
         pictures = [(place, item) for place, item in enumerate(result.content_items, 1) if is_picture(item)][:MOST]
         call_pk = invocation.metadata.get("tool_call_pk")
         if pictures and call_pk is not None:
-            with survive(logger, "The pictures of a result of %s could not be kept", invocation.tool_name):
+            with log_errors(logger, "The pictures of a result of %s could not be kept", invocation.tool_name):
                 kept = await asyncio.to_thread(lambda: tuple(self._put(pictures)))
                 await self._record.submit(add_pictures, NewPictures(call_pk, invocation.call_id, kept))
         return None
 
-    def _put(self, pictures: Sequence[tuple[int, ToolContentItem]]) -> Iterator[tuple[int, Kept]]:
+    def _put(self, pictures: Sequence[tuple[int, ToolContentItem]]) -> Iterator[tuple[int, StoredFile]]:
         for place, item in pictures:
             try:
-                kept = self._files.put(decoded(item.data, LARGEST))
-            except (TooLarge, Unavailable) as error:
+                kept = self._files.put(decode_base64(item.data, LARGEST))
+            except (TooLarge, MediaUnavailable) as error:
                 logger.info("A picture of a tool's result was not kept: %s", error)
             else:
                 if kept.mime in PICTURES:

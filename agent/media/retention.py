@@ -8,10 +8,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from agent.media.kept import KeptFiles
+from agent.media.kept import FileStore
 from agent.record import Record
 from agent.store import media as store
-from tools.boundary import survive
+from tools.boundary import log_errors
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -29,31 +29,31 @@ SPARE = 0.1
 SPARED_SECONDS = 3600.0
 
 
-async def keep_forgetting(record: Record, files: KeptFiles) -> None:
+async def run_copy_expiry(record: Record, files: FileStore) -> None:
     """Delete old copies for as long as this process lives."""
     await asyncio.sleep(FIRST_SECONDS)
     while settings.MEDIA_KEEP_DAYS:
-        with survive(logger, "Old copies of media could not be deleted"):
-            if count := await forget_old(record, files, settings.MEDIA_KEEP_DAYS):
+        with log_errors(logger, "Old copies of media could not be deleted"):
+            if count := await prune_copies_by_age(record, files, settings.MEDIA_KEEP_DAYS):
                 logger.info("%d copies of media were deleted, unused for %d days", count, settings.MEDIA_KEEP_DAYS)
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def keep_within(record: Record, files: KeptFiles, limit: int) -> None:
+async def run_copy_size_limit(record: Record, files: FileStore, limit: int) -> None:
     """Delete the copies that were not used for longest whenever all together take more than ``limit`` bytes.
 
     What is on the disk counts, so that it does not matter who wrote it, and which of it is on record.
     """
     size, written, measured_at = limit, files.written, -EVERY_SECONDS
     while limit:
-        with survive(logger, "The copies of media could not be kept within MEDIA_KEEP_GIB"):
+        with log_errors(logger, "The copies of media could not be kept within MEDIA_KEEP_GIB"):
             if size + files.written - written > limit or time.monotonic() - measured_at > EVERY_SECONDS:
                 written, measured_at = files.written, time.monotonic()
-                size = await forget_beyond(record, files, limit)
+                size = await prune_copies_by_size(record, files, limit)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def forget_beyond(record: Record, files: KeptFiles, limit: int) -> int:
+async def prune_copies_by_size(record: Record, files: FileStore, limit: int) -> int:
     """Delete what was not used for longest until the rest takes less than ``limit`` bytes, with some to spare; what it takes."""
     stored = await asyncio.to_thread(files.stored)
     size, going, young = sum(one.size for one in stored), [], time.time() - SPARED_SECONDS
@@ -72,7 +72,7 @@ async def forget_beyond(record: Record, files: KeptFiles, limit: int) -> int:
     return size
 
 
-async def forget_old(record: Record, files: KeptFiles, days: int) -> int:
+async def prune_copies_by_age(record: Record, files: FileStore, days: int) -> int:
     """Delete the copies that were not used for ``days``, rows first; how many there were.
 
     After cancellation a copy may be left that has no row; a later call finds it.
@@ -84,7 +84,7 @@ async def forget_old(record: Record, files: KeptFiles, days: int) -> int:
     return count + await _forget_unknown(record, files, days)
 
 
-async def _forget_unknown(record: Record, files: KeptFiles, days: int) -> int:
+async def _forget_unknown(record: Record, files: FileStore, days: int) -> int:
     """Delete copies that no row names: their process died before it could say so."""
     old, count = await asyncio.to_thread(lambda: sorted(set(files.older_than(days * DAY)))), 0
     for start in range(0, len(old), store.PRUNE_BATCH):
@@ -94,6 +94,6 @@ async def _forget_unknown(record: Record, files: KeptFiles, days: int) -> int:
     return count
 
 
-def _remove(files: KeptFiles, hashes: list[str]) -> None:
+def _remove(files: FileStore, hashes: list[str]) -> None:
     for sha256 in hashes:
         files.remove(sha256)

@@ -10,16 +10,16 @@ from typing import Protocol
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.media.daily import Days
-from agent.media.disk import on_disk
-from agent.media.downloads import Allowance
-from agent.media.kept import Kept, KeptFiles
-from agent.media.refs import MediaKind, MediaRef, Unavailable
+from agent.media.daily import DailyQuotas
+from agent.media.disk import run_on_disk_thread
+from agent.media.downloads import DownloadAllowance
+from agent.media.kept import FileStore, StoredFile
+from agent.media.refs import MediaKind, MediaRef, MediaUnavailable
 from agent.record import Record
 from agent.store import media as store
-from agent.store.recovery import Left
+from agent.store.recovery import PendingMessage
 from agent.types import IncomingMessage, MediaSource
-from tools.boundary import survive
+from tools.boundary import log_errors
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -37,16 +37,16 @@ FAILED = gettext_noop("an error of this program; see the log")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FetchedMedia:
     """What became of one medium: our copy of it, or the reason why there is none."""
 
     ref: MediaRef
-    kept: Kept | None = None
+    kept: StoredFile | None = None
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MediaText:
     """What a reader made of the media of one message."""
 
     text: str = ""
@@ -57,7 +57,7 @@ class Reading:
     """Content hashes of the pictures that the chat model is shown itself."""
 
 
-class Reader(Protocol):
+class MediaReader(Protocol):
     """One way to understand media: seeing, hearing, reading files."""
 
     kinds: frozenset[MediaKind]
@@ -66,33 +66,33 @@ class Reader(Protocol):
         """Whether media of ``message`` are to be fetched at all. Pure."""
         ...
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: Allowance) -> Kept:
-        """Our copy of ``ref``, ready to be read. Raises :class:`Unavailable`."""
+    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
+        """Our copy of ``ref``, ready to be read. Raises :class:`MediaUnavailable`."""
         ...
 
-    async def read(self, left: Left, found: Sequence[Found]) -> Reading:
+    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         """Make words of what was found, which may be nothing. Errors of models are notes, not raised."""
         ...
 
 
-class Closable(Protocol):
+class ClosableReader(Protocol):
     async def close(self) -> None: ...
 
 
-Gathering = asyncio.Task[list[Found]]
+PrefetchTask = asyncio.Task[list[FetchedMedia]]
 
 
-class Senses:
+class MediaPipeline:
     """All readers, in the order in which what they read follows the user's words."""
 
     def __init__(
         self,
         record: Record,
         source: MediaSource,
-        files: KeptFiles,
-        readers: Sequence[Reader],
-        owned: Sequence[Closable] = (),
-        days: Days | None = None,
+        files: FileStore,
+        readers: Sequence[MediaReader],
+        owned: Sequence[ClosableReader] = (),
+        days: DailyQuotas | None = None,
     ) -> None:
         self._record = record
         self._source = source
@@ -101,9 +101,9 @@ class Senses:
         self._owned = owned
         self._days = days
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._tasks: set[Gathering] = set()
+        self._tasks: set[PrefetchTask] = set()
 
-    def attend(self, left: Left, *, resumed: bool = False) -> Gathering | None:
+    def attend(self, left: PendingMessage, *, resumed: bool = False) -> PrefetchTask | None:
         """Begin to fetch the media of a message; None when it has none. Returns at once."""
         message = left.message
         if not (message.media or message.quoted_id or self._source.forwards(message.segments)):
@@ -113,7 +113,7 @@ class Senses:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def perceive(self, left: Left, gathering: Gathering | None) -> Reading:
+    async def perceive(self, left: PendingMessage, gathering: PrefetchTask | None) -> MediaText:
         """Everything that was read in the media of a message, on record for later runs.
 
         Without a ``gathering`` from when it arrived, its media are fetched now. Never
@@ -123,16 +123,16 @@ class Senses:
             left = replace(left, message=self._source.restored(left.message))
             gathering = self.attend(left, resumed=True)
         if gathering is None or (left.message.media_text and settings.VISION_MODE == "describe"):
-            return Reading(left.message.media_text)
-        found: list[Found] = []
-        with survive(logger, "The media of message %s could not be looked for", left.pk):
+            return MediaText(left.message.media_text)
+        found: list[FetchedMedia] = []
+        with log_errors(logger, "The media of message %s could not be looked for", left.pk):
             found = await gathering
         readings = await asyncio.gather(*(self._read(reader, left, found) for reader in self._readers))
         text = "".join(reading.text for reading in readings)
         if text:
-            await self._record.submit(store.remember, (left.pk, text))
+            await self._record.submit(store.save_media_texts, (left.pk, text))
         notes = tuple(note for reading in readings for note in reading.notes)
-        return Reading(text, notes, tuple(picture for reading in readings for picture in reading.pictures))
+        return MediaText(text, notes, tuple(picture for reading in readings for picture in reading.pictures))
 
     async def close(self) -> None:
         """Stop what is being fetched, and end what the readers work with."""
@@ -143,12 +143,12 @@ class Senses:
         for part in self._owned:
             await part.close()
 
-    async def _read(self, reader: Reader, left: Left, found: Sequence[Found]) -> Reading:
-        with survive(logger, "The media of message %s could not be read", left.pk):
+    async def _read(self, reader: MediaReader, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+        with log_errors(logger, "The media of message %s could not be read", left.pk):
             return await reader.read(left, [one for one in found if one.ref.kind in reader.kinds])
-        return Reading(notes=(FAILED,))
+        return MediaText(notes=(FAILED,))
 
-    async def _gather(self, left: Left, *, resumed: bool) -> list[Found]:
+    async def _gather(self, left: PendingMessage, *, resumed: bool) -> list[FetchedMedia]:
         """Fetch side by side what the readers want, and put on record what became of it."""
         if resumed and (found := await self._found_before(left)):
             return found
@@ -157,26 +157,26 @@ class Senses:
         refs = [*message.media, *await self._around(left, deadline)]
         wanted = [(reader, ref) for ref in refs for reader in self._readers if ref.kind in reader.kinds and reader.wants(message)]
         found = await self._all_fetched(wanted[:MOST], message, deadline)
-        found += [Found(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
+        found += [FetchedMedia(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
         if found:
-            with survive(logger, "What became of the media of message %s could not be recorded", left.pk):
+            with log_errors(logger, "What became of the media of message %s could not be recorded", left.pk):
                 await self._record.submit(store.record_media, (left.pk, [_row(one) for one in found]))
         return found
 
     async def _all_fetched(
-        self, wanted: Sequence[tuple[Reader, MediaRef]], message: IncomingMessage, deadline: float
-    ) -> list[Found]:
+        self, wanted: Sequence[tuple[MediaReader, MediaRef]], message: IncomingMessage, deadline: float
+    ) -> list[FetchedMedia]:
         if not wanted:
             return []
-        if not await on_disk(self._files.has_room):
+        if not await run_on_disk_thread(self._files.has_room):
             logger.warning("Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched")
-            return [Found(ref, reason=LOW_DISK) for _, ref in wanted]
+            return [FetchedMedia(ref, reason=LOW_DISK) for _, ref in wanted]
         day = await self._days.of(message) if self._days else None
-        allowance = Allowance(settings.MEDIA_FETCH_MIB * 2**20, len(wanted), day)
+        allowance = DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20, len(wanted), day)
         async with self._turns:
             return await asyncio.gather(*(self._fetched(*one, message, allowance, deadline) for one in wanted))
 
-    async def _around(self, left: Left, deadline: float) -> list[MediaRef]:
+    async def _around(self, left: PendingMessage, deadline: float) -> list[MediaRef]:
         """What is in quoted and forwarded messages, if any reader wants to know."""
         message, refs = left.message, list[MediaRef]()
         if not any(reader.wants(message) for reader in self._readers):
@@ -189,36 +189,36 @@ class Senses:
                     refs += await self._source.forwarded(message.chat, message.segments)
         return refs
 
-    async def _quoted(self, left: Left) -> list[MediaRef]:
+    async def _quoted(self, left: PendingMessage) -> list[MediaRef]:
         """The media of the quoted message: from the record, or else from the client."""
         message = left.message
-        segments = await self._record.submit(store.segments_of, (left.session_pk, message.quoted_id))
+        segments = await self._record.submit(store.load_segments, (left.session_pk, message.quoted_id))
         if segments is None:
             return await self._source.quoted(message.chat, message.quoted_id)
         forwarded = await self._source.forwarded(message.chat, segments) if self._source.forwards(segments) else []
         return [*self._source.refs(segments, message.quoted_id, "quoted"), *forwarded]
 
     async def _fetched(
-        self, reader: Reader, ref: MediaRef, message: IncomingMessage, allowance: Allowance, deadline: float
-    ) -> Found:
-        with survive(logger, "A medium of %s could not be fetched", message.chat.address):
+        self, reader: MediaReader, ref: MediaRef, message: IncomingMessage, allowance: DownloadAllowance, deadline: float
+    ) -> FetchedMedia:
+        with log_errors(logger, "A medium of %s could not be fetched", message.chat.address):
             try:
                 async with asyncio.timeout_at(deadline):
-                    return Found(ref, await reader.fetch(message, ref, allowance))
+                    return FetchedMedia(ref, await reader.fetch(message, ref, allowance))
             except TimeoutError:
-                return Found(ref, reason=TOO_LATE)
-            except Unavailable as error:
-                return Found(ref, reason=str(error))
-        return Found(ref, reason=FAILED)
+                return FetchedMedia(ref, reason=TOO_LATE)
+            except MediaUnavailable as error:
+                return FetchedMedia(ref, reason=str(error))
+        return FetchedMedia(ref, reason=FAILED)
 
-    async def _found_before(self, left: Left) -> list[Found]:
+    async def _found_before(self, left: PendingMessage) -> list[FetchedMedia]:
         """What an earlier process fetched, as far as the copies are still there; links expire in the meantime."""
-        rows = await self._record.submit(store.media_of, left.pk)
+        rows = await self._record.submit(store.load_media, left.pk)
         kept = await asyncio.to_thread(lambda: [row.sha256 and self._files.find(row.sha256) for row in rows])
-        return [Found(row.ref, one or None, row.reason) for row, one in zip(rows, kept, strict=True)]
+        return [FetchedMedia(row.ref, one or None, row.reason) for row, one in zip(rows, kept, strict=True)]
 
 
-def _row(found: Found) -> store.MediaRow:
+def _row(found: FetchedMedia) -> store.MediaRow:
     kept = found.kept
     return (
         store.MediaRow(found.ref, kept.sha256, kept.mime, kept.size) if kept else store.MediaRow(found.ref, reason=found.reason)

@@ -13,7 +13,7 @@ both are the key under which it is kept, with the model that gave it:
   with a question is looked at again when another question comes with it.
 
 A changed ``VISUAL_MODEL_NAME`` describes anew. While a question is being asked, others
-who ask the same wait for its answer (:class:`agent.media.answers.Answers`).
+who ask the same wait for its answer (:class:`agent.media.answers.DescriptionCache`).
 """
 
 import hashlib
@@ -26,17 +26,17 @@ from django.utils.translation import gettext_noop
 from agent.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest
 from agent.llm.pictures import picture_part
-from agent.media.answers import Answers
-from agent.media.darkroom import Darkroom, Job
-from agent.media.disk import on_disk
-from agent.media.downloads import Allowance, Downloads
-from agent.media.kept import Kept
+from agent.media.answers import DescriptionCache
+from agent.media.darkroom import ImageJob, ImageWorker
+from agent.media.disk import run_on_disk_thread
+from agent.media.downloads import DownloadAllowance, MediaDownloader
+from agent.media.kept import StoredFile
 from agent.media.kinds import PICTURES
 from agent.media.refs import MediaKind, MediaRef
-from agent.media.senses import Found, Reading
+from agent.media.senses import FetchedMedia, MediaText
 from agent.prompt import ChatMessage, system_message
-from agent.store.media import Described, Question
-from agent.store.recovery import Left
+from agent.store.media import DescriptionKey, NewDescription
+from agent.store.recovery import PendingMessage
 from agent.types import IncomingMessage
 from tools import fences
 
@@ -51,12 +51,14 @@ NO_ANSWER = gettext_noop("The pictures were not described: the vision model coul
 NO_WORDS = gettext_noop("The pictures were not described: the vision model had nothing to say.")
 
 
-class Sight:
+class ImageReader:
     """The reader of pictures."""
 
     kinds: frozenset[MediaKind] = frozenset({"image"})
 
-    def __init__(self, answers: Answers, downloads: Downloads, darkroom: Darkroom, model: LLMClient | None) -> None:
+    def __init__(
+        self, answers: DescriptionCache, downloads: MediaDownloader, darkroom: ImageWorker, model: LLMClient | None
+    ) -> None:
         self._answers = answers
         self._downloads = downloads
         self._darkroom = darkroom
@@ -65,15 +67,15 @@ class Sight:
     def wants(self, message: IncomingMessage) -> bool:
         return settings.VISION_MODE != "describe" or self._model is not None
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: Allowance) -> Kept:
+    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
         self._darkroom.warm_up()
         kept = await self._downloads.get(message.chat, ref, allowance, PICTURES.__contains__)
         shown = self._downloads.files.shown_path(kept.sha256)
-        if not await on_disk(shown.is_file):
-            await self._darkroom.develop(develop_job(kept.path, shown))
+        if not await run_on_disk_thread(shown.is_file):
+            await self._darkroom.develop(build_model_image_job(kept.path, shown))
         return kept
 
-    async def read(self, left: Left, found: Sequence[Found]) -> Reading:
+    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         pictures = tuple(one.kept.sha256 for one in found if one.kept)
         notes = [SOME_MISSING, *(one.reason for one in found if not one.kept)] if len(pictures) < len(found) else []
         text = ""
@@ -82,16 +84,16 @@ class Sight:
         elif settings.VISION_MODE != "native" and self._model is not None and pictures:
             text = await self._described(self._model, left, pictures, notes)
         shown = pictures if settings.VISION_MODE != "describe" else ()
-        return Reading(fences.labelled(fences.Label.PICTURE, text) if text else "", tuple(dict.fromkeys(notes)), shown)
+        return MediaText(fences.label_medium(fences.MediaLabel.PICTURE, text) if text else "", tuple(dict.fromkeys(notes)), shown)
 
-    async def _described(self, model: LLMClient, left: Left, pictures: Sequence[str], notes: list[str]) -> str:
+    async def _described(self, model: LLMClient, left: PendingMessage, pictures: Sequence[str], notes: list[str]) -> str:
         """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""
         words = left.message.spoken_text
-        question = Question(content_key(pictures), prompt_kind(words), model.name[:200], tuple(pictures))
+        question = DescriptionKey(content_key(pictures), prompt_kind(words), model.name[:200], tuple(pictures))
 
-        async def ask() -> Described:
+        async def ask() -> NewDescription:
             response = await model.complete(LLMRequest(vision_messages(words, pictures)))
-            return Described(question, response.text.strip(), response.input_tokens, response.output_tokens)
+            return NewDescription(question, response.text.strip(), response.input_tokens, response.output_tokens)
 
         try:
             text = await self._answers.get(left.pk, question, ask)
@@ -105,7 +107,7 @@ class Sight:
 
 def vision_messages(words: str, pictures: Sequence[str]) -> list[ChatMessage]:
     """The request for one description of ``pictures``, by content hash, with what the sender typed. Pure."""
-    text = fences.harmless(words) if words.strip() else DEFAULT_PROMPT
+    text = fences.neutralize_marks(words) if words.strip() else DEFAULT_PROMPT
     content = [{"type": "text", "text": text}, *map(picture_part, pictures)]
     return [system_message(INSTRUCTION), {"role": "user", "content": content}]
 
@@ -120,9 +122,9 @@ def prompt_kind(words: str) -> str:
     return hashlib.sha256(words.encode()).hexdigest() if words.strip() else DEFAULT
 
 
-def develop_job(source: Path, target: Path) -> Job:
+def build_model_image_job(source: Path, target: Path) -> ImageJob:
     """Making ``source`` fit for a model, within the limits of the settings."""
-    return Job(
+    return ImageJob(
         source,
         target,
         settings.PICTURE_MAX_SIDE,

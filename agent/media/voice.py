@@ -15,15 +15,15 @@ from django.utils.translation import gettext_noop
 
 from agent.errors import LLMError
 from agent.llm.transcription import Transcriber
-from agent.media.answers import Answers
-from agent.media.downloads import WRONG_KIND, Allowance, Downloads
-from agent.media.kept import Kept
-from agent.media.notes import missing
-from agent.media.permission import may_be_heard
-from agent.media.refs import MediaKind, MediaRef, Unavailable
-from agent.media.senses import Found, Reading
-from agent.store.media import Question
-from agent.store.recovery import Left
+from agent.media.answers import DescriptionCache
+from agent.media.downloads import WRONG_KIND, DownloadAllowance, MediaDownloader
+from agent.media.kept import StoredFile
+from agent.media.notes import note_missing_media
+from agent.media.permission import may_transcribe
+from agent.media.refs import MediaKind, MediaRef, MediaUnavailable
+from agent.media.senses import FetchedMedia, MediaText
+from agent.store.media import DescriptionKey
+from agent.store.recovery import PendingMessage
 from agent.types import ChatAddress, IncomingMessage, Outbox
 from tools import fences
 
@@ -58,69 +58,71 @@ NO_ANSWER = gettext_noop("The voice was not transcribed: the model could not be 
 NO_WORDS = gettext_noop("The voice was not transcribed: the model heard no words in it.")
 
 
-class Voice:
+class VoiceReader:
     """The reader of voice messages; without a ``transcriber`` it only says why it reads none."""
 
     kinds: frozenset[MediaKind] = frozenset({"record"})
 
-    def __init__(self, answers: Answers, downloads: Downloads, outbox: Outbox, transcriber: Transcriber | None) -> None:
+    def __init__(
+        self, answers: DescriptionCache, downloads: MediaDownloader, outbox: Outbox, transcriber: Transcriber | None
+    ) -> None:
         self._answers = answers
         self._downloads = downloads
         self._outbox = outbox
         self._transcriber = transcriber
 
     def wants(self, message: IncomingMessage) -> bool:
-        return self._transcriber is not None and may_be_heard(self._outbox, message)
+        return self._transcriber is not None and may_transcribe(self._outbox, message)
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: Allowance) -> Kept:
+    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
         """The sound in a format that endpoints take: at once, as the client converts it, or else behind its link."""
         chat = message.chat
         if not ref.data and (kept := await self._converted(chat, ref, allowance)):
             return kept
         try:
             return _fit(await self._downloads.get(chat, ref, allowance, ENDINGS.__contains__))
-        except Unavailable as error:
+        except MediaUnavailable as error:
             if str(error) != WRONG_KIND:
                 raise
         if kept := await self._converted(chat, ref, allowance):
             return kept
-        raise Unavailable(NOT_TAKEN)
+        raise MediaUnavailable(NOT_TAKEN)
 
-    async def read(self, left: Left, found: Sequence[Found]) -> Reading:
+    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         transcriber = self._transcriber
         if transcriber is None or not found:
-            return Reading(notes=self._why_not(left.message))
-        notes = missing(SOME_MISSING, found)
+            return MediaText(notes=self._why_not(left.message))
+        notes = note_missing_media(SOME_MISSING, found)
         sounds = [one.kept for one in found if one.kept]
         heard = await asyncio.gather(*(self._heard(left.pk, sound, transcriber, notes) for sound in sounds))
-        return Reading(
-            "".join(fences.labelled(fences.Label.VOICE, words) for words in heard if words), tuple(dict.fromkeys(notes))
+        return MediaText(
+            "".join(fences.label_medium(fences.MediaLabel.VOICE, words) for words in heard if words), tuple(dict.fromkeys(notes))
         )
 
     async def close(self) -> None:
         if self._transcriber is not None:
             await self._transcriber.close()
 
-    async def _converted(self, chat: ChatAddress, ref: MediaRef, allowance: Allowance) -> Kept | None:
+    async def _converted(self, chat: ChatAddress, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile | None:
         """The sound in the first format that the client offers; None when it offers none that can be had in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CONVERT_SECONDS):
                 for out_format in FORMATS:
                     offered = await self._downloads.source.converted(chat, ref, out_format)
-                    with suppress(Unavailable):
+                    with suppress(MediaUnavailable):
                         if offered is not None:  # and if that leads to nothing, no other link will
                             alone = replace(offered, message_id="")
                             return _fit(await self._downloads.get(chat, alone, allowance, ENDINGS.__contains__))
         return None
 
-    async def _heard(self, message_pk: int, sound: Kept, transcriber: Transcriber, notes: list[str]) -> str:
+    async def _heard(self, message_pk: int, sound: StoredFile, transcriber: Transcriber, notes: list[str]) -> str:
         """The words in ``sound``, "" when there are none; ``notes`` get to know why."""
 
         async def ask() -> str:
             content = await asyncio.to_thread(sound.path.read_bytes)
             return await transcriber.transcribe(content, ENDINGS[sound.mime], sound.mime)
 
-        question = Question(sound.sha256, PROMPT_KIND, transcriber.name)
+        question = DescriptionKey(sound.sha256, PROMPT_KIND, transcriber.name)
         try:
             words = await self._answers.get(message_pk, question, ask)
         except LLMError as error:
@@ -136,7 +138,7 @@ class Voice:
         return (NO_MODEL,) if self._transcriber is None else (NOT_ALLOWED,)
 
 
-def _fit(sound: Kept) -> Kept:
+def _fit(sound: StoredFile) -> StoredFile:
     if sound.size > MOST_BYTES:
-        raise Unavailable(TOO_LARGE)
+        raise MediaUnavailable(TOO_LARGE)
     return sound

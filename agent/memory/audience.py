@@ -8,11 +8,11 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["chat", "person", "everyone"]
+AudienceKind = Literal["chat", "person", "everyone"]
 
 
 @dataclass(frozen=True, slots=True)
-class Viewer:
+class NoteViewer:
     """One chat of one account, and the person whose message is being answered there."""
 
     platform: str
@@ -38,14 +38,14 @@ class Viewer:
         private chat has one peer, whoever is said to be speaking there.
         """
         own = (
-            audience("chat", self.platform, self.account, self.chat),
-            audience("everyone", self.platform, self.account),
-            audience("everyone"),
+            build_audience("chat", self.platform, self.account, self.chat),
+            build_audience("everyone", self.platform, self.account),
+            build_audience("everyone"),
         )
-        return (*own, audience("person", self.platform, self.account, self.peer)) if self.is_private else own
+        return (*own, build_audience("person", self.platform, self.account, self.peer)) if self.is_private else own
 
 
-def audience(kind: Kind, platform: str = "", account: str = "", name: str = "") -> str:
+def build_audience(kind: AudienceKind, platform: str = "", account: str = "", name: str = "") -> str:
     """The audience as one text: of a chat (``name``: its key), of a person (an id), of an account's chats, or of all.
 
     JSON, so that no id, whatever signs it holds, makes one audience look like another.
@@ -57,8 +57,8 @@ def note_audience(visibility: str, *, platform: str, account: str, chat: str, ow
     """The audience of a note with these fields."""
     match visibility:
         case "everyone":
-            return audience("everyone", platform, account) if account else audience("everyone")
+            return build_audience("everyone", platform, account) if account else build_audience("everyone")
         case "person":
-            return audience("person", platform, account, owner_id)
+            return build_audience("person", platform, account, owner_id)
         case _:
-            return audience("chat", platform, account, chat)
+            return build_audience("chat", platform, account, chat)

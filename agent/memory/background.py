@@ -6,7 +6,7 @@ from agent.prompt import ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class MemoryContext:
     """Fenced texts, "" for none, and where in a first request they stand.
 
     They are messages of the user's role, for some endpoints take a system message only

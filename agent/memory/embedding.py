@@ -3,13 +3,13 @@
 import asyncio
 import logging
 
-from agent.budget import has_tokens
+from agent.budget import has_tokens_left
 from agent.errors import LLMError
 from agent.llm.embeddings import Embedder
 from agent.record import Record
 from agent.store import note_vectors
-from agent.store.note_vectors import Meaning
-from tools.boundary import survive
+from agent.store.note_vectors import TextVector
+from tools.boundary import log_errors
 
 logger = logging.getLogger(__name__)
 
@@ -21,25 +21,25 @@ EVERY_SECONDS, AFTER_FAILURE = 30.0, 300.0
 PATIENCE = 3.0
 
 
-async def keep_embedding(record: Record, embedder: Embedder) -> None:
+async def run_note_embedding(record: Record, embedder: Embedder) -> None:
     """Give every note its vector for as long as this process lives."""
     while True:
         pause = AFTER_FAILURE
-        with survive(logger, "The meaning of notes could not be had"):
-            await record.submit(note_vectors.drop_other_models, embedder.name)
-            while await has_tokens(record) and await embed_some(record, embedder):
+        with log_errors(logger, "The meaning of notes could not be had"):
+            await record.submit(note_vectors.drop_incomparable_vectors, embedder.name)
+            while await has_tokens_left(record) and await embed_note_batch(record, embedder):
                 pass
             pause = EVERY_SECONDS
         await asyncio.sleep(pause)
 
 
-async def embed_some(record: Record, embedder: Embedder) -> int:
+async def embed_note_batch(record: Record, embedder: Embedder) -> int:
     """Give at most ``BATCH`` notes their vectors; how many had none. Raises :class:`agent.errors.LLMError`."""
-    notes = await record.submit(note_vectors.without_meaning, BATCH)
+    notes = await record.submit(note_vectors.find_notes_without_vector, BATCH)
     if notes:
         vectors = await _vectors([text for _, _, text in notes], embedder)
         for (pk, fingerprint, _), vector in zip(notes, vectors, strict=True):
-            await record.submit(note_vectors.give_meaning, (pk, fingerprint, Meaning(embedder.name, vector)))
+            await record.submit(note_vectors.save_note_vectors, (pk, fingerprint, TextVector(embedder.name, vector)))
     return len(notes)
 
 
@@ -65,12 +65,12 @@ async def _alone(text: str, embedder: Embedder) -> bytes:
     return vector
 
 
-async def meaning_of(text: str, embedder: Embedder) -> Meaning:
+async def embed_message(text: str, embedder: Embedder) -> TextVector:
     """The meaning of a message, none when it cannot be had in time: words are found without it."""
     try:
         async with asyncio.timeout(PATIENCE):
             (vector,) = await embedder.embed([text])
     except (TimeoutError, LLMError) as error:
         logger.warning("A message is read without the meaning of its words: %s", error or "no answer in time")
-        return Meaning()
-    return Meaning(embedder.name, vector)
+        return TextVector()
+    return TextVector(embedder.name, vector)

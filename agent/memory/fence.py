@@ -5,32 +5,32 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.memory.relevance import Recollection
+from agent.memory.relevance import RecalledNote
 from tools import fences
-from tools.fences import Fence
+from tools.fences import FenceKind
 
 
-def fitting_notes(notes: Sequence[Recollection], budget: int) -> list[Recollection]:
+def fit_notes(notes: Sequence[RecalledNote], budget: int) -> list[RecalledNote]:
     """Those of ``notes``, in their order, that a block of at most ``budget`` characters holds.
 
     One that is too long for what is left is passed over.
     """
-    room = budget - len(Fence.MEMORY.opening) - len(Fence.MEMORY.closing) - 1
+    room = budget - len(FenceKind.MEMORY.opening) - len(FenceKind.MEMORY.closing) - 1
     kept = []
     for note in notes:
-        size = len(fences.json_line(shown(note))) + 1
+        size = len(fences.json_line(describe_note(note))) + 1
         if size <= room:
             kept.append(note)
             room -= size
     return kept
 
 
-def fenced(notes: Sequence[Recollection]) -> str:
+def quote_notes(notes: Sequence[RecalledNote]) -> str:
     """``notes`` as a block; "" for none."""
-    return fences.fenced(Fence.MEMORY, map(shown, notes)) if notes else ""
+    return fences.fence_values(FenceKind.MEMORY, map(describe_note, notes)) if notes else ""
 
 
-def shown(note: Recollection) -> dict[str, Any]:
+def describe_note(note: RecalledNote) -> dict[str, Any]:
     """What is told of a note: its number, whom it is about, who said it when, and the words."""
     about = {"person": "user_id", "group": "group_id", "session": "chat"}[note.owner_kind]
     said: dict[str, Any] = {"note": note.pk}
@@ -44,6 +44,6 @@ def shown(note: Recollection) -> dict[str, Any]:
     return said | {"text": note.text}
 
 
-def fenced_summary(text: str) -> str:
+def quote_summary(text: str) -> str:
     """A summary as a block; "" for none."""
-    return fences.fenced(Fence.SUMMARY, [{"summary": text}]) if text else ""
+    return fences.fence_values(FenceKind.SUMMARY, [{"summary": text}]) if text else ""

@@ -7,12 +7,12 @@ from typing import Any
 
 from agent.llm.base import LLMClient
 from agent.llm.embeddings import Embedder
-from agent.memory.audience import Viewer
-from agent.memory.background import Background
-from agent.memory.embedding import keep_embedding
-from agent.memory.notebook import Notebook
-from agent.memory.review import keep_reviewing
-from agent.memory.upkeep import Habits, Upkeep
+from agent.memory.audience import NoteViewer
+from agent.memory.background import MemoryContext
+from agent.memory.embedding import run_note_embedding
+from agent.memory.notebook import NoteService
+from agent.memory.review import run_note_review
+from agent.memory.upkeep import MemoryJobs, SummaryPolicy
 from agent.record import Record
 from agent.types import ChatAddress
 
@@ -25,50 +25,50 @@ class MemorySettings:
     """
 
     chars: int
-    habits: Habits
+    habits: SummaryPolicy
     review_hours: int = 0
 
 
-class Memory:
+class MemoryService:
     """Notes for the tools and the prompt, and the work on them. ``model`` is None where there is only the demo."""
 
     def __init__(
         self, record: Record, settings: MemorySettings, model: LLMClient | None = None, embedder: Embedder | None = None
     ) -> None:
-        self.notebook = Notebook(record, embedder)
+        self.notebook = NoteService(record, embedder)
         self._record = record
         self._settings = settings
         self._model = model
         self._embedder = embedder
-        self._upkeep = Upkeep(record, model, settings.habits) if model else None
+        self._upkeep = MemoryJobs(record, model, settings.habits) if model else None
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin what goes on for as long as the process lives. Must be called on the loop that serves, once."""
         work: list[Coroutine[Any, Any, None]] = []
         if self._settings.review_hours:
-            work.append(keep_reviewing(self._record, self._model, self._settings.review_hours))
+            work.append(run_note_review(self._record, self._model, self._settings.review_hours))
         if self._embedder is not None:
-            work.append(keep_embedding(self._record, self._embedder))
+            work.append(run_note_embedding(self._record, self._embedder))
         self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]
 
     async def background(
         self, session_pk: int, chat: ChatAddress, sender_id: str, text: str, *, has_notes: bool = True
-    ) -> Background:
+    ) -> MemoryContext:
         """What the model should have in mind for a message; nothing is asked where everything is off.
 
         ``has_notes``: whether there are any, for whomever.
         """
         summarised = session_pk if self._settings.habits.summary_after else None
         if summarised is None and not has_notes:
-            return Background()
-        viewer = viewer_of(chat, sender_id)
+            return MemoryContext()
+        viewer = build_chat_viewer(chat, sender_id)
         return await self.notebook.recall(viewer, text, budget=self._settings.chars, session_pk=summarised)
 
     def after_turn(self, session_pk: int, chat: ChatAddress) -> None:
         """A message of this chat was answered, and is on record as such. Never waits, never raises."""
         if self._upkeep is not None:
-            self._upkeep.after_turn(session_pk, viewer_of(chat, ""))
+            self._upkeep.after_turn(session_pk, build_chat_viewer(chat, ""))
 
     async def drain(self, seconds: float) -> None:
         """Give readings that go on ``seconds``; what does not finish is due again later."""
@@ -85,6 +85,6 @@ class Memory:
             await self._embedder.close()
 
 
-def viewer_of(chat: ChatAddress, sender_id: str) -> Viewer:
+def build_chat_viewer(chat: ChatAddress, sender_id: str) -> NoteViewer:
     """Who sees what is shown in ``chat`` when ``sender_id`` speaks there."""
-    return Viewer(chat.platform, chat.account, chat.key, sender_id)
+    return NoteViewer(chat.platform, chat.account, chat.key, sender_id)

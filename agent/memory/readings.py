@@ -11,12 +11,12 @@ from typing import Any
 from django.utils import timezone
 
 from agent.errors import LLMError
-from agent.memory.audience import Viewer
+from agent.memory.audience import NoteViewer
 from agent.memory.terms import index_terms, search_terms
 from agent.models import Note
 from agent.models.note import TAG_COUNT, TAG_LIMIT
 from agent.prompt import ChatMessage, system_message
-from agent.store.digests import Batch, Said
+from agent.store.digests import ConversationBatch, DigestMessage
 from agent.store.notes import NewNote
 from tools.fences import json_line
 
@@ -44,7 +44,7 @@ EXTRACTION_PROMPT = (
 _FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 
 
-def summary_request(batch: Batch) -> list[ChatMessage]:
+def summary_request(batch: ConversationBatch) -> list[ChatMessage]:
     """What the model is sent for a new summary."""
     return _request(SUMMARY_PROMPT, {"summary": batch.before, "messages": _lines(batch)})
 
@@ -57,12 +57,12 @@ def summary_text(answer: str) -> str:
     return text[:SUMMARY_CHARS]
 
 
-def extraction_request(batch: Batch) -> list[ChatMessage]:
+def extraction_request(batch: ConversationBatch) -> list[ChatMessage]:
     """What the model is sent for notes."""
     return _request(EXTRACTION_PROMPT, {"known": [note.text for note in batch.known], "messages": _lines(batch)})
 
 
-def extracted_notes(answer: str, batch: Batch, chat: Viewer) -> tuple[NewNote, ...]:
+def extracted_notes(answer: str, batch: ConversationBatch, chat: NoteViewer) -> tuple[NewNote, ...]:
     """The notes in a model's answer that can be meant; ``chat`` says where.
 
     Raises :class:`agent.errors.LLMError` for an answer that is no list.
@@ -77,7 +77,7 @@ def extracted_notes(answer: str, batch: Batch, chat: Viewer) -> tuple[NewNote, .
     return tuple(note for note in notes if note is not None)
 
 
-def _note(item: Any, batch: Batch, chat: Viewer) -> NewNote | None:
+def _note(item: Any, batch: ConversationBatch, chat: NoteViewer) -> NewNote | None:
     text, number = (item.get("text"), item.get("message")) if isinstance(item, dict) else (None, None)
     if not isinstance(text, str) or type(number) is not int or not 0 < number <= len(batch.said):
         return None
@@ -85,7 +85,7 @@ def _note(item: Any, batch: Batch, chat: Viewer) -> NewNote | None:
     if not source.sender_id or not text or len(text) > NOTE_CHARS or not _is_grounded(text, source):
         return None
     return NewNote(
-        viewer=Viewer(chat.platform, chat.account, chat.chat, source.sender_id),
+        viewer=NoteViewer(chat.platform, chat.account, chat.chat, source.sender_id),
         text=text,
         tags=_tags(item.get("tags")),
         person=source.sender_id,
@@ -96,7 +96,7 @@ def _note(item: Any, batch: Batch, chat: Viewer) -> NewNote | None:
     )
 
 
-def _is_grounded(text: str, source: Said) -> bool:
+def _is_grounded(text: str, source: DigestMessage) -> bool:
     terms = search_terms(text)
     said = set(index_terms(f"{source.sender_id} {source.sender_name} {source.text}"))
     return sum(term in said for term in terms) >= max(1, GROUNDED * len(terms))
@@ -111,11 +111,11 @@ def _request(prompt: str, material: dict[str, Any]) -> list[ChatMessage]:
     return [system_message(prompt), {"role": "user", "content": json_line(material)}]
 
 
-def _lines(batch: Batch) -> list[dict[str, Any]]:
+def _lines(batch: ConversationBatch) -> list[dict[str, Any]]:
     return [_line(number, said) for number, said in enumerate(batch.said, 1)]
 
 
-def _line(number: int, said: Said) -> dict[str, Any]:
+def _line(number: int, said: DigestMessage) -> dict[str, Any]:
     who = {"user_id": said.sender_id, "name": said.sender_name} if said.sender_id else {"bot": True}
     when = {"time": timezone.localtime(said.at).strftime("%Y-%m-%d %H:%M")} if said.at else {}
     return {"message": number, **who, **when, "text": said.text}

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.memory.terms import index_terms, normal, search_terms, weight
+from agent.memory.terms import index_terms, normalize_text, search_terms, term_weight
 
 #: What a common tag is worth, in shared terms.
 TAG_WORTH = 3.0
@@ -20,7 +20,7 @@ HALF_LIFE_DAYS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class RecalledNote:
     """A note as it is read again. ``similarity`` is that of meaning where it matters, else 0."""
 
     pk: int
@@ -38,18 +38,18 @@ class Recollection:
     similarity: float = 0.0
 
 
-class Question:
+class RelevanceQuery:
     """A text, made ready for being compared with many notes."""
 
     def __init__(self, text: str) -> None:
-        self._weights = {term: weight(term) for term in search_terms(text)}
+        self._weights = {term: term_weight(term) for term in search_terms(text)}
         self._least = min(ENOUGH, max(LEAST, SHARE * sum(self._weights.values())))
-        self._text = normal(text)
+        self._text = normalize_text(text)
 
-    def worth(self, note: Recollection) -> float:
+    def worth(self, note: RecalledNote) -> float:
         """How much of what is asked ``note`` speaks of, in shared terms; a tag that is named counts more."""
         shared = sum(self._weights[term] for term in self._weights.keys() & note.words.split())
-        tags = sum(1 for tag in note.tags if (word := normal(tag)) and word in self._text)
+        tags = sum(1 for tag in note.tags if (word := normalize_text(tag)) and word in self._text)
         return shared + TAG_WORTH * tags
 
     def is_met(self, worth: float) -> bool:
@@ -57,21 +57,21 @@ class Question:
         return worth >= self._least
 
 
-def relevant(text: str, notes: Iterable[Recollection], now: datetime) -> list[Recollection]:
+def rank_notes(text: str, notes: Iterable[RecalledNote], now: datetime) -> list[RecalledNote]:
     """Those of ``notes`` that speak of what ``text`` speaks of or mean, the best first; of equal ones the newer first."""
-    question = Question(text)
+    question = RelevanceQuery(text)
     judged = [(note, question.worth(note)) for note in notes]
     met = [(note, worth) for note, worth in judged if question.is_met(worth) or note.similarity > 0]
     met.sort(key=lambda pair: (_score(pair[0], pair[1], now), pair[0].pk), reverse=True)
     return [note for note, _ in met]
 
 
-def _score(note: Recollection, worth: float, now: datetime) -> float:
+def _score(note: RecalledNote, worth: float, now: datetime) -> float:
     days = max(0.0, (now - note.created_at).total_seconds() / 86_400)
     return worth + 10 * note.similarity + math.pow(0.5, days / HALF_LIFE_DAYS)
 
 
-def are_alike(one: str, other: str) -> bool:
+def are_similar_texts(one: str, other: str) -> bool:
     """Whether two texts say nearly the same in nearly the same words."""
     first, second = set(index_terms(one)), set(index_terms(other))
-    return normal(one) == normal(other) or len(first & second) >= ALIKE * max(1, len(first | second))
+    return normalize_text(one) == normalize_text(other) or len(first & second) >= ALIKE * max(1, len(first | second))

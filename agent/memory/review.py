@@ -8,15 +8,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.budget import has_tokens
+from agent.budget import has_tokens_left
 from agent.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest
 from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
 from agent.prompt import system_message
 from agent.record import Record
 from agent.store import reviews
-from agent.store.reviews import CLUSTERS, Cluster, Merge
-from tools.boundary import survive
+from agent.store.reviews import CLUSTERS, NoteCluster, NoteMerge
+from tools.boundary import log_errors
 from tools.fences import json_line
 
 logger = logging.getLogger(__name__)
@@ -35,40 +35,40 @@ PROMPT = (
 _FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 
 
-async def review(record: Record, model: LLMClient | None) -> tuple[int, int]:
+async def review_notes(record: Record, model: LLMClient | None) -> tuple[int, int]:
     """Look through the notes once: how many merges and how many deletions are proposed now.
 
     Notes that have expired are deleted. Without a ``model``, or tokens left for the day, nothing is merged. A cluster
     that the model fails at is left for the next time.
     """
     now = timezone.now()
-    await record.submit(reviews.forget_expired, now)
-    if model and not await has_tokens(record):
+    await record.submit(reviews.delete_expired_notes, now)
+    if model and not await has_tokens_left(record):
         model = None
     merges = 0
-    for cluster in await record.submit(reviews.clusters, CLUSTERS) if model else []:
-        with survive(logger, "Notes about %s %s were not reviewed", cluster.owner_kind, cluster.owner_id):
+    for cluster in await record.submit(reviews.find_note_clusters, CLUSTERS) if model else []:
+        with log_errors(logger, "Notes about %s %s were not reviewed", cluster.owner_kind, cluster.owner_id):
             merges += await _proposed(record, model, cluster)  # type: ignore[arg-type]  # the condition above
     return merges, await record.submit(reviews.propose_retirements, now)
 
 
-async def keep_reviewing(record: Record, model: LLMClient | None, hours: int) -> None:
+async def run_note_review(record: Record, model: LLMClient | None, hours: int) -> None:
     """Review every ``hours`` for as long as this process lives; with 0, never."""
     while hours:
         await asyncio.sleep(hours * HOUR)
-        with survive(logger, "The notes could not be reviewed"):
-            await review(record, model)
+        with log_errors(logger, "The notes could not be reviewed"):
+            await review_notes(record, model)
 
 
-async def _proposed(record: Record, model: LLMClient, cluster: Cluster) -> int:
-    answer = await model.complete(LLMRequest(request(cluster)))
-    found = merges(answer.text, cluster)
+async def _proposed(record: Record, model: LLMClient, cluster: NoteCluster) -> int:
+    answer = await model.complete(LLMRequest(build_merge_request(cluster)))
+    found = parse_merges(answer.text, cluster)
     for merge in found:
         await record.submit(reviews.propose_merges, (model.name, merge))
     return len(found)
 
 
-def request(cluster: Cluster) -> list[dict[str, Any]]:
+def build_merge_request(cluster: NoteCluster) -> list[dict[str, Any]]:
     """What the model is sent of a cluster."""
     notes = [
         {"id": n.pk, "date": timezone.localtime(n.created_at).strftime("%Y-%m-%d"), "text": n.text, "tags": list(n.tags)}
@@ -77,7 +77,7 @@ def request(cluster: Cluster) -> list[dict[str, Any]]:
     return [system_message(PROMPT), {"role": "user", "content": json_line(notes)}]
 
 
-def merges(answer: str, cluster: Cluster) -> list[Merge]:
+def parse_merges(answer: str, cluster: NoteCluster) -> list[NoteMerge]:
     """The merges in a model's answer that can be made: of known notes, each in one of them.
 
     Raises :class:`agent.errors.LLMError` for an answer that is no list.
@@ -95,7 +95,7 @@ def merges(answer: str, cluster: Cluster) -> list[Merge]:
     return found
 
 
-def _merge(item: Any, free: set[int]) -> Merge | None:
+def _merge(item: Any, free: set[int]) -> NoteMerge | None:
     ids, text, tags = (item.get(name) for name in ("ids", "text", "tags")) if isinstance(item, dict) else (None, None, None)
     if not isinstance(ids, list) or not all(type(pk) is int for pk in ids) or not isinstance(text, str):
         return None
@@ -103,4 +103,4 @@ def _merge(item: Any, free: set[int]) -> Merge | None:
     if not is_sound or not 0 < len(text.strip()) <= TEXT_LIMIT:
         return None
     fit = [tag.strip() for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    return Merge(tuple(sorted(ids)), text.strip(), tuple(tag for tag in fit if 0 < len(tag) <= TAG_LIMIT)[:TAG_COUNT])
+    return NoteMerge(tuple(sorted(ids)), text.strip(), tuple(tag for tag in fit if 0 < len(tag) <= TAG_LIMIT)[:TAG_COUNT])

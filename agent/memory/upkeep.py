@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent.budget import has_tokens
+from agent.budget import has_tokens_left
 from agent.llm.base import LLMClient, LLMRequest
-from agent.memory.audience import Viewer
+from agent.memory.audience import NoteViewer
 from agent.memory.readings import extracted_notes, extraction_request, summary_request, summary_text
 from agent.record import Record
 from agent.store import digests
-from agent.store.digests import NewDigest, Window
-from tools.boundary import caught
+from agent.store.digests import HistoryWindow, NewDigest
+from tools.boundary import capture_error
 
 logger = logging.getLogger(__name__)
 
@@ -29,10 +29,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class SummaryPolicy:
     """When something is done: ``summary_after`` messages that fell out of ``window``, ``extract_turns`` turns; 0 for never."""
 
-    window: Window
+    window: HistoryWindow
     summary_after: int = 0
     extract_turns: int = 0
 
@@ -43,10 +43,12 @@ class Habits:
         return min([*turns, *([self.extract_turns] if self.extract_turns else [])], default=0)
 
 
-class Upkeep:
+class MemoryJobs:
     """Reads chats in the background, each by one task at a time. ``clock`` counts monotonic seconds."""
 
-    def __init__(self, record: Record, model: LLMClient, habits: Habits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, record: Record, model: LLMClient, habits: SummaryPolicy, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._record = record
         self._model = model
         self._habits = habits
@@ -57,7 +59,7 @@ class Upkeep:
         """By session: until when it is left alone after a failure, and for how long that is."""
         self._slots = asyncio.Semaphore(SLOTS)
 
-    def after_turn(self, session_pk: int, chat: Viewer) -> None:
+    def after_turn(self, session_pk: int, chat: NoteViewer) -> None:
         """A message of this chat was answered: see whether there is enough to read, without waiting for it."""
         if not self._habits.every:
             return
@@ -79,8 +81,8 @@ class Upkeep:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _see_to(self, session_pk: int, chat: Viewer) -> None:
-        if not await has_tokens(self._record):
+    async def _see_to(self, session_pk: int, chat: NoteViewer) -> None:
+        if not await has_tokens_left(self._record):
             return  # what is due now is due later as well
         async with self._slots:
             done = [await self._tried(read, session_pk, chat) for read in (self._summarise, self._take_notes)]
@@ -92,28 +94,28 @@ class Upkeep:
         self._pauses[session_pk] = (self._clock() + pause, pause)
         self._turns[session_pk] = self._habits.every
 
-    async def _tried(self, read: Callable[[int, Viewer], Awaitable[None]], session_pk: int, chat: Viewer) -> bool:
-        with caught() as attempt:
+    async def _tried(self, read: Callable[[int, NoteViewer], Awaitable[None]], session_pk: int, chat: NoteViewer) -> bool:
+        with capture_error() as attempt:
             await read(session_pk, chat)
         if attempt.error is not None:
             logger.warning("Chat %s was not read: %s", session_pk, attempt.error)
         return attempt.error is None
 
-    async def _summarise(self, session_pk: int, _: Viewer) -> None:
+    async def _summarise(self, session_pk: int, _: NoteViewer) -> None:
         if not self._habits.summary_after:
             return
         wish = (session_pk, self._habits.window, self._habits.summary_after)
-        if batch := await self._record.submit(digests.fallen_out, wish):
+        if batch := await self._record.submit(digests.find_unsummarized, wish):
             answer = await self._model.complete(LLMRequest(summary_request(batch)))
             text = summary_text(answer.text)
             digest = NewDigest(batch, self._model.name, text, (), answer.input_tokens, answer.output_tokens)
-            await self._record.submit(digests.put_down, digest)
+            await self._record.submit(digests.save_digests, digest)
 
-    async def _take_notes(self, session_pk: int, chat: Viewer) -> None:
+    async def _take_notes(self, session_pk: int, chat: NoteViewer) -> None:
         if not self._habits.extract_turns:
             return
-        if batch := await self._record.submit(digests.unread, (session_pk, self._habits.extract_turns)):
+        if batch := await self._record.submit(digests.find_unread, (session_pk, self._habits.extract_turns)):
             answer = await self._model.complete(LLMRequest(extraction_request(batch)))
             notes = extracted_notes(answer.text, batch, chat)
             digest = NewDigest(batch, self._model.name, "", notes, answer.input_tokens, answer.output_tokens)
-            await self._record.submit(digests.put_down, digest)
+            await self._record.submit(digests.save_digests, digest)

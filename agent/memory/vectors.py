@@ -15,13 +15,13 @@ from operator import mul
 LENGTH_LIMIT = 8_192
 
 
-def packed(numbers: Sequence[float]) -> bytes:
+def pack_vector(numbers: Sequence[float]) -> bytes:
     """``numbers``, brought to length one, four bytes each; b"" for what has no direction."""
     length = math.sqrt(sum(map(mul, numbers, numbers)))
     return array("f", [number / length for number in numbers]).tobytes() if 0 < length < math.inf else b""
 
 
-def signs(vector: bytes) -> bytes:
+def sign_bits(vector: bytes) -> bytes:
     """One bit for each number of a packed vector: whether it is positive."""
     bits = 0
     for number in array("f", vector):
@@ -29,14 +29,14 @@ def signs(vector: bytes) -> bytes:
     return bits.to_bytes((len(vector) // 4 + 7) // 8, "big")
 
 
-def similarity(one: bytes, other: bytes) -> float:
+def cosine_similarity(one: bytes, other: bytes) -> float:
     """The cosine of two packed vectors, 1 for the same direction; 0 where they are of different kinds."""
     return sum(map(mul, array("f", one), array("f", other))) if len(one) == len(other) else 0.0
 
 
-def nearest(vector: bytes, notes: Iterable[tuple[int, bytes]], count: int) -> list[int]:
+def find_nearest(vector: bytes, notes: Iterable[tuple[int, bytes]], count: int) -> list[int]:
     """Keys of the ``count`` of ``notes`` (keys with their signs) that differ in the fewest signs, the nearest first."""
-    own = signs(vector)
+    own = sign_bits(vector)
     wanted, size = int.from_bytes(own, "big"), len(own)
     distances = (((int.from_bytes(bits, "big") ^ wanted).bit_count(), pk) for pk, bits in notes if len(bits) == size)
     return [pk for _, pk in heapq.nsmallest(count, distances)]

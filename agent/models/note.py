@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.memory.audience import note_audience
-from agent.memory.terms import index_terms, key_term, normal
+from agent.memory.terms import index_terms, key_term, normalize_text
 from agent.models.message import Message
-from tools.text import storable
+from tools.text import make_storable
 
 #: Characters of a note, tags of a note, characters of a tag.
 TEXT_LIMIT, TAG_COUNT, TAG_LIMIT = 2_000, 8, 32
@@ -103,7 +103,7 @@ class Note(models.Model):
 
     def save(self, *arguments: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
         """Store the note with everything that follows from its fields."""
-        self.text, self.tags = storable(self.text), storable(self.tags)
+        self.text, self.tags = make_storable(self.text), make_storable(self.tags)
         self.audience = self.own_audience
         self.words = " ".join([*self._key_terms(), *index_terms(" ".join([*self.tags, self.text]))])
         if self.fingerprint != (said := fingerprint(self.text)):
@@ -140,7 +140,7 @@ class Note(models.Model):
 
 def fingerprint(text: str) -> str:
     """What two notes have in common that say the same in the same words."""
-    return hashlib.blake2b(normal(text).encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return hashlib.blake2b(normalize_text(text).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def is_chat_key(chat: str) -> bool:

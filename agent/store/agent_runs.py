@@ -15,7 +15,7 @@ NEVER_BEGUN = gettext_noop("the run was over before the call began")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRun:
+class StartSubagentRun:
     """The wish for a run on behalf of a tool call, in the hands of a process."""
 
     call_pk: int
@@ -24,14 +24,14 @@ class AgentRun:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenOff:
+class RunBreakOff:
     """A run that was ended from outside, or by a fault of the program."""
 
     run_pk: int
     reason: str
 
 
-def begin_agent_runs(wishes: Sequence[AgentRun]) -> list[int]:
+def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
     """Begin runs in the chat, and for the message, of the runs that made the calls; their keys."""
     now = timezone.now()
     calls = ToolCall.objects.filter(pk__in=[wish.call_pk for wish in wishes])
@@ -51,7 +51,7 @@ def begin_agent_runs(wishes: Sequence[AgentRun]) -> list[int]:
     return insert_runs(rows)
 
 
-def break_off(broken: Sequence[BrokenOff]) -> list[None]:
+def break_off_runs(broken: Sequence[RunBreakOff]) -> list[None]:
     """Settle runs that nobody takes up again: of a call that had begun, nobody knows what came of it."""
     for one in broken:
         Run.objects.filter(pk=one.run_pk, state=Run.State.RUNNING).update(

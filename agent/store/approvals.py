@@ -12,10 +12,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.decisions import CODE_DIGITS, Word
+from agent.decisions import CODE_DIGITS, ApprovalReply
 from agent.models import Approval, ToolCall
-from agent.question import shown
-from agent.store.later import OPEN, announce
+from agent.question import format_argument_lines
+from agent.store.later import OPEN, announce_outcome
 from tools.arguments import check_arguments
 from tools.errors import ToolError
 from tools.models import ToolConfig
@@ -30,7 +30,7 @@ State = Approval.State
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ApprovalRequest:
     """A call with checked arguments that waits for an owner of the chat's account."""
 
     call_pk: int
@@ -39,7 +39,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedQuestion:
     """The code of the question on record. ``is_new``: nobody had asked the same before; ``is_loud``: owners are mentioned."""
 
     code: str
@@ -47,7 +47,7 @@ class Asked:
     is_loud: bool = True
 
 
-class Ruling(Enum):
+class ApprovalOutcome(Enum):
     """What came of a word on a question."""
 
     APPROVED = auto()
@@ -62,27 +62,27 @@ class Ruling(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ApprovalDecision:
     """A word on a question of ``account``'s chats, by whom, and whether that is an owner."""
 
-    word: Word
+    word: ApprovalReply
     account: str
     person: str
     is_owner: bool
 
 
-def ask(questions: Sequence[Question]) -> list[Asked | None]:
+def record_questions(questions: Sequence[ApprovalRequest]) -> list[RecordedQuestion | None]:
     """Put questions on record; None for one too many."""
     return [_ask(question) for question in questions]
 
 
-def _ask(question: Question) -> Asked | None:
+def _ask(question: ApprovalRequest) -> RecordedQuestion | None:
     call = ToolCall.objects.get(pk=question.call_pk)
     waiting = Approval.objects.filter(session_id=question.session_pk, state=State.WAITING)
     same = waiting.filter(call__tool_name=call.tool_name, call__requested_by=call.requested_by)
     for other in same.only("code", "arguments"):
         if other.arguments == question.arguments:
-            return Asked(other.code, is_new=False)
+            return RecordedQuestion(other.code, is_new=False)
     now = timezone.now()
     recent = Approval.objects.filter(session_id=question.session_pk, created_at__gt=now - WHILE).count()
     if recent >= CHAT_LIMIT or waiting.count() >= CHAT_LIMIT:
@@ -97,11 +97,11 @@ def _ask(question: Question) -> Asked | None:
     )
     # With the question, so that no crash leaves one that waits for a call of unknown outcome.
     running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
-    running.update(state=ToolCall.State.PENDING, result=waiting_words(call.tool_name, approval.code))
-    return Asked(approval.code, is_loud=recent < MENTIONING)
+    running.update(state=ToolCall.State.PENDING, result=waiting_text(call.tool_name, approval.code))
+    return RecordedQuestion(approval.code, is_loud=recent < MENTIONING)
 
 
-def waiting_words(tool_name: str, code: str) -> str:
+def waiting_text(tool_name: str, code: str) -> str:
     """What the model is told of a call that waits."""
     return (
         f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。已在本会话请主人处理（编号 {code}），"
@@ -122,26 +122,26 @@ def waiting_codes(account: str, codes: set[str]) -> set[str]:
     return set(found.values_list("code", flat=True))
 
 
-def rule(decisions: Sequence[Decision]) -> list[tuple[Ruling, str]]:
+def apply_approval_decisions(decisions: Sequence[ApprovalDecision]) -> list[tuple[ApprovalOutcome, str]]:
     """Carry out words from chats; each ruling with the faults of its arguments, "" where there are none."""
     return [_rule(decision) for decision in decisions]
 
 
-def _rule(decision: Decision) -> tuple[Ruling, str]:
+def _rule(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
     word = decision.word
     approval = Approval.objects.filter(code=word.code, state=State.WAITING, session__account=decision.account).first()
     if approval is None:
-        return Ruling.UNKNOWN, ""
+        return ApprovalOutcome.UNKNOWN, ""
     if not decision.is_owner:
-        return Ruling.NOT_AN_OWNER, ""
-    if fault := word.fault or argument_faults(approval, word.arguments):
-        return Ruling.FAULTY, fault
-    if word.is_approval and word.arguments is None and shown(approval.arguments).is_cut:
-        return Ruling.NOT_SHOWN, ""
-    return settle(approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments), ""
+        return ApprovalOutcome.NOT_AN_OWNER, ""
+    if fault := word.fault or check_changed_arguments(approval, word.arguments):
+        return ApprovalOutcome.FAULTY, fault
+    if word.is_approval and word.arguments is None and format_argument_lines(approval.arguments).is_cut:
+        return ApprovalOutcome.NOT_SHOWN, ""
+    return settle_approval(approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments), ""
 
 
-def argument_faults(approval: Approval, arguments: dict[str, Any] | None) -> str:
+def check_changed_arguments(approval: Approval, arguments: dict[str, Any] | None) -> str:
     """What is wrong with ``arguments`` in place of the call's own, by the tool's last declaration; "" for nothing."""
     if arguments is None:
         return ""
@@ -153,25 +153,25 @@ def argument_faults(approval: Approval, arguments: dict[str, Any] | None) -> str
     return ""
 
 
-def settle(approval_pk: int, *, is_approval: bool, by: str, arguments: dict[str, Any] | None = None) -> Ruling:
+def settle_approval(approval_pk: int, *, is_approval: bool, by: str, arguments: dict[str, Any] | None = None) -> ApprovalOutcome:
     """Decide one question, once, and have the outcome worked on. The arguments were checked before."""
     with transaction.atomic():
         now = timezone.now()
         waiting = Approval.objects.filter(pk=approval_pk, state=State.WAITING, expires_at__gt=now)
         state = State.APPROVED if is_approval else State.REFUSED
         if not waiting.update(state=state, decided_by=by[:200], decided_at=now, changed_arguments=arguments):
-            return Ruling.UNKNOWN
+            return ApprovalOutcome.UNKNOWN
         if not is_approval:
             _close(Approval.objects.filter(pk=approval_pk), REFUSED)
-            return Ruling.REFUSED
+            return ApprovalOutcome.REFUSED
         approval = Approval.objects.select_related("call__run__message").get(pk=approval_pk)
         if arguments is not None:
             ToolCall.objects.filter(pk=approval.call_id).update(arguments=arguments)
-        announce(approval.call, f"approval:{approval_pk}")
-        return Ruling.APPROVED
+        announce_outcome(approval.call, f"approval:{approval_pk}")
+        return ApprovalOutcome.APPROVED
 
 
-def expire() -> int:
+def expire_approvals() -> int:
     """Refuse what has waited too long; how many were."""
     now = timezone.now()
     late = list(Approval.objects.filter(state=State.WAITING, expires_at__lte=now).values_list("pk", flat=True)[:1000])
@@ -192,4 +192,4 @@ def _close(approvals: "QuerySet[Approval]", words: str) -> None:
     for approval in approvals.select_related("call__run__message"):
         closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
         if closed.update(state=ToolCall.State.FAILED, result=words, error=words):
-            announce(approval.call, f"approval:{approval.pk}")
+            announce_outcome(approval.call, f"approval:{approval.pk}")

@@ -13,13 +13,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.claims import FIRST_CLAIM
-from agent.decisions import parse_word
+from agent.decisions import parse_approval_reply
 from agent.models import ChatSession, Message, Run
 from agent.store.approvals import waiting_codes
-from agent.store.prepared import Insert, Select, Update
-from agent.store.quotas import Candidate, Overrides, Quotas
-from agent.store.runs import Beginning, Beginnings, Begun, Plan
-from agent.triggers import Decision, Rules, decide
+from agent.store.prepared import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.store.quotas import AnswerCandidate, AnswerQuotas, Overrides
+from agent.store.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.triggers import TriggerDecision, TriggerRules, decide_trigger
 from agent.types import ChatAddress, IncomingMessage
 
 #: Sessions whose row is remembered, so that an old chat costs no look-up.
@@ -31,10 +31,10 @@ TITLE_LIMIT = 200
 #: The columns of a chat that override the limits of its account.
 OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
 
-insert_messages, insert_sessions = Insert(Message), Insert(ChatSession)
-touch_sessions = Update(ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform"))
+insert_messages, insert_sessions = PreparedInsert(Message), PreparedInsert(ChatSession)
+touch_sessions = PreparedUpdate(ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform"))
 #: Its parameters are account, kind, peer and platform: Django orders conditions by name.
-session_query = Select(
+session_query = PreparedSelect(
     ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title", *OWN_LIMITS)
 )
 
@@ -43,7 +43,7 @@ State = Message.State
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class MessageArrival:
     """A message as it was received, not yet on record.
 
     ``plan`` is given where nothing of the chat is under way: if the message is to be
@@ -52,21 +52,21 @@ class Arrival:
 
     message: IncomingMessage
     received_at: datetime
-    rules: Rules
-    plan: Plan | None = None
+    rules: TriggerRules
+    plan: RunPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedMessage:
     """A message on record. ``pk`` is 0 and ``decision`` None for one that was on record already."""
 
     pk: int
     session_pk: int
-    decision: Decision | None
-    begun: Begun | None = None
+    decision: TriggerDecision | None
+    begun: ActiveRun | None = None
 
 
-class Known(NamedTuple):
+class KnownSession(NamedTuple):
     """What is remembered of a chat's row."""
 
     pk: int
@@ -74,21 +74,21 @@ class Known(NamedTuple):
     limits: Overrides = (None, None, None)
 
 
-class Sessions:
+class SessionCache:
     """Chat address to session row, made when first seen. Used by the database thread only.
 
     What is remembered was committed; rows of the present transaction are known to it alone.
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[ChatAddress, Known] = OrderedDict()
+        self._known: OrderedDict[ChatAddress, KnownSession] = OrderedDict()
 
-    def find(self, arrivals: Sequence[Arrival]) -> list[Known]:
+    def find(self, arrivals: Sequence[MessageArrival]) -> list[KnownSession]:
         """The sessions that ``arrivals`` belong to; a new title is taken over.
 
         Raises :class:`StaleSession` when a row that is remembered is not there any more.
         """
-        found: dict[ChatAddress, Known] = {}
+        found: dict[ChatAddress, KnownSession] = {}
         for arrival in arrivals:
             chat, title = arrival.message.chat, arrival.message.chat_title[:TITLE_LIMIT]
             known = found.get(chat) or self._known.get(chat)
@@ -103,7 +103,7 @@ class Sessions:
         """Trust nothing remembered: a row may have been deleted by somebody else."""
         self._known.clear()
 
-    def _learn(self, found: dict[ChatAddress, Known]) -> None:
+    def _learn(self, found: dict[ChatAddress, KnownSession]) -> None:
         for chat, known in found.items():
             self._known[chat] = known
             self._known.move_to_end(chat)
@@ -115,36 +115,36 @@ class StaleSession(Exception):  # noqa: N818 - the word says what happened
     """A session that was remembered is gone, or another chat's: the transaction is tried again without what was remembered."""
 
 
-def _stored(chat: ChatAddress, title: str, now: datetime) -> Known:
+def _stored(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
     place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
     found = session_query(*place.values())
     if not found:
         # Should another process be faster, the transaction fails, and finds the row when it is tried again.
         [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
-        return Known(pk, title)
+        return KnownSession(pk, title)
     pk, known, *limits = found[0]
     if title and known != title:
         ChatSession.objects.filter(pk=pk).update(title=title)
-    return Known(pk, title or known, tuple(limits))
+    return KnownSession(pk, title or known, tuple(limits))
 
 
-def _touch(found: Mapping[ChatAddress, Known], now: datetime) -> None:
+def _touch(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
     """Note that there is something new in chats, each of which has to be the one that its row says."""
     touched = sorted((pk, chat.account, chat.kind, chat.peer_id, chat.platform) for chat, (pk, *_) in found.items())
     if not all(touch_sessions.matching([(now, *row) for row in touched])):
         raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
 
 
-class Arrivals:
+class ArrivalStore:
     """Accepts messages for one server process."""
 
-    def __init__(self, process_id: str, beginnings: Beginnings, quotas: Quotas | None = None) -> None:
+    def __init__(self, process_id: str, beginnings: RunStarter, quotas: AnswerQuotas | None = None) -> None:
         self._process_id = process_id
         self._beginnings = beginnings
         self._quotas = quotas
-        self._sessions = Sessions()
+        self._sessions = SessionCache()
 
-    def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
+    def accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
         return self._begin(arrivals, self._accept(arrivals))
 
@@ -154,7 +154,7 @@ class Arrivals:
         if self._quotas is not None:
             self._quotas.forget()
 
-    def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted]:
+    def _accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         chats = self._sessions.find(arrivals)
         judged = _judged(arrivals, [chat.pk for chat in chats])
         if self._quotas is not None and any(one.decision and one.decision.is_to_be_answered for one in judged):
@@ -166,13 +166,14 @@ class Arrivals:
         rows = [self._row(arrival, chat.pk, one.key, one.decision) for arrival, chat, one in new if one.decision]
         pks = iter(insert_messages(rows))
         return [
-            Accepted(next(pks) if one.decision else 0, chat.pk, one.decision) for chat, one in zip(chats, judged, strict=True)
+            AcceptedMessage(next(pks) if one.decision else 0, chat.pk, one.decision)
+            for chat, one in zip(chats, judged, strict=True)
         ]
 
-    def _begin(self, arrivals: Sequence[Arrival], accepted: Sequence[Accepted]) -> list[Accepted]:
+    def _begin(self, arrivals: Sequence[MessageArrival], accepted: Sequence[AcceptedMessage]) -> list[AcceptedMessage]:
         """Begin the runs that were planned for messages which are to be answered."""
         wishes = {
-            place: Beginning(arrival.plan, one.pk, one.session_pk)
+            place: StartRun(arrival.plan, one.pk, one.session_pk)
             for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
             if arrival.plan and one.decision and one.decision.is_to_be_answered
         }
@@ -181,10 +182,11 @@ class Arrivals:
         version = self._quotas.version if self._quotas is not None else None
         begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values()), version), strict=True))
         return [
-            replace(one, begun=run if isinstance(run := begun.get(place), Begun) else None) for place, one in enumerate(accepted)
+            replace(one, begun=run if isinstance(run := begun.get(place), ActiveRun) else None)
+            for place, one in enumerate(accepted)
         ]
 
-    def _row(self, arrival: Arrival, session_pk: int, key: str | None, decision: Decision) -> dict[str, Any]:
+    def _row(self, arrival: MessageArrival, session_pk: int, key: str | None, decision: TriggerDecision) -> dict[str, Any]:
         message = arrival.message
         return {
             "session_id": session_pk,
@@ -210,14 +212,14 @@ class Arrivals:
         }
 
 
-class _Judged(NamedTuple):
+class _JudgedMessage(NamedTuple):
     """An event's key and the decision on it, None for one that was seen before."""
 
     key: str | None
-    decision: Decision | None
+    decision: TriggerDecision | None
 
 
-def _judged(arrivals: Sequence[Arrival], places: Sequence[int]) -> list[_Judged]:
+def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_JudgedMessage]:
     """What each message is worth by itself."""
     seen = _seen(arrivals, places)
     quoted = _own_messages(arrivals, places)
@@ -226,26 +228,28 @@ def _judged(arrivals: Sequence[Arrival], places: Sequence[int]) -> list[_Judged]
     for arrival, session_pk in zip(arrivals, places, strict=True):
         key = _event_key(arrival, session_pk, seen)
         if key is not None and (session_pk, key) in seen:
-            judged.append(_Judged(key, None))
+            judged.append(_JudgedMessage(key, None))
             continue
         if key is not None:
             seen[session_pk, key] = arrival.received_at
         message = arrival.message
-        decision = decide(
+        decision = decide_trigger(
             message,
             arrival.rules,
             now=arrival.received_at,
             quotes_bot=(session_pk, message.quoted_id) in quoted,
             is_decision=id(message) in decisions,
         )
-        judged.append(_Judged(key, decision))
+        judged.append(_JudgedMessage(key, decision))
     return judged
 
 
-def _limit(quotas: Quotas, arrivals: Sequence[Arrival], chats: Sequence[Known], judged: list[_Judged]) -> None:
+def _limit(
+    quotas: AnswerQuotas, arrivals: Sequence[MessageArrival], chats: Sequence[KnownSession], judged: list[_JudgedMessage]
+) -> None:
     """Have ``quotas`` decide again over those that are to be answered."""
     wanted = [
-        (place, Candidate(arrival.message, one.decision, chat.limits, arrival.received_at))
+        (place, AnswerCandidate(arrival.message, one.decision, chat.limits, arrival.received_at))
         for place, (arrival, chat, one) in enumerate(zip(arrivals, chats, judged, strict=True))
         if one.decision and one.decision.is_to_be_answered
     ]
@@ -254,7 +258,7 @@ def _limit(quotas: Quotas, arrivals: Sequence[Arrival], chats: Sequence[Known], 
         judged[place] = judged[place]._replace(decision=decision)
 
 
-def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:
+def _seen(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:
     """When each event that is on record already was recorded, by session and event key."""
     keys = {key for a in arrivals if a.message.message_id for key in (a.message.message_id, _later_key(a))}
     if not keys:
@@ -269,14 +273,14 @@ def _seen(arrivals: Sequence[Arrival], places: Sequence[int]) -> dict[tuple[int,
 
 
 @lru_cache(maxsize=100)  # one for each size of a batch that is usual
-def _seen_query(keys: int, chats: int) -> Select:
+def _seen_query(keys: int, chats: int) -> PreparedSelect:
     """The events with some of so many keys in some of so many chats; its parameters are the keys, then the chats."""
     # Without an order: the default one leads SQLite to read the whole chat.
     wanted = Message.objects.filter(event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))).order_by()
-    return Select(wanted.values_list("session_id", "event_key", "created_at"))
+    return PreparedSelect(wanted.values_list("session_id", "event_key", "created_at"))
 
 
-def _repeats_own(arrival: Arrival, session_pk: int) -> bool:
+def _repeats_own(arrival: MessageArrival, session_pk: int) -> bool:
     """Whether a client that reports the account's own messages repeats one that was sent from here."""
     message = arrival.message
     same = Q(message_id=message.message_id) | Q(text=message.text, state__in=(State.SENT, State.UNKNOWN))
@@ -286,7 +290,7 @@ def _repeats_own(arrival: Arrival, session_pk: int) -> bool:
     return bool(message.message_id) and recent.filter(same).exists()
 
 
-def _event_key(arrival: Arrival, session_pk: int, seen: dict[tuple[int, str], datetime]) -> str | None:
+def _event_key(arrival: MessageArrival, session_pk: int, seen: dict[tuple[int, str], datetime]) -> str | None:
     """What tells this event from others of its chat; None when nothing does."""
     message_id = arrival.message.message_id
     if not message_id:
@@ -297,12 +301,12 @@ def _event_key(arrival: Arrival, session_pk: int, seen: dict[tuple[int, str], da
     return message_id
 
 
-def _later_key(arrival: Arrival) -> str:
+def _later_key(arrival: MessageArrival) -> str:
     """The key of an event whose id was used by another message, on an earlier day."""
     return f"{arrival.message.message_id}@{arrival.received_at:%Y%m%d}"
 
 
-def _own_messages(arrivals: Sequence[Arrival], places: Sequence[int]) -> set[tuple[int, str]]:
+def _own_messages(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> set[tuple[int, str]]:
     """Which of the quoted ids are the bot's own messages of the same chat."""
     quoted = {a.message.quoted_id for a in arrivals if a.message.quoted_id}
     if not quoted:
@@ -314,13 +318,13 @@ def _own_messages(arrivals: Sequence[Arrival], places: Sequence[int]) -> set[tup
     return beside | set(own.order_by().values_list("session_id", "message_id"))
 
 
-def _decisions(arrivals: Sequence[Arrival]) -> set[int]:
+def _decisions(arrivals: Sequence[MessageArrival]) -> set[int]:
     """The ``id()`` of each message that is a word on a call that waits in a chat of its account."""
-    words = [(arrival.message, word) for arrival in arrivals if (word := parse_word(arrival.message.text))]
+    words = [(arrival.message, word) for arrival in arrivals if (word := parse_approval_reply(arrival.message.text))]
     return {id(message) for message, word in words if waiting_codes(message.chat.account, {word.code})}
 
 
-def refuse(pks: Sequence[int]) -> list[None]:
+def refuse_messages(pks: Sequence[int]) -> list[None]:
     """Settle messages for which there was no room: on record, visible, never answered."""
     Message.objects.filter(pk__in=pks).update(
         state=State.FAILED, reason=Message.Reason.QUEUE_FULL, claimed_by="", settled_at=timezone.now()

@@ -18,7 +18,7 @@ _UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE))
 
 
 @dataclass(frozen=True, slots=True)
-class PageWish:
+class PageRequest:
     """``limit`` messages of ``chat`` before the one called ``before``: a row as ``#12``, or a client's message id.
 
     With "" for ``before``: those before the message that is being answered.
@@ -30,7 +30,7 @@ class PageWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RecordedMessage:
     """One message as it is on record."""
 
     pk: int
@@ -45,41 +45,41 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MessagePage:
     """Messages from the oldest to the newest, and whether there are older ones."""
 
-    messages: list[Said]
+    messages: list[RecordedMessage]
     has_older: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMessage:
     """One message of the chat: its words and segments."""
 
     pk: int
     session_pk: int
-    said: Said
+    said: RecordedMessage
     segments: list[dict[str, Any]]
 
 
-def pages(wishes: Sequence[PageWish]) -> list[Page | None]:
+def load_message_pages(wishes: Sequence[PageRequest]) -> list[MessagePage | None]:
     """A page for each wish; None where its ``before`` is no message of the chat."""
     return [_page(wish) for wish in wishes]
 
 
-def find_messages(wanted: Sequence[tuple[ChatAddress, str]]) -> list[Found | None]:
+def find_messages(wanted: Sequence[tuple[ChatAddress, str]]) -> list[FoundMessage | None]:
     """The newest message of a chat with a client's id; None where it is not on record there."""
     return [_found(chat, message_id) for chat, message_id in wanted]
 
 
-def session_of(chat: ChatAddress) -> int | None:
+def find_session(chat: ChatAddress) -> int | None:
     """The key of the chat's session, None for a chat in which nothing was said yet."""
     rows = ChatSession.objects.filter(platform=chat.platform, account=chat.account, kind=chat.kind, peer_id=chat.peer_id)
     return rows.values_list("pk", flat=True).first()
 
 
-def _page(wish: PageWish) -> Page | None:
-    session_pk = session_of(wish.chat)
+def _page(wish: PageRequest) -> MessagePage | None:
+    session_pk = find_session(wish.chat)
     rows = Message.objects.filter(session_id=session_pk)
     before = _place(rows, wish.before) if wish.before else _current(rows)
     if wish.before and before is None:
@@ -87,7 +87,7 @@ def _page(wish: PageWish) -> Page | None:
     if before is not None:
         rows = rows.filter(pk__lt=before)
     newest = list(rows.exclude(_UNSAID).defer("segments", "raw").order_by("-pk")[: wish.limit + 1])
-    return Page([_said(row) for row in reversed(newest[: wish.limit])], len(newest) > wish.limit)
+    return MessagePage([_said(row) for row in reversed(newest[: wish.limit])], len(newest) > wish.limit)
 
 
 def _place(rows: Any, before: str) -> int | None:
@@ -106,15 +106,17 @@ def _current(rows: Any) -> int | None:
     return found
 
 
-def _found(chat: ChatAddress, message_id: str) -> Found | None:
-    session_pk = session_of(chat)
+def _found(chat: ChatAddress, message_id: str) -> FoundMessage | None:
+    session_pk = find_session(chat)
     rows = Message.objects.filter(session_id=session_pk, message_id=message_id) if session_pk and message_id else None
     row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first() if rows is not None else None
-    return Found(row.pk, row.session_id, _said(row), row.segments) if row else None
+    return FoundMessage(row.pk, row.session_id, _said(row), row.segments) if row else None
 
 
-def _said(row: Message) -> Said:
+def _said(row: Message) -> RecordedMessage:
     from_bot = row.direction == Direction.OUT or row.reason == Message.Reason.OWN_MESSAGE
     text = f"{row.text}{row.media_text}".strip()
     at = row.happened_at or row.created_at
-    return Said(row.pk, from_bot, row.sender_id, row.sender_name, row.message_id, text, at, row.recalled_at is not None)
+    return RecordedMessage(
+        row.pk, from_bot, row.sender_id, row.sender_name, row.message_id, text, at, row.recalled_at is not None
+    )

@@ -9,7 +9,7 @@ from agent.claims import Claim
 from agent.models import Run
 
 
-def lost_claims(claims: Collection[Claim]) -> set[Claim]:
+def find_lost_claims(claims: Collection[Claim]) -> set[Claim]:
     """Those of ``claims`` that hold no more. The rows of the runs stay locked until the transaction ends."""
     if not claims:
         return set()

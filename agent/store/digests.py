@@ -8,10 +8,10 @@ from itertools import groupby
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.memory.relevance import Recollection, are_alike
+from agent.memory.relevance import RecalledNote, are_similar_texts
 from agent.models import ChatSession, Digest, Message, Note
-from agent.store.note_views import read
-from agent.store.notes import NewNote, remember
+from agent.store.note_views import to_recalled_notes
+from agent.store.notes import NewNote, write_notes
 
 Kind = Digest.Kind
 
@@ -26,7 +26,7 @@ KNOWN_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class HistoryWindow:
     """What the model is shown of a chat: at most so many messages and characters, from the newest back."""
 
     messages: int
@@ -34,7 +34,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DigestMessage:
     """A message of the conversation. ``sender_id`` is "" for what the bot said."""
 
     pk: int
@@ -46,7 +46,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ConversationBatch:
     """Whole exchanges of one chat that are to be read, oldest first; never empty.
 
     ``before`` is the summary of what came before them, and ``known`` what is noted already.
@@ -54,16 +54,16 @@ class Batch:
 
     session_pk: int
     kind: Digest.Kind
-    said: tuple[Said, ...]
+    said: tuple[DigestMessage, ...]
     before: str = ""
-    known: tuple[Recollection, ...] = ()
+    known: tuple[RecalledNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NewDigest:
     """What came of a reading."""
 
-    batch: Batch
+    batch: ConversationBatch
     model: str
     text: str = ""
     notes: tuple[NewNote, ...] = ()
@@ -71,7 +71,7 @@ class NewDigest:
     output_tokens: int = 0
 
 
-def fallen_out(wishes: Sequence[tuple[int, Window, int]]) -> list[Batch | None]:
+def find_unsummarized(wishes: Sequence[tuple[int, HistoryWindow, int]]) -> list[ConversationBatch | None]:
     """Of each session what is no longer in its window and in no summary; None for fewer messages than given.
 
     The first summary of a chat begins one batch back, however long its past is.
@@ -79,14 +79,14 @@ def fallen_out(wishes: Sequence[tuple[int, Window, int]]) -> list[Batch | None]:
     return [_fallen_out(*wish) for wish in wishes]
 
 
-def _fallen_out(session_pk: int, window: Window, least: int) -> Batch | None:
+def _fallen_out(session_pk: int, window: HistoryWindow, least: int) -> ConversationBatch | None:
     newest = Digest.objects.filter(kind=Kind.SUMMARY, session_id=session_pk).order_by("-last_run")
     covered, before = newest.values_list("last_run", "text").first() or (0, "")
     past = _history(session_pk).filter(run_id__gt=covered, run_id__lt=_first_shown_run(session_pk, window))
     if not _has(past, least):
         return None
     said = _oldest(past) if covered else _newest(past)
-    return Batch(session_pk, Kind.SUMMARY, said, before)
+    return ConversationBatch(session_pk, Kind.SUMMARY, said, before)
 
 
 def _has(messages: "QuerySet[Message]", least: int) -> bool:
@@ -95,7 +95,7 @@ def _has(messages: "QuerySet[Message]", least: int) -> bool:
     return messages.values("pk")[:least].count() >= least
 
 
-def _first_shown_run(session_pk: int, window: Window) -> int:
+def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
     """The run with which what the model is shown begins: the oldest one that fits as a whole."""
     newest = _history(session_pk).order_by("-run_id", "-pk").values_list("run_id", "text")[: window.messages + 1]
     places, room, first = window.messages, window.chars, 2**62
@@ -108,7 +108,7 @@ def _first_shown_run(session_pk: int, window: Window) -> int:
     return int(first)
 
 
-def unread(wishes: Sequence[tuple[int, int]]) -> list[Batch | None]:
+def find_unread(wishes: Sequence[tuple[int, int]]) -> list[ConversationBatch | None]:
     """Of each session what was said since notes were last taken; None for fewer turns than given.
 
     A backlog longer than one batch, as a chat has on the day this is switched on, is left out.
@@ -116,7 +116,7 @@ def unread(wishes: Sequence[tuple[int, int]]) -> list[Batch | None]:
     return [_unread(*wish) for wish in wishes]
 
 
-def _unread(session_pk: int, turns: int) -> Batch | None:
+def _unread(session_pk: int, turns: int) -> ConversationBatch | None:
     newest = Digest.objects.filter(kind=Kind.EXTRACTION, session_id=session_pk).order_by("-last_run")
     covered = newest.values_list("last_run", flat=True).first() or 0
     rest = _history(session_pk).filter(run_id__gt=covered)
@@ -126,24 +126,26 @@ def _unread(session_pk: int, turns: int) -> Batch | None:
     people = {one.sender_id for one in said}
     session = ChatSession.objects.get(pk=session_pk)
     about = Note.objects.filter(platform=session.platform, account=session.account, chat=session.key, owner_id__in=people)
-    return Batch(session_pk, Kind.EXTRACTION, said, known=tuple(read(about.order_by("-pk")[:KNOWN_SHOWN])))
+    return ConversationBatch(
+        session_pk, Kind.EXTRACTION, said, known=tuple(to_recalled_notes(about.order_by("-pk")[:KNOWN_SHOWN]))
+    )
 
 
-def _oldest(messages: "QuerySet[Message]") -> tuple[Said, ...]:
+def _oldest(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
     """The first of ``messages``, as many as one reading takes."""
     rows = messages.order_by("run_id", "pk").values_list(*_READ)[: BATCH_MESSAGES + 1]
     return whole_exchanges([_said(row) for row in rows])
 
 
-def _newest(messages: "QuerySet[Message]") -> tuple[Said, ...]:
+def _newest(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
     """The last of ``messages``, as many as one reading takes, oldest first."""
     rows = messages.order_by("-run_id", "-pk").values_list(*_READ)[: BATCH_MESSAGES + 1]
     return whole_exchanges([_said(row) for row in rows])[::-1]
 
 
-def whole_exchanges(said: Sequence[Said]) -> tuple[Said, ...]:
+def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
     """The beginning of ``said`` that one reading takes, cut between two runs; the first run goes in whatever its size."""
-    taken: list[Said] = []
+    taken: list[DigestMessage] = []
     room = BATCH_CHARS
     for _, exchange in groupby(said, lambda one: one.run_pk):
         messages = [replace(one, text=one.text[:MESSAGE_CHARS]) for one in exchange]
@@ -154,7 +156,7 @@ def whole_exchanges(said: Sequence[Said]) -> tuple[Said, ...]:
     return tuple(taken)
 
 
-def put_down(digests: Sequence[NewDigest]) -> list[int]:
+def save_digests(digests: Sequence[NewDigest]) -> list[int]:
     """Store each digest with its notes; how many notes were new. One that another process made before stays as it is."""
     return [_put_down(digest) for digest in digests]
 
@@ -178,17 +180,17 @@ def _put_down(digest: NewDigest) -> int:
     if not is_new:
         return 0
     fresh = _without_doubles(digest.notes, batch.known)
-    count = sum(1 for written in remember(fresh) if written.fate.name == "DONE")
+    count = sum(1 for written in write_notes(fresh) if written.fate.name == "DONE")
     Digest.objects.filter(pk=row.pk).update(note_count=count)
     return count
 
 
-def _without_doubles(wishes: Sequence[NewNote], known: Sequence[Recollection]) -> list[NewNote]:
+def _without_doubles(wishes: Sequence[NewNote], known: Sequence[RecalledNote]) -> list[NewNote]:
     """Those of ``wishes`` that neither a known note nor an earlier wish says about the same person."""
     said = [(note.owner_id, note.text) for note in known]
     fresh = []
     for wish in wishes:
-        if not any(owner == wish.person and are_alike(text, wish.text) for owner, text in said):
+        if not any(owner == wish.person and are_similar_texts(text, wish.text) for owner, text in said):
             fresh.append(wish)
             said.append((wish.person, wish.text))
     return fresh
@@ -201,8 +203,8 @@ def _history(session_pk: int) -> "QuerySet[Message]":
     return Message.objects.filter(session_id=session_pk, in_history=True, run_id__isnull=False)
 
 
-def _said(row: tuple[object, ...]) -> Said:
+def _said(row: tuple[object, ...]) -> DigestMessage:
     pk, run_pk, direction, text, sender_id, sender_name, at = row
     if direction == Message.Direction.OUT:
         sender_id = sender_name = ""
-    return Said(pk, run_pk, text, sender_id, sender_name, at)  # type: ignore[arg-type]  # columns of these types
+    return DigestMessage(pk, run_pk, text, sender_id, sender_name, at)  # type: ignore[arg-type]  # columns of these types

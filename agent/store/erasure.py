@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from agent.models import ChatSession, Digest, Note, NoteProposal
 
 
-def notes_of(platform: str, person_id: str) -> "QuerySet[Note]":
+def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":
     """Every note about a person or told by them, in the chats of whatever account."""
     return Note.objects.filter(Q(owner_kind=Note.Owner.PERSON, owner_id=person_id) | Q(said_by=person_id), platform=platform)
 
@@ -19,11 +19,11 @@ def erase_person(platform: str, person_id: str) -> int:
     Returns how many notes there were.
     """
     with transaction.atomic():
-        pks = set(notes_of(platform, person_id).values_list("pk", flat=True))
+        pks = set(find_person_notes(platform, person_id).values_list("pk", flat=True))
         _drop_proposals(pks)
         private = ChatSession.objects.filter(platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id)
         Digest.objects.filter(session__in=private).update(text="")
-        notes_of(platform, person_id).delete()
+        find_person_notes(platform, person_id).delete()
     return len(pks)
 
 

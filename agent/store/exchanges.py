@@ -9,7 +9,7 @@ from agent.models import Message
 from agent.types import ChatAddress
 
 
-def replies(chat: ChatAddress, sender_id: str, now: datetime, count: int) -> int:
+def count_answered_exchanges(chat: ChatAddress, sender_id: str, now: datetime, count: int) -> int:
     """After how many of the last ``count`` messages of ``sender_id`` that have a run the next came only when the bot had answered.
 
     The message that comes ``now`` is the last such next one. Few messages are looked at, by the index on their sender.

@@ -21,7 +21,7 @@ OPEN = (Message.State.WAITING, Message.State.RUNNING, Message.State.PENDING, Mes
 
 
 @dataclass(frozen=True, slots=True)
-class Erasure:
+class EraseRequest:
     """The wish to erase what was recorded ``before``, among the next rows after the key ``after``.
 
     ``history`` messages of each chat's conversation stay, the newest.
@@ -33,29 +33,29 @@ class Erasure:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class EraseResult:
     """How many rows went, and the key to go on after; None at the end."""
 
     count: int
     after: int | None
 
 
-def erase_messages(wishes: Sequence[Erasure]) -> list[Erased]:
+def erase_messages(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
     """Messages, with the runs for them."""
     return [_erase_messages(wish) for wish in wishes]
 
 
-def erase_runs(wishes: Sequence[Erasure]) -> list[Erased]:
+def erase_runs(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
     """Runs without a message: what programs asked."""
     return [_erase_runs(wish) for wish in wishes]
 
 
-def erase_descriptions(wishes: Sequence[Erasure]) -> list[Erased]:
+def erase_descriptions(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
     """What was read in media that no message on record holds any more."""
     return [_erase_descriptions(wish) for wish in wishes]
 
 
-def _erase_messages(wish: Erasure) -> Erased:
+def _erase_messages(wish: EraseRequest) -> EraseResult:
     fields = ("pk", "session_id", "run_id", "state", "created_at")
     rows = list(Message.objects.filter(pk__gt=wish.after).order_by("pk").only(*fields)[:BATCH])
     old = list(takewhile(lambda row: row.created_at < wish.before, rows))
@@ -69,7 +69,7 @@ def _erase_messages(wish: Erasure) -> Erased:
     count = together.count()
     together.only("pk").delete()
     Run.objects.filter(pk__in=going_runs).only("pk").delete()
-    return Erased(count, _next(rows, old))
+    return EraseResult(count, _next(rows, old))
 
 
 def _runs_with(messages: set[int], runs: set[int]) -> dict[int, int | None]:
@@ -102,22 +102,22 @@ def _history(sessions: set[int], messages: int) -> set[int]:
     return found
 
 
-def _erase_runs(wish: Erasure) -> Erased:
+def _erase_runs(wish: EraseRequest) -> EraseResult:
     alone = Run.objects.filter(message=None, parent=None, pk__gt=wish.after).order_by("pk").only("pk", "started_at")
     rows = list(alone[:BATCH])
     old = list(takewhile(lambda row: row.started_at < wish.before, rows))
     runs = {row.pk for row in old}
     going = runs - _needed(runs, wish.before)
     Run.objects.filter(pk__in=going).only("pk").delete()
-    return Erased(len(going), _next(rows, old))
+    return EraseResult(len(going), _next(rows, old))
 
 
-def _erase_descriptions(wish: Erasure) -> Erased:
+def _erase_descriptions(wish: EraseRequest) -> EraseResult:
     rows = list(Description.objects.filter(pk__gt=wish.after).order_by("pk").only("pk", "created_at")[:BATCH])
     going = [row.pk for row in rows if row.created_at < wish.before]
     unused = Description.objects.filter(pk__in=going, uses=None)
     count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
-    return Erased(count, rows[-1].pk if len(rows) == BATCH else None)
+    return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
 
 
 def _next(rows: Sequence[Message] | Sequence[Run], old: Sequence[Message] | Sequence[Run]) -> int | None:

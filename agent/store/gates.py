@@ -7,7 +7,7 @@ from agent.models import ChatSession
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ChatGateSetting:
     """``is_on``: the chat's own word, None where it leaves that to the bot's row."""
 
     is_on: bool | None = None

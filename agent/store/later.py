@@ -13,8 +13,8 @@ from django.utils import timezone
 from agent.llm.completion import reasoning_of
 from agent.models import Approval, Message, Step, ToolCall
 from agent.prompt import ChatMessage
-from agent.store.steps import CallOutcome, settle
-from tools.fences import harmless
+from agent.store.steps import CallOutcome, record_call_outcomes
+from tools.fences import neutralize_marks
 
 INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
 State = ToolCall.State
@@ -24,7 +24,7 @@ PROGRESS = "progress:"
 
 
 @dataclass(frozen=True, slots=True)
-class LaterCall:
+class DeferredCall:
     """An earlier run's call, as the run that tells its outcome sees it.
 
     ``is_to_be_made``: an owner has approved it, and it has not begun; otherwise
@@ -45,7 +45,7 @@ class LaterCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspension:
+class CallSuspension:
     """A call whose run goes on without its outcome; ``worker`` is the process that still works on it."""
 
     pk: int
@@ -56,7 +56,7 @@ class Suspension:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class CallCompletion:
     """The later outcome of a call, and the messages for the model that come after its result."""
 
     outcome: CallOutcome
@@ -64,7 +64,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProgressReport:
     """What a long-running tool says of its work; ``number`` is set where the chat is to be told."""
 
     pk: int
@@ -72,7 +72,7 @@ class Progress:
     number: int | None = None
 
 
-def suspend(suspensions: Sequence[Suspension]) -> list[None]:
+def suspend_calls(suspensions: Sequence[CallSuspension]) -> list[None]:
     """Leave calls open, unless their outcome has come already."""
     for one in suspensions:
         ToolCall.objects.filter(pk=one.pk, state__in=OPEN).update(
@@ -83,21 +83,21 @@ def suspend(suspensions: Sequence[Suspension]) -> list[None]:
     return [None] * len(suspensions)
 
 
-def complete(completions: Sequence[Completion]) -> list[bool]:
+def complete_calls(completions: Sequence[CallCompletion]) -> list[bool]:
     """Settle open calls and have their outcomes told; tells which were still open."""
     return [_complete(one) for one in completions]
 
 
-def _complete(completion: Completion) -> bool:
+def _complete(completion: CallCompletion) -> bool:
     call = ToolCall.objects.select_related("run__message").filter(pk=completion.outcome.pk, state__in=OPEN).first()
     if call is None:
         return False
-    settle([completion.outcome])
-    announce(call, f"later:{call.pk}", completion.following)
+    record_call_outcomes([completion.outcome])
+    announce_outcome(call, f"later:{call.pk}", completion.following)
     return True
 
 
-def note_progress(reports: Sequence[Progress]) -> list[None]:
+def record_progress(reports: Sequence[ProgressReport]) -> list[None]:
     """Keep what was said last, for whoever looks, and have the chat told where that is wanted.
 
     While the call's own run still goes on, nobody needs to be told.
@@ -107,11 +107,11 @@ def note_progress(reports: Sequence[Progress]) -> list[None]:
         if report.number is not None:
             call = ToolCall.objects.select_related("run__message").filter(pk=report.pk, state=State.PENDING).first()
             if call is not None:
-                announce(call, f"{PROGRESS}{call.pk}:{report.number}")
+                announce_outcome(call, f"{PROGRESS}{call.pk}:{report.number}")
     return [None] * len(reports)
 
 
-def announce(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) -> None:
+def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) -> None:
     """Put the message on record that has the call told of in its chat, once for each ``key``."""
     asked = call.run.message
     if asked is None:  # a question over HTTP: there is no chat
@@ -135,15 +135,15 @@ def announce(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) ->
     Message.objects.bulk_create([message], ignore_conflicts=True)
 
 
-def give_up(calls: Sequence[ToolCall]) -> None:
+def give_up_calls(calls: Sequence[ToolCall]) -> None:
     """Settle calls whose process has died over them: nobody can know what came of them."""
     for call in calls:
         still_open = ToolCall.objects.filter(pk=call.pk, state__in=OPEN)
         if still_open.update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED):
-            announce(call, f"later:{call.pk}")
+            announce_outcome(call, f"later:{call.pk}")
 
 
-def find(message_pk: int, *, resumed: bool) -> LaterCall | None:
+def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None:
     """The call that the message tells of. ``resumed``: whoever was at the message before is gone."""
     message = Message.objects.select_related("tool_call").get(pk=message_pk)
     call = message.tool_call
@@ -153,13 +153,13 @@ def find(message_pk: int, *, resumed: bool) -> LaterCall | None:
     if call.state == State.RUNNING and resumed and approval is not None:
         call.state, call.result = State.UNKNOWN, INTERRUPTED
         call.save(update_fields=["state", "result"])
-    return LaterCall(
+    return DeferredCall(
         call.pk,
         call.call_id,
         call.tool_name,
         call.arguments,
         is_to_be_made=call.state == State.PENDING and approval is not None and approval.state == Approval.State.APPROVED,
-        text=harmless(f"仍在执行: {call.progress}") if call.state in OPEN else call.result,
+        text=neutralize_marks(f"仍在执行: {call.progress}") if call.state in OPEN else call.result,
         following=(message.raw or {}).get("following", []),
         is_stale=(message.event_key or "").startswith(PROGRESS) and call.state not in OPEN,
         reasoning=reasoning_of(Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}),

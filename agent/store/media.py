@@ -27,7 +27,7 @@ class MediaRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DescriptionKey:
     """What is asked of which content: the key of a :class:`agent.models.Description`."""
 
     content: str
@@ -42,10 +42,10 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class NewDescription:
     """A model's words, ready to be kept."""
 
-    question: Question
+    question: DescriptionKey
     text: str
     input_tokens: int = 0
     output_tokens: int = 0
@@ -84,7 +84,7 @@ def _keep(rows: Sequence[MediaRow], now: datetime) -> dict[str, int]:
     return dict(KeptFile.objects.filter(sha256__in=new).values_list("sha256", "pk"))
 
 
-def media_of(message_pks: Sequence[int]) -> list[list[MediaRow]]:
+def load_media(message_pks: Sequence[int]) -> list[list[MediaRow]]:
     """What is on record of the media of each message, in order."""
     found: dict[int, list[MediaRow]] = {pk: [] for pk in message_pks}
     rows = MessageMedia.objects.filter(message_id__in=found).select_related("kept").order_by("message_id", "position")
@@ -97,7 +97,7 @@ def media_of(message_pks: Sequence[int]) -> list[list[MediaRow]]:
     return [found[pk] for pk in message_pks]
 
 
-def segments_of(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]] | None]:
+def load_segments(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]] | None]:
     """The segments of the newest message with each (session, client's id); None for one that is not on record."""
     found = []
     for session_pk, message_id in wanted:
@@ -106,17 +106,17 @@ def segments_of(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]] 
     return found
 
 
-def find_descriptions(questions: Sequence[Question]) -> list[tuple[int, str] | None]:
+def find_descriptions(questions: Sequence[DescriptionKey]) -> list[tuple[int, str] | None]:
     """For each question, key and text of the description that answers it; None for one that was never asked."""
     asked = Q()
     for question in questions:
         asked |= Q(content=question.content, prompt_kind=question.prompt_kind, model=question.model)
     rows = Description.objects.filter(asked).order_by()
-    known = {Question(row.content, row.prompt_kind, row.model): (row.pk, row.text) for row in rows}
+    known = {DescriptionKey(row.content, row.prompt_kind, row.model): (row.pk, row.text) for row in rows}
     return [known.get(question) for question in questions]
 
 
-def add_descriptions(items: Sequence[Described]) -> list[int]:
+def add_descriptions(items: Sequence[NewDescription]) -> list[int]:
     """Keep descriptions, in the place of older ones of the same question; their keys."""
     now = timezone.now()
     pks = []
@@ -134,7 +134,7 @@ def add_descriptions(items: Sequence[Described]) -> list[int]:
     return pks
 
 
-def link_answer(items: Sequence[tuple[int, Question]]) -> list[None]:
+def link_description(items: Sequence[tuple[int, DescriptionKey]]) -> list[None]:
     """Note that a message's copies of a question's content were given the answer on record."""
     for message_pk, question in items:
         answer = Description.objects.filter(content=question.content, prompt_kind=question.prompt_kind, model=question.model)
@@ -143,7 +143,7 @@ def link_answer(items: Sequence[tuple[int, Question]]) -> list[None]:
     return [None] * len(items)
 
 
-def remember(items: Sequence[tuple[int, str]]) -> list[None]:
+def save_media_texts(items: Sequence[tuple[int, str]]) -> list[None]:
     """Keep with messages what was read in their media: later runs are shown it in their history."""
     for message_pk, text in items:
         Message.objects.filter(pk=message_pk).update(media_text=text)
@@ -167,7 +167,7 @@ def forget_hashes(wanted: Sequence[Sequence[str]]) -> list[None]:
     return [None] * len(wanted)
 
 
-def fetched_for(wanted: Sequence[tuple[str, str, datetime]]) -> list[list[tuple[datetime, int]]]:
+def load_fetched_bytes(wanted: Sequence[tuple[str, str, datetime]]) -> list[list[tuple[datetime, int]]]:
     """For each (platform, person, moment) when something was fetched for the person since, and how many bytes it has."""
     found = []
     for platform, person, since in wanted:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from django.db import connection
 
-Groups = Sequence[Sequence[str]]
+TermGroups = Sequence[Sequence[str]]
 """Terms of which one of each group has to be there."""
 
 #: What a migration has made for it, by vendor: columns of tables, and triggers and indexes without one.
@@ -26,7 +26,7 @@ _COUNT = f"(SELECT COUNT(*) FROM (SELECT 1 FROM agent_note_search WHERE agent_no
 _VECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 
 
-def hits(required: Groups, wanted: Sequence[str], limit: int) -> list[int]:
+def search_notes(required: TermGroups, wanted: Sequence[str], limit: int) -> list[int]:
     """Keys of at most ``limit`` notes with one term of each ``required`` group and one of ``wanted``, the best first.
 
     An empty group asks for nothing. Whether a note may be seen is not decided here.
@@ -35,7 +35,7 @@ def hits(required: Groups, wanted: Sequence[str], limit: int) -> list[int]:
     return _SEARCHES[connection.vendor](groups, limit) if groups else []
 
 
-def _sqlite(groups: Groups, limit: int) -> list[int]:
+def _sqlite(groups: TermGroups, limit: int) -> list[int]:
     """FTS5: the notes with the rarest terms ordered by its bm25, then the newest with the others.
 
     bm25 takes time for each term in each note that has any; to be found without it takes none.
@@ -48,12 +48,12 @@ def _sqlite(groups: Groups, limit: int) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _matches(groups: Groups, order: str, limit: int) -> list[int]:
+def _matches(groups: TermGroups, order: str, limit: int) -> list[int]:
     statement = f"SELECT rowid FROM agent_note_search WHERE agent_note_search MATCH %s ORDER BY {order} LIMIT %s"  # noqa: S608
     return _keys(statement, _question(groups), limit)
 
 
-def _question(groups: Groups) -> str:
+def _question(groups: TermGroups) -> str:
     return " AND ".join("(" + " OR ".join(f'"{term}"' for term in group) + ")" for group in groups)
 
 
@@ -75,7 +75,7 @@ def _counts(terms: Sequence[str]) -> list[int]:
         return list(cursor.fetchone())
 
 
-def _postgres(groups: Groups, limit: int) -> list[int]:
+def _postgres(groups: TermGroups, limit: int) -> list[int]:
     """A tsvector of ready-made terms; no dictionary and no parser has a say."""
     question = " & ".join("(" + " | ".join(f"'{term}'" for term in group) + ")" for group in groups)
     wanted = " | ".join(f"'{term}'" for term in groups[-1])
@@ -94,4 +94,4 @@ def _keys(statement: str, *values: str | int) -> list[int]:
         return [pk for (pk,) in cursor.fetchall()]
 
 
-_SEARCHES: dict[str, Callable[[Groups, int], list[int]]] = {"sqlite": _sqlite, "postgresql": _postgres}
+_SEARCHES: dict[str, Callable[[TermGroups, int], list[int]]] = {"sqlite": _sqlite, "postgresql": _postgres}

@@ -8,12 +8,12 @@ from enum import Enum, auto
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from agent.memory.audience import Viewer
-from agent.memory.relevance import Recollection, relevant
+from agent.memory.audience import NoteViewer
+from agent.memory.relevance import RecalledNote, rank_notes
 from agent.models import ChatSession, Message, Note, ToolCall
 from agent.models.note import fingerprint
-from agent.store.note_vectors import NO_MEANING, Meaning, candidates
-from agent.store.note_views import read, visible
+from agent.store.note_vectors import NO_VECTOR, TextVector, find_note_candidates
+from agent.store.note_views import to_recalled_notes, visible_notes
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
 OWNER_LIMIT = 500
@@ -30,7 +30,7 @@ class NewNote:
     ``call_pk`` is the tool call, and ``message_pk`` the message, in which it was said.
     """
 
-    viewer: Viewer
+    viewer: NoteViewer
     text: str
     tags: tuple[str, ...] = ()
     person: str = ""
@@ -43,7 +43,7 @@ class NewNote:
     said_by_name: str = ""
 
 
-class Fate(Enum):
+class NoteResult(Enum):
     """What became of a wish to write or to remove a note."""
 
     DONE = auto()
@@ -58,37 +58,37 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenNote:
     """``pk`` is the note: the new one, or the one that says the same."""
 
-    fate: Fate
+    fate: NoteResult
     pk: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class NoteSearch:
     """What to look for. ``people``: notes about or by one of these; empty for anybody's."""
 
-    viewer: Viewer
+    viewer: NoteViewer
     words: str = ""
     people: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
     limit: int = 5
-    meaning: Meaning = NO_MEANING
+    meaning: TextVector = NO_VECTOR
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting:
+class DeleteNote:
     """The wish to remove a note. ``is_manager``: an owner of the bot, or an admin of the group."""
 
-    viewer: Viewer
+    viewer: NoteViewer
     note_pk: int
     is_manager: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class PersonProfile:
     """What one chat knows of a person; ``message_count`` goes no further back than the window."""
 
     person_id: str
@@ -97,28 +97,28 @@ class Person:
     message_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None
-    notes: tuple[Recollection, ...] = ()
+    notes: tuple[RecalledNote, ...] = ()
 
 
 # --- Operations of the database thread -------------------------------------------
 
 
-def remember(wishes: Sequence[NewNote]) -> list[Written]:
+def write_notes(wishes: Sequence[NewNote]) -> list[WrittenNote]:
     """Store each wish, unless the same is known or its owner has enough notes, in all or from others."""
     return [_remembered(wish) for wish in wishes]
 
 
-def _remembered(wish: NewNote) -> Written:
+def _remembered(wish: NewNote) -> WrittenNote:
     note = _new_note(wish)
     here = Note.objects.filter(audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id)
     if pk := here.filter(fingerprint=fingerprint(note.text)).values_list("pk", flat=True).first():
-        return Written(Fate.KNOWN, pk)
+        return WrittenNote(NoteResult.KNOWN, pk)
     if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
-        return Written(Fate.FULL)
+        return WrittenNote(NoteResult.FULL)
     if note.owner_kind == Note.Owner.PERSON and note.said_by != note.owner_id and _has_enough(here, note):
-        return Written(Fate.FULL_OF_OTHERS)
+        return WrittenNote(NoteResult.FULL_OF_OTHERS)
     note.save()
-    return Written(Fate.DONE, note.pk)
+    return WrittenNote(NoteResult.DONE, note.pk)
 
 
 def _has_enough(here: "QuerySet[Note]", note: Note) -> bool:
@@ -164,39 +164,39 @@ def _origin(call_pk: int | None) -> tuple[int | None, str]:
     return pk, name or ""
 
 
-def forget(wishes: Sequence[Forgetting]) -> list[Fate]:
+def delete_notes(wishes: Sequence[DeleteNote]) -> list[NoteResult]:
     """Remove notes. A person removes what is about them or was said by them, a manager what belongs to the chat."""
     return [_forgotten(wish) for wish in wishes]
 
 
-def _forgotten(wish: Forgetting) -> Fate:
-    note = visible(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
+def _forgotten(wish: DeleteNote) -> NoteResult:
+    note = visible_notes(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
     if note is None:
-        return Fate.UNKNOWN
+        return NoteResult.UNKNOWN
     own = wish.viewer.person in {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else note.said_by}
     if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
-        return Fate.NOT_ALLOWED
+        return NoteResult.NOT_ALLOWED
     note.delete()
-    return Fate.DONE
+    return NoteResult.DONE
 
 
-def find(searches: Sequence[Search]) -> list[list[Recollection]]:
+def find_notes(searches: Sequence[NoteSearch]) -> list[list[RecalledNote]]:
     """The best notes for each search, or the newest ones where it has no words; what is found counts as used."""
     found = [_found(search) for search in searches]
-    mark_used({note.pk for notes in found for note in notes})
+    mark_notes_used({note.pk for notes in found for note in notes})
     return found
 
 
-def _found(search: Search) -> list[Recollection]:
+def _found(search: NoteSearch) -> list[RecalledNote]:
     now = timezone.now()
     if not search.words.strip():
-        notes = visible(search.viewer, now).filter(_in_time(search), _by_people(search.people))
-        return read(notes.order_by("-pk")[: search.limit])
-    found = candidates(search.viewer, search.words, search.meaning, now, search.people)
-    return relevant(search.words, [note for note in found if _is_meant(note, search)], now)[: search.limit]
+        notes = visible_notes(search.viewer, now).filter(_in_time(search), _by_people(search.people))
+        return to_recalled_notes(notes.order_by("-pk")[: search.limit])
+    found = find_note_candidates(search.viewer, search.words, search.meaning, now, search.people)
+    return rank_notes(search.words, [note for note in found if _is_meant(note, search)], now)[: search.limit]
 
 
-def _is_meant(note: Recollection, search: Search) -> bool:
+def _is_meant(note: RecalledNote, search: NoteSearch) -> bool:
     """Whether the note is of the time and the people that are asked for."""
     people = {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else ""}
     return (
@@ -206,7 +206,7 @@ def _is_meant(note: Recollection, search: Search) -> bool:
     )
 
 
-def _in_time(search: Search) -> Q:
+def _in_time(search: NoteSearch) -> Q:
     bounds = Q(created_at__gte=search.since) if search.since else Q()
     return bounds & Q(created_at__lte=search.until) if search.until else bounds
 
@@ -215,18 +215,18 @@ def _by_people(people: Sequence[str]) -> Q:
     return Q(owner_kind=Note.Owner.PERSON, owner_id__in=people) | Q(said_by__in=people) if people else Q()
 
 
-def mark_used(pks: Iterable[int]) -> None:
+def mark_notes_used(pks: Iterable[int]) -> None:
     """Count one use of each note."""
     if pks := list(pks):
         Note.objects.filter(pk__in=pks).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
 
 
-def people_named(wishes: Sequence[tuple[Viewer, str]]) -> list[tuple[str, ...]]:
+def find_people_by_name(wishes: Sequence[tuple[NoteViewer, str]]) -> list[tuple[str, ...]]:
     """Ids of the people of each chat who go by a name there, or have it as their id; the last speaker first."""
     return [_people_named(viewer, name.strip().casefold()) for viewer, name in wishes]
 
 
-def _people_named(viewer: Viewer, name: str) -> tuple[str, ...]:
+def _people_named(viewer: NoteViewer, name: str) -> tuple[str, ...]:
     session = _session(viewer)
     if not name or session is None:
         return ()
@@ -235,26 +235,26 @@ def _people_named(viewer: Viewer, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pk for pk, called in newest if pk and name in (pk.casefold(), called.strip().casefold())))
 
 
-def _session(viewer: Viewer) -> int | None:
+def _session(viewer: NoteViewer) -> int | None:
     kind, _colon, peer = viewer.chat.partition(":")
     sessions = ChatSession.objects.filter(platform=viewer.platform, account=viewer.account, kind=kind, peer_id=peer)
     return sessions.values_list("pk", flat=True).first()
 
 
-def profiles(wishes: Sequence[tuple[Viewer, str, int]]) -> list[Person]:
+def load_profiles(wishes: Sequence[tuple[NoteViewer, str, int]]) -> list[PersonProfile]:
     """What each chat knows of a person by id: from its own messages, and from the notes it may see."""
     return [_profile(*wish) for wish in wishes]
 
 
-def _profile(viewer: Viewer, person_id: str, limit: int) -> Person:
-    about = visible(viewer, timezone.now()).filter(owner_kind=Note.Owner.PERSON, owner_id=person_id)
-    notes = tuple(read(about.order_by("-pk")[:limit]))
-    mark_used(note.pk for note in notes)
+def _profile(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:
+    about = visible_notes(viewer, timezone.now()).filter(owner_kind=Note.Owner.PERSON, owner_id=person_id)
+    notes = tuple(to_recalled_notes(about.order_by("-pk")[:limit]))
+    mark_notes_used(note.pk for note in notes)
     session = _session(viewer)
     spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN).order_by("-pk")
     rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")[:PEOPLE_WINDOW]
     here = [row for row in rows if row[0] == session]
     if not here:
-        return Person(person_id, notes=notes)
+        return PersonProfile(person_id, notes=notes)
     names = tuple(dict.fromkeys(row[1] for row in here if row[1]))
-    return Person(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)
+    return PersonProfile(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)

@@ -24,7 +24,7 @@ PLAIN: dict[type[Field], type] = {
 }
 
 
-class Column:
+class PreparedColumn:
     """One field, and how its values are given to the database."""
 
     def __init__(self, field: Field) -> None:
@@ -37,7 +37,7 @@ class Column:
         return value if type(value) in self._plain else self.field.get_db_prep_save(value, database)
 
 
-class Insert:
+class PreparedInsert:
     """Inserts rows of ``model``, given as mappings of field names; what is not given has the field's default."""
 
     def __init__(self, model: type[models.Model]) -> None:
@@ -55,9 +55,9 @@ class Insert:
             return sorted(pk for (pk,) in cursor.fetchall())
 
     @cached_property
-    def _columns(self) -> list[tuple[str, Column, Any]]:
+    def _columns(self) -> list[tuple[str, PreparedColumn, Any]]:
         """Every column but the key, by its attribute, with the value it has when none is given."""
-        columns = [Column(field) for field in self._model._meta.concrete_fields if not field.primary_key]
+        columns = [PreparedColumn(field) for field in self._model._meta.concrete_fields if not field.primary_key]
         return [(column.field.attname, column, column.adapted(_default(column.field), connection)) for column in columns]
 
     def _values(self, row: Mapping[str, Any], database: Any) -> list[Any]:
@@ -74,7 +74,7 @@ class Insert:
         return statement
 
 
-class Upsert:
+class PreparedUpsert:
     """Inserts rows of ``model``, or gives the row that has the same value in ``key``, which is unique, all values anew.
 
     ``fields`` are all that the model has beside its primary key and ``key``.
@@ -93,8 +93,8 @@ class Upsert:
             cursor.executemany(self._statement, adapted)
 
     @cached_property
-    def _columns(self) -> list[Column]:
-        return [Column(cast("Field", self._model._meta.get_field(name))) for name in self._names]
+    def _columns(self) -> list[PreparedColumn]:
+        return [PreparedColumn(cast("Field", self._model._meta.get_field(name))) for name in self._names]
 
     @cached_property
     def _statement(self) -> str:
@@ -104,7 +104,7 @@ class Upsert:
         return f"{into} VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {sets}"
 
 
-class Update:
+class PreparedUpdate:
     """Sets ``fields`` of one row of ``model``; ``added`` are fields that values are added to.
 
     The row has to have the key, and the values of the fields in ``where``.
@@ -134,10 +134,10 @@ class Update:
         return matched
 
     @cached_property
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[PreparedColumn]:
         meta = self._model._meta
         key = str(meta.pk.name)
-        return [Column(cast("Field", meta.get_field(name))) for name in (*self._names, *self._added, key, *self._where)]
+        return [PreparedColumn(cast("Field", meta.get_field(name))) for name in (*self._names, *self._added, key, *self._where)]
 
     @cached_property
     def _statement(self) -> str:
@@ -149,7 +149,7 @@ class Update:
         return f"UPDATE {_quoted(self._model._meta.db_table)} SET {', '.join(sets)} WHERE {where}"  # noqa: S608
 
 
-class Select:
+class PreparedSelect:
     """A ``values_list`` query, compiled once and run with other values for its parameters.
 
     The parameters are those of the compiled query, in order; the values that the
@@ -180,7 +180,7 @@ class Select:
         return found
 
 
-def _adapted(columns: Sequence[Column], row: tuple[Any, ...]) -> list[Any]:
+def _adapted(columns: Sequence[PreparedColumn], row: tuple[Any, ...]) -> list[Any]:
     database = connections[DEFAULT_DB_ALIAS]
     return [column.adapted(value, database) for column, value in zip(columns, row, strict=True)]
 

@@ -10,15 +10,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from agent import limits
-from agent.answer_policy import AnswerPolicy, Limits
-from agent.limits import Case, Count, Moment, Refusal
+from agent.answer_policy import AnswerLimits, AnswerPolicy
+from agent.limits import AnswerCount, AnswerRefusal, LimitCheck, MessageTime
 from agent.models import Message
 from agent.notices import TO_OWNERS
 from agent.store import spendings, tallies
-from agent.store.exchanges import replies
+from agent.store.exchanges import count_answered_exchanges
 from agent.store.owner_notes import tell_owners
 from agent.store.settings_version import settings_version
-from agent.triggers import Decision
+from agent.triggers import TriggerDecision
 from agent.types import IncomingMessage, Outbox
 
 logger = logging.getLogger(__name__)
@@ -27,23 +27,23 @@ Overrides = tuple[int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class AnswerCandidate:
     """A message that is to be answered unless there is a reason against it; ``overrides`` are its chat's own limits."""
 
     message: IncomingMessage
-    decision: Decision
+    decision: TriggerDecision
     overrides: Overrides
     received_at: datetime
 
 
-class Quotas:
+class AnswerQuotas:
     """The limits of one server process: ``first`` where no row says otherwise. Used by the database thread only.
 
     What is counted is in the database alone: it is as true as the messages on record, in
     all processes, whatever becomes of a transaction or a process.
     """
 
-    def __init__(self, outbox: Outbox, first: Limits, tokens_per_day: int) -> None:
+    def __init__(self, outbox: Outbox, first: AnswerLimits, tokens_per_day: int) -> None:
         self._outbox = outbox
         self._first = first
         self._tokens_per_day = tokens_per_day
@@ -63,7 +63,7 @@ class Quotas:
         self.version = version
         return True
 
-    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
+    def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
         """What becomes of each of ``candidates``, in order; those that are answered are counted."""
         verdicts = [self._guest(one) for one in candidates]
         limited = [
@@ -72,7 +72,7 @@ class Quotas:
             if verdict is None and (applied := self._limits(one)) is not None
         ]
         decisions = [
-            one.decision if verdict is None else Decision(State.SILENT, verdict)
+            one.decision if verdict is None else TriggerDecision(State.SILENT, verdict)
             for one, verdict in zip(candidates, verdicts, strict=True)
         ]
         if limited:
@@ -80,34 +80,36 @@ class Quotas:
                 decisions[place] = _decision(decisions[place], refused)
         return decisions
 
-    def _limited(self, limited: "Sequence[tuple[int, Candidate, Limits]]") -> "list[tuple[int, Refusal | None]]":
+    def _limited(
+        self, limited: "Sequence[tuple[int, AnswerCandidate, AnswerLimits]]"
+    ) -> "list[tuple[int, AnswerRefusal | None]]":
         subjects = {subject for _, one, _ in limited for subject in _subjects(one.message)}
-        counts = tallies.load(subjects)
+        counts = tallies.load_counts(subjects)
         now, day = 0, timezone.localtime(limited[-1][1].received_at).date().isoformat()
-        has_tokens = not self._tokens_per_day or spendings.spent([day])[0] < self._tokens_per_day
+        has_tokens = not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
         found = []
         for place, one, applied in limited:
-            moment = Moment(now := int(one.received_at.timestamp()), day)
+            moment = MessageTime(now := int(one.received_at.timestamp()), day)
             case = _case(one.message, applied, counts, has_tokens=has_tokens)
-            refused = limits.refusal(case, moment)
+            refused = limits.check_limits(case, moment)
             if refused is None and limits.may_loop(case, moment) and _is_loop(one):
-                refused = limits.loop(case)
-            limits.note(case, refused, moment)
+                refused = limits.build_loop_refusal(case)
+            limits.count_answer(case, refused, moment)
             found.append((place, refused))
-        tallies.save(counts, now)
+        tallies.save_counts(counts, now)
         for one in {_account(one): one for _, one, _ in limited}.values() if not has_tokens else ():
-            self._tell_owners(one, Moment(now, day))
+            self._tell_owners(one, MessageTime(now, day))
         return found
 
-    def _tell_owners(self, one: Candidate, now: Moment) -> None:
+    def _tell_owners(self, one: AnswerCandidate, now: MessageTime) -> None:
         """Once a day, from each account that somebody talks to: that only they are answered."""
         chat = one.message.chat
-        counts = tallies.load([tallies.account(chat)])
+        counts = tallies.load_counts([tallies.account_subject(chat)])
         (told,) = counts.values()
         if told.told_on == now.day:
             return
         told.told_on, told.is_changed = now.day, True
-        tallies.save(counts, now.seconds)
+        tallies.save_counts(counts, now.seconds)
         tell_owners(chat, self._outbox.owners(chat), TO_OWNERS.format(limit=self._tokens_per_day), one.received_at)
         transaction.on_commit(
             partial(
@@ -119,13 +121,13 @@ class Quotas:
             robust=True,
         )
 
-    def _policy(self, one: Candidate) -> AnswerPolicy:
+    def _policy(self, one: AnswerCandidate) -> AnswerPolicy:
         return self._outbox.policy(one.message.chat)
 
-    def _is_owner(self, one: Candidate) -> bool:
+    def _is_owner(self, one: AnswerCandidate) -> bool:
         return one.message.sender_id in self._outbox.owners(one.message.chat)
 
-    def _guest(self, one: Candidate) -> Message.Reason | None:
+    def _guest(self, one: AnswerCandidate) -> Message.Reason | None:
         chat = one.message.chat
         return self._policy(one).refusal(
             one.message.sender_id,
@@ -134,33 +136,33 @@ class Quotas:
             is_owner=self._is_owner(one),
         )
 
-    def _limits(self, one: Candidate) -> Limits | None:
+    def _limits(self, one: AnswerCandidate) -> AnswerLimits | None:
         """The limits that count for the message; None where there are none."""
         applied = self._first.overridden(self._policy(one).limits).overridden(one.overrides)
         is_free = applied.are_none and not self._tokens_per_day
         return None if is_free or self._is_owner(one) else applied
 
 
-def _is_loop(one: Candidate) -> bool:
-    heard = replies(one.message.chat, one.message.sender_id, one.received_at, limits.LOOP_EXCHANGES)
+def _is_loop(one: AnswerCandidate) -> bool:
+    heard = count_answered_exchanges(one.message.chat, one.message.sender_id, one.received_at, limits.LOOP_EXCHANGES)
     return heard >= limits.LOOP_REPLIES
 
 
-def _account(one: Candidate) -> str:
-    return tallies.account(one.message.chat)
+def _account(one: AnswerCandidate) -> str:
+    return tallies.account_subject(one.message.chat)
 
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
     chat, sender = message.chat, message.sender_id
-    return tallies.person(chat, sender), tallies.everybody(chat, sender), tallies.exchanges(chat, sender)
+    return tallies.person_subject(chat, sender), tallies.chat_subject(chat, sender), tallies.exchange_subject(chat, sender)
 
 
-def _case(message: IncomingMessage, applied: Limits, counts: dict[str, Count], *, has_tokens: bool) -> Case:
+def _case(message: IncomingMessage, applied: AnswerLimits, counts: dict[str, AnswerCount], *, has_tokens: bool) -> LimitCheck:
     person, chat, exchanges = (counts[subject] for subject in _subjects(message))
-    return Case(applied, person, chat, exchanges, has_tokens, message.chat.kind == "private")
+    return LimitCheck(applied, person, chat, exchanges, has_tokens, message.chat.kind == "private")
 
 
-def _decision(decision: Decision, refused: Refusal | None) -> Decision:
+def _decision(decision: TriggerDecision, refused: AnswerRefusal | None) -> TriggerDecision:
     """What is told is told by a run of its own, which asks no model: the message waits for it like any other."""
     if refused is None:
         return decision

@@ -16,7 +16,7 @@ from agent.claims import FIRST_CLAIM
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.claimed import NEXT_CLAIM
 from agent.store import approvals, later
-from agent.store.agent_runs import SERVER_STOPPED, BrokenOff, break_off
+from agent.store.agent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
 from agent.types import ChatAddress, IncomingMessage
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ MISFILED = gettext_noop("the message stands in the record of another chat; nothi
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class PendingMessage:
     """A message that still waits for its answer. ``claim_number`` is that of the claim of whoever has it now."""
 
     pk: int
@@ -50,7 +50,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ProcessHeartbeat:
     """A sign of life. ``alone``: no other process can be serving from this database."""
 
     process_id: str
@@ -58,7 +58,7 @@ class Sighting:
     is_first: bool = False
 
 
-def appear(sightings: Sequence[Sighting]) -> list[bool]:
+def record_heartbeats(sightings: Sequence[ProcessHeartbeat]) -> list[bool]:
     """Renew the lease of each process, and settle what dead ones had in their hands.
 
     True for a process that others had taken for dead: what it had in hand is settled like
@@ -69,7 +69,7 @@ def appear(sightings: Sequence[Sighting]) -> list[bool]:
     return [_appear(sighting) for sighting in sightings]
 
 
-def _appear(sighting: Sighting) -> bool:
+def _appear(sighting: ProcessHeartbeat) -> bool:
     processes, expired = ServerProcess.objects.all(), Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
     own = processes.filter(pk=sighting.process_id)
     was_away = own.filter(expired).exists()
@@ -83,7 +83,7 @@ def _appear(sighting: Sighting) -> bool:
     if not known:
         host, pid = socket.gethostname()[:200], os.getpid()
         processes.create(pk=sighting.process_id, host=host, pid=pid, last_seen_at=Now())
-    approvals.expire()
+    approvals.expire_approvals()
     return was_dead
 
 
@@ -91,12 +91,14 @@ def _settle_orphans(living: set[str]) -> None:
     """What was on the wire when its process died was heard or not: nobody can know, so it is not sent again."""
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
-    break_off([BrokenOff(pk, SERVER_STOPPED) for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]])
+    break_off_runs(
+        [RunBreakOff(pk, SERVER_STOPPED) for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]]
+    )
     _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
     _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
     abandoned = ToolCall.objects.filter(orphaned, state=ToolCall.State.PENDING)
-    later.give_up(list(abandoned.select_related("run__message")[:TAKE_LIMIT]))
+    later.give_up_calls(list(abandoned.select_related("run__message")[:TAKE_LIMIT]))
 
 
 def _settle_outgoing(messages: "QuerySet[Message]") -> None:
@@ -121,19 +123,19 @@ def _interrupt(run_pks: list[int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeOver:
+class ClaimMessages:
     """The wish to take up what waits in the chats of ``account`` and is in nobody's hands."""
 
     account: str
     process_id: str
 
 
-def claim(wishes: Sequence[TakeOver]) -> list[list[Left]]:
+def claim_messages(wishes: Sequence[ClaimMessages]) -> list[list[PendingMessage]]:
     """Take waiting messages over, oldest first. Two processes never get the same one."""
     return [_claim(wish) for wish in wishes]
 
 
-def _claim(wish: TakeOver) -> list[Left]:
+def _claim(wish: ClaimMessages) -> list[PendingMessage]:
     living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     orphaned = ~Q(claimed_by__in=living)
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
@@ -141,7 +143,7 @@ def _claim(wish: TakeOver) -> list[Left]:
     return [left for row in rows if (left := _taken(row, wish.process_id))]
 
 
-def _taken(row: Message, process_id: str) -> Left | None:
+def _taken(row: Message, process_id: str) -> PendingMessage | None:
     """The message of ``row`` in the hands of ``process_id``; None where somebody was faster, or where it must not be answered."""
     number = (row.claim_number or 0) + 1
     mine = Message.objects.filter(UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number)
@@ -150,16 +152,18 @@ def _taken(row: Message, process_id: str) -> Left | None:
         logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place)
         mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
     elif mine.update(claimed_by=process_id, claim_number=number):
-        return Left(row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number, notice_of(row))
+        return PendingMessage(
+            row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number, build_notice(row)
+        )
     return None
 
 
-def notice_of(row: Message) -> str:
+def build_notice(row: Message) -> str:
     """What is told because of the message instead of an answer; "" where one is to be made."""
     return row.detail if row.reason in NOTIFYING else row.text if row.reason == Message.Reason.OWNER_NOTE else ""
 
 
-def held(process_ids: Sequence[str]) -> list[dict[int, int]]:
+def find_held_messages(process_ids: Sequence[str]) -> list[dict[int, int]]:
     """For each process the messages that it has to answer, with the numbers of the claims on them."""
     return [
         dict(
@@ -190,14 +194,14 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldMessage:
     """A message in somebody's hands, under a claim of that number."""
 
     message_pk: int
     claim_number: int
 
 
-def release(given_back: Sequence[Held]) -> list[bool]:
+def release_messages(given_back: Sequence[HeldMessage]) -> list[bool]:
     """Give messages back to the inbox, unfinished: whoever takes them up goes on where the record ends.
 
     False for one that is settled, or in other hands: nothing was changed.
@@ -205,7 +209,7 @@ def release(given_back: Sequence[Held]) -> list[bool]:
     return [_release(one) for one in given_back]
 
 
-def take_again(failed: Sequence[tuple[Held, str]]) -> list[Left | None]:
+def reclaim_messages(failed: Sequence[tuple[HeldMessage, str]]) -> list[PendingMessage | None]:
     """For each (message, process): the message given back and in the same hands again, under a new claim.
 
     None for one that is settled, or in other hands.
@@ -213,16 +217,16 @@ def take_again(failed: Sequence[tuple[Held, str]]) -> list[Left | None]:
     return [_take_again(one, process_id) for one, process_id in failed]
 
 
-def _take_again(one: Held, process_id: str) -> Left | None:
+def _take_again(one: HeldMessage, process_id: str) -> PendingMessage | None:
     return _taken(Message.objects.select_related("session").get(pk=one.message_pk), process_id) if _release(one) else None
 
 
-def _release(one: Held) -> bool:
+def _release(one: HeldMessage) -> bool:
     message = Message.objects.filter(UNSETTLED, pk=one.message_pk, claim_number=one.claim_number)
     if not message.update(state=State.WAITING, claimed_by="", claim_number=NEXT_CLAIM):
         return False
     runs = list(Run.objects.filter(message=one.message_pk, state=Run.State.RUNNING).values_list("pk", "parent_id"))
-    break_off([BrokenOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
+    break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
     own = [pk for pk, parent in runs if not parent]
     _interrupt(own)
     _settle_outgoing(Message.objects.filter(run__in=own, direction=Message.Direction.OUT))
@@ -230,7 +234,7 @@ def _release(one: Held) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUpMessage:
     """A message in somebody's hands that cannot be brought to its end, and why."""
 
     message_pk: int
@@ -238,11 +242,11 @@ class GivenUp:
     error: str
 
 
-def give_up(given_up: Sequence[GivenUp]) -> list[None]:
+def give_up_messages(given_up: Sequence[GivenUpMessage]) -> list[None]:
     """End messages whose runs come to no end of themselves: visible, and in nobody's way."""
     now = timezone.now()
     for one in given_up:
-        if _release(Held(one.message_pk, one.claim_number)):
+        if _release(HeldMessage(one.message_pk, one.claim_number)):
             Message.objects.filter(pk=one.message_pk).update(state=State.FAILED, detail=one.error, settled_at=now)
             Run.objects.filter(message=one.message_pk, state=Run.State.INTERRUPTED, parent=None).update(
                 state=Run.State.FAILED, error=one.error, finished_at=now
@@ -250,19 +254,19 @@ def give_up(given_up: Sequence[GivenUp]) -> list[None]:
     return [None] * len(given_up)
 
 
-def touch(process_ids: Sequence[str]) -> list[None]:
+def touch_processes(process_ids: Sequence[str]) -> list[None]:
     """A write that changes nothing but the time: whether the database takes one."""
     ServerProcess.objects.filter(pk__in=process_ids).update(last_seen_at=Now())
     return [None] * len(process_ids)
 
 
-def disappear(process_ids: Sequence[str]) -> list[None]:
+def remove_processes(process_ids: Sequence[str]) -> list[None]:
     """A process that ends cleanly keeps nothing."""
     ServerProcess.objects.filter(pk__in=process_ids).delete()
     return [None] * len(process_ids)
 
 
-def is_next(candidates: Sequence[tuple[int, int]]) -> list[bool]:
+def is_next_in_session(candidates: Sequence[tuple[int, int]]) -> list[bool]:
     """For each (message, session): whether no earlier message of the session is still being worked on."""
     return [
         not Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk).exists()

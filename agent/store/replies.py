@@ -7,18 +7,18 @@ from typing import Any
 from django.utils import timezone
 
 from agent.models import Message, Run
-from agent.store.prepared import Insert, Update
+from agent.store.prepared import PreparedInsert, PreparedUpdate
 from agent.store.steps import NewStep, record_steps
 from agent.types import Delivery
 
 Direction = Message.Direction
 State = Message.State
 
-insert_messages = Insert(Message)
-send_messages = Update(Message, "state", "echo")
-settle_replies = Update(Message, "state", "message_id", "detail", "in_history", "settled_at")
-answer_messages = Update(Message, "state", "detail", "run", "in_history", "settled_at")
-finish_runs = Update(
+insert_messages = PreparedInsert(Message)
+send_messages = PreparedUpdate(Message, "state", "echo")
+settle_replies = PreparedUpdate(Message, "state", "message_id", "detail", "in_history", "settled_at")
+answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
+finish_runs = PreparedUpdate(
     Run,
     *("state", "final_text", "error", "notes", "finished_at"),
     added=("model_calls", "input_tokens", "output_tokens"),
@@ -26,7 +26,7 @@ finish_runs = Update(
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingMessage:
     """A message about to be written to a socket, or (``pending``) waiting for one.
 
     ``step`` is the model call that it came from, when that is not on record yet:
@@ -45,7 +45,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SendResult:
     """What became of an outgoing message. ``is_speech``: part of the conversation, if it was heard."""
 
     pk: int
@@ -54,7 +54,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunCompletion:
     """How a run and the message it answers end.
 
     ``outcome`` is that of the final message, which is settled in the same commit, and
@@ -73,17 +73,17 @@ class Ending:
     input_tokens: int = 0
     output_tokens: int = 0
     step: NewStep | None = None
-    outcome: Outcome | None = None
+    outcome: SendResult | None = None
     in_history: bool = False
 
 
-class Replies:
+class ReplyStore:
     """Stores what one server process sends."""
 
     def __init__(self, process_id: str) -> None:
         self._process_id = process_id
 
-    def add(self, replies: Sequence[Outgoing]) -> list[int]:
+    def add(self, replies: Sequence[OutgoingMessage]) -> list[int]:
         """Store ``replies``; in state ``sent`` they may be on the wire from now on."""
         now = timezone.now()
         if steps := [reply.step for reply in replies if reply.step is not None]:
@@ -107,13 +107,13 @@ class Replies:
         return insert_messages(rows)
 
 
-def mark_sent(resent: Sequence[tuple[int, str]]) -> list[int]:
+def mark_replies_sent(resent: Sequence[tuple[int, str]]) -> list[int]:
     """Pending messages go out now, under the echo they will be answered with; their keys."""
     send_messages([(State.SENT, echo, pk) for pk, echo in resent])
     return [pk for pk, _ in resent]
 
 
-def settle(outcomes: Sequence[Outcome]) -> list[None]:
+def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
     now = timezone.now()
     settle_replies(
         [
@@ -132,7 +132,7 @@ def settle(outcomes: Sequence[Outcome]) -> list[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class LateAnswer:
+class LateSendResult:
     """A client's answer that nobody waits for any more."""
 
     account: str
@@ -140,7 +140,7 @@ class LateAnswer:
     delivery: Delivery
 
 
-def correct(answers: Sequence[LateAnswer]) -> list[bool]:
+def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
     """Give messages of unknown outcome their true one; tells which answers were of any use."""
     corrected = []
     for answer in answers:
@@ -153,12 +153,12 @@ def correct(answers: Sequence[LateAnswer]) -> list[bool]:
     return corrected
 
 
-def finish(endings: Sequence[Ending]) -> list[None]:
+def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     """Settle the final message, the message answered, and the run, together."""
     now = timezone.now()
     if steps := [ending.step for ending in endings if ending.step is not None]:
         record_steps(steps)
-    settle([ending.outcome for ending in endings if ending.outcome is not None])
+    record_send_results([ending.outcome for ending in endings if ending.outcome is not None])
     finish_runs(
         [
             (e.run_state, e.final_text, e.error, e.notes, now, e.model_calls, e.input_tokens, e.output_tokens, e.run_pk)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from agent.media.kept import Kept
+from agent.media.kept import StoredFile
 from agent.models import KeptFile, ResultPicture, ToolCall
-from agent.store.chat_record import session_of
+from agent.store.chat_record import find_session
 from agent.types import ChatAddress
 
 
@@ -17,7 +17,7 @@ class NewPictures:
 
     call_pk: int
     call_id: str
-    pictures: tuple[tuple[int, Kept], ...]
+    pictures: tuple[tuple[int, StoredFile], ...]
 
 
 def add_pictures(items: Sequence[NewPictures]) -> list[None]:
@@ -33,12 +33,12 @@ def find_pictures(wanted: Sequence[tuple[ChatAddress, str, int]]) -> list[str | 
     """The content hash of the picture at a place of the newest call with that id in a chat; None where there is none."""
     found = []
     for chat, call_id, place in wanted:
-        rows = ResultPicture.objects.filter(session_id=session_of(chat), name=call_id, position=place)
+        rows = ResultPicture.objects.filter(session_id=find_session(chat), name=call_id, position=place)
         found.append(rows.order_by("-pk").values_list("kept__sha256", flat=True).first())
     return found
 
 
-def touch(hashes: Sequence[str]) -> list[None]:
+def touch_copies(hashes: Sequence[str]) -> list[None]:
     """Note that copies were used just now: what is not used is forgotten in time."""
     KeptFile.objects.filter(sha256__in=hashes).update(last_used_at=timezone.now())
     return [None] * len(hashes)

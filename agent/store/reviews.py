@@ -9,9 +9,9 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from agent.memory.relevance import Recollection
+from agent.memory.relevance import RecalledNote
 from agent.models import Note, NoteProposal
-from agent.store.note_views import read
+from agent.store.note_views import to_recalled_notes
 
 Kind, State = NoteProposal.Kind, NoteProposal.State
 
@@ -24,17 +24,17 @@ IDLE_DAYS = 180
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class NoteCluster:
     """Notes of one owner for one audience, which alone may become one."""
 
     audience: str
     owner_kind: str
     owner_id: str
-    notes: tuple[Recollection, ...]
+    notes: tuple[RecalledNote, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class NoteMerge:
     """Notes of one cluster that say the same, and what one note would say instead."""
 
     pks: tuple[int, ...]
@@ -42,12 +42,12 @@ class Merge:
     tags: tuple[str, ...] = ()
 
 
-def clusters(wishes: Sequence[int]) -> list[list[Cluster]]:
+def find_note_clusters(wishes: Sequence[int]) -> list[list[NoteCluster]]:
     """The largest clusters, at most as many as each wish says. What waits for a decision is left out."""
     return [_clusters(limit) for limit in wishes]
 
 
-def _clusters(limit: int) -> list[Cluster]:
+def _clusters(limit: int) -> list[NoteCluster]:
     busy = _proposed()
     notes = Note.objects.exclude(source=Note.Source.OPERATOR).filter(expires_at=None).exclude(pk__in=busy)
     counted = notes.values_list("audience", "owner_kind", "owner_id").annotate(count=Count("pk"))
@@ -55,9 +55,9 @@ def _clusters(limit: int) -> list[Cluster]:
     return [_cluster(notes, audience, kind, owner) for audience, kind, owner, _ in large]
 
 
-def _cluster(notes: "QuerySet[Note]", audience: str, owner_kind: str, owner_id: str) -> Cluster:
+def _cluster(notes: "QuerySet[Note]", audience: str, owner_kind: str, owner_id: str) -> NoteCluster:
     of_it = notes.filter(audience=audience, owner_kind=owner_kind, owner_id=owner_id)
-    return Cluster(audience, owner_kind, owner_id, tuple(read(of_it.order_by("-pk")[:CLUSTER_LIMIT])))
+    return NoteCluster(audience, owner_kind, owner_id, tuple(to_recalled_notes(of_it.order_by("-pk")[:CLUSTER_LIMIT])))
 
 
 def _proposed() -> set[int]:
@@ -66,7 +66,7 @@ def _proposed() -> set[int]:
     return {pk for note_ids in waiting for pk in note_ids}
 
 
-def propose_merges(wishes: Sequence[tuple[str, Merge]]) -> list[int]:
+def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
     """Put each merge, with the model that thought of it, up for decision; the keys of the proposals."""
     now = timezone.now()
     return [
@@ -99,12 +99,12 @@ def _propose_retirements(now: datetime) -> int:
     return len(rows)
 
 
-def forget_expired(moments: Sequence[datetime]) -> list[int]:
+def delete_expired_notes(moments: Sequence[datetime]) -> list[int]:
     """Delete notes that have expired; how many."""
     return [Note.objects.filter(expires_at__lte=moment).delete()[0] for moment in moments]
 
 
-def decide(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:
+def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:
     """Do what was proposed, or say that it is not wanted; the proposal's state, None when it waits no more.
 
     Notes that have changed since are left as they are.

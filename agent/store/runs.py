@@ -14,34 +14,34 @@ from django.utils import timezone
 from agent.claims import FIRST_CLAIM, Claim
 from agent.errors import ClaimLost
 from agent.models import Message, Run, Step, ToolCall
-from agent.prompt import ChatMessage, Speech, assistant_message, user_message
+from agent.prompt import ChatMessage, SpokenMessage, assistant_message, user_message
 from agent.store import later
-from agent.store.gates import Gate
-from agent.store.later import LaterCall
-from agent.store.prepared import Insert, Select, Update
-from agent.store.recall import any_note
-from agent.store.sessions import kept_of
+from agent.store.gates import ChatGateSetting
+from agent.store.later import DeferredCall
+from agent.store.prepared import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.store.recall import has_any_note
+from agent.store.sessions import load_session_state
 from agent.store.settings_version import settings_version
 from tools.configs import SettingsCache
 
 Direction = Message.Direction
 State = Message.State
 
-insert_runs = Insert(Run)
-take_messages = Update(Message, "state", "claimed_by", where=("claim_number",))
+insert_runs = PreparedInsert(Run)
+take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
 
 
 @cache
-def history_query(limit: int) -> Select:
+def history_query(limit: int) -> PreparedSelect:
     """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the session."""
     said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
-    return Select(
+    return PreparedSelect(
         said.values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at", "media_text")[:limit]
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """What a run will be, whatever message it answers."""
 
     origin: Run.Origin
@@ -52,10 +52,10 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartRun:
     """The wish to work on a message, under a claim on it; both keys are None for a run without a chat."""
 
-    plan: Plan
+    plan: RunPlan
     message_pk: int | None = None
     session_pk: int | None = None
     resumed: bool = False
@@ -97,7 +97,7 @@ class RecordedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class ActiveRun:
     """A run on record, under the claim of whoever began it. ``steps`` and ``answer`` are what an earlier process left of it.
 
     ``answer`` is the final message, if it got that far;
@@ -111,9 +111,9 @@ class Begun:
     steps: list[RecordedStep] = field(default_factory=list)
     answer: RecordedAnswer | None = None
     has_spoken: bool = False
-    later: LaterCall | None = None
+    later: DeferredCall | None = None
     state: dict[str, Any] = field(default_factory=dict)
-    gate: Gate = field(default_factory=Gate)
+    gate: ChatGateSetting = field(default_factory=ChatGateSetting)
     has_replied: bool = False
     discovered: tuple[str, ...] = ()
     """Deferred tools that were found in the chat."""
@@ -127,7 +127,7 @@ class Begun:
         return self.claim.run_pk
 
 
-class Beginnings:
+class RunStarter:
     """Begins runs for one server process, with the operator's settings as they are at that moment.
 
     ``reload`` is called when any of them was changed since it was called last, for
@@ -161,7 +161,7 @@ class Beginnings:
             self._reload()
             self._reloaded = self._settings.version
 
-    def begin(self, wishes: Sequence[Beginning], version: int | None = None) -> list[Begun | ClaimLost]:
+    def begin(self, wishes: Sequence[StartRun], version: int | None = None) -> list[ActiveRun | ClaimLost]:
         """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands.
 
         ``version`` is that of the settings where this transaction has asked for it already.
@@ -179,7 +179,7 @@ class Beginnings:
             ClaimLost(wish) if id(wish) in lost else self._begun(wish, new.get(id(wish)), found.get(id(wish))) for wish in wishes
         ]
 
-    def _row(self, wish: Beginning, now: datetime) -> dict[str, Any]:
+    def _row(self, wish: StartRun, now: datetime) -> dict[str, Any]:
         return {
             "session_id": wish.session_pk,
             "message_id": wish.message_pk,
@@ -191,25 +191,27 @@ class Beginnings:
             "started_at": now,
         }
 
-    def _begun(self, wish: Beginning, new_pk: int | None, broken: Run | None) -> Begun:
-        call = later.find(wish.message_pk, resumed=wish.resumed) if wish.is_later_result and wish.message_pk else None
-        kept = kept_of(wish.session_pk)
+    def _begun(self, wish: StartRun, new_pk: int | None, broken: Run | None) -> ActiveRun:
+        call = (
+            later.find_deferred_call(wish.message_pk, resumed=wish.resumed) if wish.is_later_result and wish.message_pk else None
+        )
+        kept = load_session_state(wish.session_pk)
         if broken is None:
             assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
-            return Begun(
+            return ActiveRun(
                 Claim(new_pk, wish.claim_number, wish.plan.place),
                 _history(wish),
                 later=call,
                 state=kept.state,
                 gate=kept.gate,
                 discovered=kept.discovered,
-                has_notes=any_note(),
+                has_notes=has_any_note(),
             )
         claim = Claim(broken.pk, wish.claim_number, wish.plan.place)
         Run.objects.filter(pk=broken.pk).update(
             state=Run.State.RUNNING, claimed_by=self._process_id, claim_number=claim.number, place=claim.place
         )
-        return Begun(
+        return ActiveRun(
             claim,
             _history(wish),
             _recorded_steps(broken),
@@ -221,7 +223,7 @@ class Beginnings:
             _heard(broken).filter(tool_call__tool_name="reply").exists(),
             kept.discovered,
             _said(broken),
-            any_note(),
+            has_any_note(),
         )
 
 
@@ -261,13 +263,13 @@ def _said(run: Run) -> tuple[int, int]:
     return found["messages"], found["characters"]
 
 
-def _history(wish: Beginning) -> list[ChatMessage]:
+def _history(wish: StartRun) -> list[ChatMessage]:
     """The newest exchanges of the session, oldest first, at most ``history_messages`` of them."""
     if wish.session_pk is None or wish.plan.history_messages <= 0:
         return []
     rows = history_query(wish.plan.history_messages)(wish.session_pk)
     return [
-        user_message(Speech(text.strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at, seen))
+        user_message(SpokenMessage(text.strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at, seen))
         if direction == Direction.IN
         else assistant_message(text)
         for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)

@@ -4,30 +4,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.models import ChatSession
-from agent.store.discoveries import discovered
-from agent.store.gates import Gate
-from agent.store.prepared import Select
-from agent.store.states import state_of
+from agent.store.discoveries import parse_discovered_tools
+from agent.store.gates import ChatGateSetting
+from agent.store.prepared import PreparedSelect
+from agent.store.states import parse_stored_state
 
 #: Its parameter is the session.
-kept_query = Select(
+session_state_query = PreparedSelect(
     ChatSession.objects.filter(pk=0).order_by().values_list("state", "timing_gate", "is_continuing", "discovered_tools")
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SessionState:
     """The chat's state, what it says of the timing gate, and the deferred tools that were found in it."""
 
     state: dict[str, Any] = field(default_factory=dict)
-    gate: Gate = field(default_factory=Gate)
+    gate: ChatGateSetting = field(default_factory=ChatGateSetting)
     discovered: tuple[str, ...] = ()
 
 
-def kept_of(session_pk: int | None) -> Kept:
+def load_session_state(session_pk: int | None) -> SessionState:
     """Nothing without a chat, or when its row is gone."""
-    rows = kept_query(session_pk) if session_pk is not None else []
+    rows = session_state_query(session_pk) if session_pk is not None else []
     if not rows:
-        return Kept()
+        return SessionState()
     state, is_on, is_continuing, names = rows[0]
-    return Kept(state_of(state), Gate(is_on, is_continuing), discovered(names))
+    return SessionState(parse_stored_state(state), ChatGateSetting(is_on, is_continuing), parse_discovered_tools(names))

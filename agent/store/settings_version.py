@@ -1,9 +1,9 @@
 """What the operator has changed so far, as one number: asked before each message that may be answered."""
 
-from agent.store.prepared import Select
+from agent.store.prepared import PreparedSelect
 from tools.models import ConfigVersion
 
-version_query = Select(ConfigVersion.objects.filter(pk=1).values_list("number"))
+version_query = PreparedSelect(ConfigVersion.objects.filter(pk=1).values_list("number"))
 
 
 def settings_version() -> int:

@@ -7,7 +7,7 @@ from agent.models import ChatSession
 from agent.state import StateChange
 
 
-def state_of(stored: object) -> dict[str, Any]:
+def parse_stored_state(stored: object) -> dict[str, Any]:
     """The state of a chat in the column that keeps it."""
     return dict(stored) if isinstance(stored, Mapping) else {}
 
@@ -17,5 +17,5 @@ def save_changes(changes: Sequence[StateChange]) -> list[None]:
     for change in changes:
         row = ChatSession.objects.select_for_update().filter(pk=change.session_pk)
         for state in row.order_by().values_list("state", flat=True):
-            row.update(state=change.applied(state_of(state)))
+            row.update(state=change.applied(parse_stored_state(state)))
     return [None] * len(changes)

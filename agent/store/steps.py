@@ -7,17 +7,17 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.discoveries import Discovery
+from agent.discoveries import ToolDiscovery
 from agent.models import Step, ToolCall
 from agent.prompt import ChatMessage
 from agent.state import StateChange
 from agent.store.discoveries import save_discoveries
-from agent.store.prepared import Insert, Update
+from agent.store.prepared import PreparedInsert, PreparedUpdate
 from agent.store.states import save_changes
 
-insert_steps, insert_calls = Insert(Step), Insert(ToolCall)
-begin_calls = Update(ToolCall, "state")
-settle_calls = Update(
+insert_steps, insert_calls = PreparedInsert(Step), PreparedInsert(ToolCall)
+begin_calls = PreparedUpdate(ToolCall, "state")
+settle_calls = PreparedUpdate(
     ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms", "full_result"
 )
 
@@ -69,7 +69,7 @@ class CallOutcome:
     duration_ms: int
     next_pk: int | None = None
     state_change: StateChange | None = None
-    discovery: Discovery | None = None
+    discovery: ToolDiscovery | None = None
     full_result: str = ""
 
 
@@ -122,7 +122,7 @@ def start_calls(pks: Sequence[int]) -> list[None]:
     return [None] * len(pks)
 
 
-def settle(outcomes: Sequence[CallOutcome]) -> None:
+def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
     """Store outcomes, each with what it made of its chat's state."""
     settle_calls(
         [
@@ -135,6 +135,6 @@ def settle(outcomes: Sequence[CallOutcome]) -> None:
 
 
 def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
-    settle(outcomes)
+    record_call_outcomes(outcomes)
     start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
     return [None] * len(outcomes)

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from django.db.models import F
 from django.utils import timezone
 
-from agent.media.kinds import HEAD, sniff
-from agent.media_folder import MediaError, locate, opened
+from agent.media.kinds import HEAD, sniff_mime_type
+from agent.media_folder import MediaError, locate_media_file, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER, PATH_LIMIT, WORDS_LIMIT
 
@@ -29,7 +29,7 @@ CANDIDATES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class StickerCandidate:
     """A sticker that may be sent; ``path`` is relative to the stickers' folder."""
 
     pk: int
@@ -39,7 +39,7 @@ class Candidate:
     last_used_at: datetime | None = None
 
 
-def survey(wishes: Sequence[None]) -> list[int]:
+def sync_stickers(wishes: Sequence[None]) -> list[int]:
     """Bring the rows in line with the folder; how many stickers may be sent. Asks the disk."""
     on_disk = dict(islice(_stamps(), FILES))
     known = Sticker.objects.only("path", "stamp", "sha256", "is_missing").order_by("is_missing", "-pk")
@@ -54,43 +54,43 @@ def survey(wishes: Sequence[None]) -> list[int]:
         room -= int(on_disk[path].partition(":")[0])
         if room <= 0:  # the next look goes on: whoever waits for the database should not wait for the disk
             break
-    return [usable_count()] * len(wishes)
+    return [count_usable_stickers()] * len(wishes)
 
 
-def usable_count() -> int:
+def count_usable_stickers() -> int:
     """How many stickers may be sent, by their rows alone."""
     return Sticker.objects.filter(enabled=True, is_missing=False).exclude(sha256="").count()
 
 
-def candidates(wishes: Sequence[None]) -> list[list[Candidate]]:
+def list_sticker_candidates(wishes: Sequence[None]) -> list[list[StickerCandidate]]:
     """The stickers that may be sent, those first that were not used for longest; at most :data:`CANDIDATES`."""
     rows = Sticker.objects.filter(enabled=True, is_missing=False).exclude(sha256="")
     rows = rows.order_by(F("last_used_at").asc(nulls_first=True), "pk")[:CANDIDATES]
-    found = [Candidate(*row) for row in rows.values_list("pk", "path", "words", "tags", "last_used_at")]
+    found = [StickerCandidate(*row) for row in rows.values_list("pk", "path", "words", "tags", "last_used_at")]
     return [found] * len(wishes)
 
 
-def mark_sent(pks: Sequence[int]) -> list[None]:
+def mark_stickers_sent(pks: Sequence[int]) -> list[None]:
     """Count stickers as sent just now."""
     for pk in pks:
         Sticker.objects.filter(pk=pk).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
     return [None] * len(pks)
 
 
-def mark_missing(pks: Sequence[int]) -> list[None]:
+def mark_stickers_missing(pks: Sequence[int]) -> list[None]:
     """Note that files could not be found when they were to be sent; the next look finds those that come back."""
     Sticker.objects.filter(pk__in=pks).update(is_missing=True)
     return [None] * len(pks)
 
 
-def file_of(path: str) -> Path | None:
+def locate_sticker(path: str) -> Path | None:
     """Where the sticker of that path lies; None when the path leads out of the media folder."""
-    return locate(f"{FOLDER}/{path}")
+    return locate_media_file(f"{FOLDER}/{path}")
 
 
-def stamp_of(path: str) -> str:
+def sticker_stamp(path: str) -> str:
     """What tells whether the file of a sticker has changed; "" for one that is not there."""
-    target = file_of(path)
+    target = locate_sticker(path)
     try:
         return _stamp(target.lstat()) if target else ""
     except OSError:
@@ -109,10 +109,10 @@ def _take_in(path: str, stamp: str, row: Sticker | None, missing: dict[str, Stic
     if known is not None:
         Sticker.objects.filter(pk=known.pk).update(**facts)
     else:
-        Sticker.objects.bulk_create([Sticker(**facts, words=words_of(path))], ignore_conflicts=True)
+        Sticker.objects.bulk_create([Sticker(**facts, words=words_from_path(path))], ignore_conflicts=True)
 
 
-def words_of(path: str) -> str:
+def words_from_path(path: str) -> str:
     """What a file's name and folders say of it: ``猫/开心 cat_2.png`` is ``猫 开心 cat 2``."""
     parts = PurePosixPath(path).with_suffix("").parts
     return " ".join(" ".join(parts).replace("_", " ").replace("-", " ").split())[:WORDS_LIMIT]
@@ -120,21 +120,21 @@ def words_of(path: str) -> str:
 
 def _content_hash(path: str) -> str:
     """The hash of a file's content, "" for one that is no picture or cannot be read."""
-    target = file_of(path)
+    target = locate_sticker(path)
     if target is None:
         return ""
     try:
-        with opened(target) as file:
+        with open_media_file(target) as file:
             content = file.read(LARGEST + 1)
     except MediaError:
         return ""
-    is_fit = sniff(content[:HEAD]) in TYPES and len(content) <= LARGEST
+    is_fit = sniff_mime_type(content[:HEAD]) in TYPES and len(content) <= LARGEST
     return hashlib.sha256(content).hexdigest() if is_fit else ""
 
 
 def _stamps() -> Iterator[tuple[str, str]]:
     """Path, and size with time of change, of every picture of the folder that is not hidden. Follows no link."""
-    top = locate(FOLDER)
+    top = locate_media_file(FOLDER)
     if top is None:
         return
     for folder, inner, names in os.walk(top):

@@ -6,9 +6,9 @@ from functools import cache
 from django.db import connection
 from django.db.models import Q
 
-from agent.limits import LOOP_SILENCE, Count
+from agent.limits import LOOP_SILENCE, AnswerCount
 from agent.models import Tally
-from agent.store.prepared import Select, Upsert
+from agent.store.prepared import PreparedSelect, PreparedUpsert
 from agent.types import ChatAddress
 
 #: The number that stands for every anonymous member of a group.
@@ -20,31 +20,31 @@ FORGOTTEN = 1_000
 SHOWN = 20
 
 FIELDS = ("recent", "day", "of_day", "told_at", "told_on", "silent_until")
-replace_tallies = Upsert(Tally, "subject", *FIELDS, "touched_at")
+replace_tallies = PreparedUpsert(Tally, "subject", *FIELDS, "touched_at")
 
 
-def person(chat: ChatAddress, sender_id: str) -> str:
+def person_subject(chat: ChatAddress, sender_id: str) -> str:
     """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat are one."""
     is_known = sender_id not in ("", ANONYMOUS)
     return f"{chat.platform}:{chat.account}/{sender_id}" if is_known else f"{chat.place}/unknown/{sender_id}"
 
 
-def account(chat: ChatAddress) -> str:
+def account_subject(chat: ChatAddress) -> str:
     """Nobody in particular: what an account's owners were told."""
     return f"{chat.platform}:{chat.account}"
 
 
-def everybody(chat: ChatAddress, sender_id: str) -> str:
+def chat_subject(chat: ChatAddress, sender_id: str) -> str:
     """All who are answered in the chat; in a private one that is one person."""
-    return chat.place if chat.kind == "group" else exchanges(chat, sender_id)
+    return chat.place if chat.kind == "group" else exchange_subject(chat, sender_id)
 
 
-def exchanges(chat: ChatAddress, sender_id: str) -> str:
+def exchange_subject(chat: ChatAddress, sender_id: str) -> str:
     """One person in one chat."""
     return f"{chat.place}/{sender_id}"[:SUBJECT_LIMIT]
 
 
-def silences(place: str, now: int) -> list[tuple[str, int]]:
+def find_silences(place: str, now: int) -> list[tuple[str, int]]:
     """To whom nothing is said in the chat at ``place``, and until when, in seconds since 1970."""
     prefix, behind = f"{place}/", f"{place}0"  # 0 is the sign after /
     open_now = Tally.objects.filter(subject__gte=prefix, subject__lt=behind, silent_until__range=(now + 1, now + LOOP_SILENCE))
@@ -53,12 +53,12 @@ def silences(place: str, now: int) -> list[tuple[str, int]]:
 
 
 @cache
-def _query(count: int) -> Select:
+def _query(count: int) -> PreparedSelect:
     wanted = Tally.objects.filter(subject__in=[str(number) for number in range(count)]).order_by("subject")
-    return Select(wanted.select_for_update().values_list("subject", *FIELDS))
+    return PreparedSelect(wanted.select_for_update().values_list("subject", *FIELDS))
 
 
-def load(subjects: Collection[str]) -> dict[str, Count]:
+def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
     """The count of each of ``subjects``, whose rows are locked until the transaction ends where others may write them."""
     ordered = sorted(subjects)
     found = _found(ordered)
@@ -66,17 +66,17 @@ def load(subjects: Collection[str]) -> dict[str, Count]:
     if missing and connection.features.has_select_for_update:  # somebody else may be making the same ones
         Tally.objects.bulk_create([Tally(subject=subject) for subject in missing], ignore_conflicts=True)
         found |= _found(missing)
-    return {subject: found.get(subject) or Count() for subject in ordered}
+    return {subject: found.get(subject) or AnswerCount() for subject in ordered}
 
 
-def _found(subjects: Sequence[str]) -> dict[str, Count]:
+def _found(subjects: Sequence[str]) -> dict[str, AnswerCount]:
     return {
-        subject: Count(_parsed(recent), day, of_day, told_at, told_on, silent_until)
+        subject: AnswerCount(_parsed(recent), day, of_day, told_at, told_on, silent_until)
         for subject, recent, day, of_day, told_at, told_on, silent_until in _query(len(subjects))(*subjects)
     }
 
 
-def save(counts: Mapping[str, Count], now: int) -> None:
+def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
     """Store those of ``counts`` that have changed."""
     replace_tallies(
         [
@@ -100,7 +100,7 @@ def _parsed(recent: str) -> dict[int, int]:
     return {int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())}
 
 
-def forget(spans: Sequence[tuple[int, int]]) -> list[int]:
+def prune_tallies(spans: Sequence[tuple[int, int]]) -> list[int]:
     """Delete some of the counts that were not touched within each span, seconds since 1970; how many, 0 once there are none.
 
     After its end there are those of a clock that was put back.

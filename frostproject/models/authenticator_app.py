@@ -10,7 +10,7 @@ from django.utils import timezone
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from tools.vault import SealBroken, unseal
+from tools.vault import DecryptionError, decrypt
 
 #: Half minutes by which the clock of a phone may be wrong.
 TOLERANCE = 1
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 
-class Throttled(ThrottlingMixin):  # type: ignore[misc]  # django-otp has no types
+class ThrottledDevice(ThrottlingMixin):  # type: ignore[misc]  # django-otp has no types
     """A device that waits after wrong codes: 1, 2, 4 … seconds, up to :data:`LONGEST_WAIT`."""
 
     class Meta:
@@ -59,7 +59,7 @@ class Throttled(ThrottlingMixin):  # type: ignore[misc]  # django-otp has no typ
         type(self).objects.filter(pk=self.pk).update(**right)
 
 
-class AuthenticatorApp(Throttled, TimestampMixin, Device):  # type: ignore[misc]  # as above
+class AuthenticatorApp(ThrottledDevice, TimestampMixin, Device):  # type: ignore[misc]  # as above
     """The secret that server and app share, sealed as other secrets are; a device of django-otp."""
 
     user: "models.ForeignKey[User, User]"
@@ -70,14 +70,14 @@ class AuthenticatorApp(Throttled, TimestampMixin, Device):  # type: ignore[misc]
         constraints = (models.UniqueConstraint(fields=("user",), condition=Q(confirmed=True), name="one_app_of_an_account"),)
 
     def key(self) -> bytes:
-        """Raises :class:`tools.vault.SealBroken`."""
-        return unhexlify(unseal(self.sealed_key))
+        """Raises :class:`tools.vault.DecryptionError`."""
+        return unhexlify(decrypt(self.sealed_key))
 
     def verify_token(self, token: str) -> bool:
         """Whether ``token`` is right now and has not been used; no code is accepted twice."""
         try:
             totp = TOTP(self.key(), digits=DIGITS)
-        except SealBroken:
+        except DecryptionError:
             return False
         if not self.begin_try():
             return False

@@ -6,15 +6,15 @@ from django.db import models
 from django.utils.crypto import salted_hmac
 from django_otp.models import Device, TimestampMixin
 
-from frostproject.models.authenticator_app import Throttled
+from frostproject.models.authenticator_app import ThrottledDevice
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-SALT = "frostagent recovery code"
+CODE_SALT = "frostagent recovery code"
 
 
-class RecoveryCodes(Throttled, TimestampMixin, Device):  # type: ignore[misc]  # django-otp has no types
+class RecoveryCodes(ThrottledDevice, TimestampMixin, Device):  # type: ignore[misc]  # django-otp has no types
     """Those of one account; a device of django-otp."""
 
     user: "models.ForeignKey[User, User]"
@@ -26,7 +26,7 @@ class RecoveryCodes(Throttled, TimestampMixin, Device):  # type: ignore[misc]  #
         """Whether ``token`` is one of them; it is used up then."""
         if not self.begin_try():
             return False
-        is_right = bool(self.codes.filter(digest=digest_of(token)).delete()[0])
+        is_right = bool(self.codes.filter(digest=digest_code(token)).delete()[0])
         if is_right:
             self.passed()
         return is_right
@@ -45,7 +45,7 @@ class RecoveryCode(models.Model):
         return f"recovery code {self.pk}"
 
 
-def digest_of(code: str) -> str:
+def digest_code(code: str) -> str:
     """``code``, however it is spaced and in whatever case, as it is stored."""
     plain = "".join(sign for sign in code.casefold() if sign.isalnum())
-    return salted_hmac(SALT, plain, algorithm="sha256").hexdigest()
+    return salted_hmac(CODE_SALT, plain, algorithm="sha256").hexdigest()

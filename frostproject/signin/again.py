@@ -19,18 +19,18 @@ from django.utils.translation import gettext as _
 from django_otp_webauthn.models import WebAuthnCredential
 
 from frostproject.signin import freshness, passkeys, record
-from frostproject.signin.attempt import attempt_of
-from frostproject.signin.pages import next_page
+from frostproject.signin.attempt import find_attempt
+from frostproject.signin.pages import next_url
 
 #: The pages that ask, by the names of their addresses; and those that ask where something is done.
 ASKING = frozenset({"second_factor", "auth_user_add", "auth_user_change", "auth_user_delete", "auth_user_password_change"})
 ASKING_TO_ACT = frozenset({"auth_user_changelist"})
 
-View = Callable[..., HttpResponse]
+AdminView = Callable[..., HttpResponse]
 
 
-def first(view: View) -> View:
-    """``view`` of the admin, which whoever signed in a while ago reaches by way of :func:`page`."""
+def require_fresh_sign_in(view: AdminView) -> AdminView:
+    """``view`` of the admin, which whoever signed in a while ago reaches by way of :func:`sign_in_again_page`."""
 
     @wraps(view)
     def asked(request: HttpRequest, *arguments: Any, **values: Any) -> HttpResponse:
@@ -49,22 +49,23 @@ def _asks(request: HttpRequest) -> bool:
     return name in ASKING or (name in ASKING_TO_ACT and request.method == "POST")
 
 
-def page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def sign_in_again_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks a person who is signed in for the password, or a passkey."""
     user = cast("User", request.user)  # the site lets nobody else come here
     error = ""
     if request.method == "POST":
         if user.check_password(request.POST.get("password", "")):
-            attempt_of(request).succeeded = True
-            freshness.note(request)
-            return HttpResponseRedirect(next_page(request))
-        record.failed(request, user.get_username(), "password, asked again")
+            find_attempt(request).succeeded = True
+            freshness.mark_fresh(request)
+            return HttpResponseRedirect(next_url(request))
+        record.record_failure(request, user.get_username(), "password, asked again")
         error = _("This password is not right.")
     context = {
         **site.each_context(request),
         "title": _("Your password once more"),
         "error": error,
-        "next": next_page(request),
-        "has_passkeys": passkeys.is_possible(request) and WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
+        "next": next_url(request),
+        "has_passkeys": passkeys.can_offer_passkeys(request)
+        and WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
     }
     return render(request, "admin/second_factor/again.html", context)

@@ -6,14 +6,14 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from frostproject.signin.buckets import Buckets
+from frostproject.signin.buckets import TokenBuckets
 
 #: Where the ASGI scope holds it.
-ATTEMPT = "frostproject.attempt"
+ATTEMPT_KEY = "frostproject.attempt"
 
 
 @dataclass(slots=True)
-class Attempt:
+class SignInAttempt:
     """Who tries, and what was taken for it, which a success gives back."""
 
     address: str
@@ -23,7 +23,7 @@ class Attempt:
     is_known: bool = False
     """Whether this browser has signed in to this account before."""
     succeeded: bool = False
-    taken: list[tuple[Buckets, Hashable]] = field(default_factory=list)
+    taken: list[tuple[TokenBuckets, Hashable]] = field(default_factory=list)
 
     def give_back(self) -> None:
         for buckets, owner in self.taken:
@@ -31,8 +31,8 @@ class Attempt:
         self.taken.clear()
 
 
-def attempt_of(request: HttpRequest) -> Attempt:
+def find_attempt(request: HttpRequest) -> SignInAttempt:
     """The try that ``request`` is; one made up where it came past the gate."""
     scope: dict[str, Any] = getattr(request, "scope", {})
-    found = scope.get(ATTEMPT)
-    return found if isinstance(found, Attempt) else Attempt(str(request.META.get("REMOTE_ADDR", "")))
+    found = scope.get(ATTEMPT_KEY)
+    return found if isinstance(found, SignInAttempt) else SignInAttempt(str(request.META.get("REMOTE_ADDR", "")))

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 #: Keys that are remembered one by one.
-MOST = 10_000
+MAX_BUCKETS = 10_000
 #: How often it is looked which of them may be forgotten, in seconds.
 SWEEP_SECONDS = 1.0
 #: Whom a key is counted to while no further one can be remembered.
@@ -13,14 +13,14 @@ CROWD = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class RefillRate:
     """``burst`` tries at once, and one more every ``seconds``."""
 
     burst: int
     seconds: float
 
 
-class Buckets:
+class TokenBuckets:
     """One bucket for each key.
 
     A key is forgotten only once its bucket is full again, when that changes nothing. While
@@ -28,7 +28,7 @@ class Buckets:
     of another.
     """
 
-    def __init__(self, rate: Rate, most: int = MOST) -> None:
+    def __init__(self, rate: RefillRate, most: int = MAX_BUCKETS) -> None:
         self._rate, self._most = rate, most
         self._full_at: dict[Hashable, float] = {}
         self._swept_at = 0.0

@@ -12,59 +12,59 @@ from django_otp_webauthn.models import WebAuthnCredential, WebAuthnUserHandle
 
 from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
 from frostproject.models.authenticator_app import DIGITS
-from frostproject.models.recovery_code import digest_of
-from tools.vault import seal
+from frostproject.models.recovery_code import digest_code
+from tools.vault import encrypt
 
 ISSUER = "FrostAgent"
 #: Bytes of a new secret: what RFC 4226 recommends.
 KEY_BYTES = 20
 #: Recovery codes of an account; signs of one, each of five bits.
 CODES, CODE_SIGNS = 10, 10
-SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
+CODE_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
-def is_on(user: User | AnonymousUser) -> bool:
+def has_second_factor(user: User | AnonymousUser) -> bool:
     """Whether a password alone does not do for ``user``. One short query."""
-    return user.pk is not None and User.objects.filter(with_factor(), pk=user.pk).exists()
+    return user.pk is not None and User.objects.filter(second_factor_condition(), pk=user.pk).exists()
 
 
-def with_factor() -> Q:
+def second_factor_condition() -> Q:
     """The condition under which an account has a second factor."""
     devices: tuple[type[Model], ...] = (AuthenticatorApp, WebAuthnCredential)
     app, passkey = (Exists(device._default_manager.filter(user=OuterRef("pk"), confirmed=True)) for device in devices)
     return Q(app) | Q(passkey)
 
 
-def begin_app(user: User) -> AuthenticatorApp:
+def begin_authenticator_app(user: User) -> AuthenticatorApp:
     """An app that counts once a code of it was entered; one that was begun before is forgotten."""
     AuthenticatorApp.objects.filter(user=user, confirmed=False).delete()
-    sealed = seal(secrets.token_hex(KEY_BYTES))
+    sealed = encrypt(secrets.token_hex(KEY_BYTES))
     begun: AuthenticatorApp = AuthenticatorApp.objects.create(user=user, name="app", confirmed=False, sealed_key=sealed)
     return begun
 
 
-def written_key(app: AuthenticatorApp) -> str:
-    """The secret as people type it. Raises :class:`tools.vault.SealBroken`."""
+def format_app_key(app: AuthenticatorApp) -> str:
+    """The secret as people type it. Raises :class:`tools.vault.DecryptionError`."""
     return b32encode(app.key()).decode().rstrip("=")
 
 
-def address_of(app: AuthenticatorApp) -> str:
-    """The otpauth:// address that apps read from a picture. Raises :class:`tools.vault.SealBroken`."""
-    values = {"secret": written_key(app), "issuer": ISSUER, "digits": DIGITS, "period": 30}
+def otpauth_address(app: AuthenticatorApp) -> str:
+    """The otpauth:// address that apps read from a picture. Raises :class:`tools.vault.DecryptionError`."""
+    values = {"secret": format_app_key(app), "issuer": ISSUER, "digits": DIGITS, "period": 30}
     return f"otpauth://totp/{quote(f'{ISSUER}:{app.user.get_username()}')}?{urlencode(values)}"
 
 
-def new_codes(user: User) -> list[str]:
+def make_recovery_codes(user: User) -> list[str]:
     """Fresh recovery codes, for this once; older ones no longer work."""
-    codes = ["".join(secrets.choice(SIGNS) for _ in range(CODE_SIGNS)) for _ in range(CODES)]
+    codes = ["".join(secrets.choice(CODE_ALPHABET) for _ in range(CODE_SIGNS)) for _ in range(CODES)]
     with transaction.atomic():
         RecoveryCodes.objects.filter(user=user).delete()
         device = RecoveryCodes.objects.create(user=user, name="recovery codes")
-        RecoveryCode.objects.bulk_create(RecoveryCode(device=device, digest=digest_of(code)) for code in codes)
+        RecoveryCode.objects.bulk_create(RecoveryCode(device=device, digest=digest_code(code)) for code in codes)
     return [f"{code[:5]}-{code[5:]}" for code in codes]
 
 
-def device_that_accepts(user: User, code: str) -> Device | None:
+def find_accepting_device(user: User, code: str) -> Device | None:
     """The device of ``user`` that ``code`` is right for, at this moment."""
     plain = "".join(code.split())
     kind = AuthenticatorApp if plain.isdigit() else RecoveryCodes
@@ -72,16 +72,16 @@ def device_that_accepts(user: User, code: str) -> Device | None:
     return device if device is not None and device.verify_token(plain) else None
 
 
-def forget_unused_codes(user: User) -> None:
+def delete_unused_codes(user: User) -> None:
     """Recovery codes are for getting past a second factor: without one they go."""
-    if not is_on(user):
+    if not has_second_factor(user):
         RecoveryCodes.objects.filter(user=user).delete()
 
 
-def reset(user: User) -> bool:
+def delete_second_factors(user: User) -> bool:
     """Take away every second factor of ``user``, whose password then does alone; whether there was any."""
     with transaction.atomic():
-        was_on = is_on(user)
+        was_on = has_second_factor(user)
         for kind in (AuthenticatorApp, RecoveryCodes, WebAuthnCredential, WebAuthnUserHandle):
             kind._default_manager.filter(user=user).delete()
     return was_on

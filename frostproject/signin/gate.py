@@ -22,13 +22,13 @@ from django.http.multipartparser import MultiPartParserError
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from frostproject.callers import counted_as
+from frostproject.callers import client_key
 from frostproject.http import Receive, Send
 from frostproject.signin import known
-from frostproject.signin.attempt import ATTEMPT, Attempt
-from frostproject.signin.buckets import Buckets, Rate
-from frostproject.signin.refusal import Refusal, send_refusal
-from frostproject.signin.turns import PATIENCE, Crowded, Turns
+from frostproject.signin.attempt import ATTEMPT_KEY, SignInAttempt
+from frostproject.signin.buckets import RefillRate, TokenBuckets
+from frostproject.signin.refusal import SignInRefusal, send_refusal
+from frostproject.signin.turns import PASSWORD_WAIT_SECONDS, PasswordQueue, PasswordQueueFull
 from onebot.handshake import Handshake, is_trusted_loopback
 from tools.log_limit import LogLimit
 
@@ -37,19 +37,19 @@ limit = LogLimit(logger)
 
 #: Tries of one address; of all strangers at one account (those on this machine by themselves) or in one session; of a browser
 #: that is known.
-ADDRESS, STRANGERS, KNOWN = Rate(10, 6.0), Rate(30, 20.0), Rate(10, 6.0)
+ADDRESS, STRANGERS, KNOWN = RefillRate(10, 6.0), RefillRate(30, 20.0), RefillRate(10, 6.0)
 #: Bytes that the form of a sign-in may have.
 MAX_FORM = 64 * 2**10
 #: What asks for nothing.
-SAFE = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-class HungUp(Exception):  # noqa: N818 - it says what happened
+class ClientDisconnected(Exception):  # noqa: N818 - it says what happened
     """Whoever asked is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SecretEndpoint:
     """An address where something secret is checked."""
 
     field: str = ""
@@ -58,49 +58,49 @@ class Door:
     """Whether it computes the hash of a password."""
 
 
-class Gate:
+class SignInGate:
     """Hands on to ``application`` what it lets through."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
-        self._turns = Turns()
-        self._addresses, self._strangers, self._known = Buckets(ADDRESS), Buckets(STRANGERS), Buckets(KNOWN)
+        self._turns = PasswordQueue()
+        self._addresses, self._strangers, self._known = TokenBuckets(ADDRESS), TokenBuckets(STRANGERS), TokenBuckets(KNOWN)
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
-        door = None if scope["method"] in SAFE else self._doors.get(path)
+        door = None if scope["method"] in SAFE_METHODS else self._doors.get(path)
         if door is None:
             await self._application(scope, receive, send)
             return
-        with contextlib.suppress(HungUp):
+        with contextlib.suppress(ClientDisconnected):
             try:
                 await self._let_in(door, scope, await _small_body(receive), receive, send)
-            except Refusal as refusal:
+            except SignInRefusal as refusal:
                 await send_refusal(refusal, scope, send)
 
     @cached_property
-    def _doors(self) -> dict[str, Door]:
+    def _doors(self) -> dict[str, SecretEndpoint]:
         return {
-            reverse("admin:login"): Door(field="username", hashes=True),
-            reverse("admin:password_change"): Door(hashes=True),
-            reverse("admin:sign_in_again"): Door(hashes=True),
-            reverse("admin:second_factor_check"): Door(),
-            reverse("admin:passkey_begin"): Door(),
-            reverse("admin:passkey_complete"): Door(),
+            reverse("admin:login"): SecretEndpoint(field="username", hashes=True),
+            reverse("admin:password_change"): SecretEndpoint(hashes=True),
+            reverse("admin:sign_in_again"): SecretEndpoint(hashes=True),
+            reverse("admin:second_factor_check"): SecretEndpoint(),
+            reverse("admin:passkey_begin"): SecretEndpoint(),
+            reverse("admin:passkey_complete"): SecretEndpoint(),
         }
 
-    async def _let_in(self, door: Door, scope: dict[str, Any], body: bytes, receive: Receive, send: Send) -> None:
+    async def _let_in(self, door: SecretEndpoint, scope: dict[str, Any], body: bytes, receive: Receive, send: Send) -> None:
         attempt = self._judged(door, scope, body)
         if door.hashes:
             await self._wait_for_turn(attempt, receive)
-        within = {**scope, ATTEMPT: attempt}
+        within = {**scope, ATTEMPT_KEY: attempt}
         work = asyncio.ensure_future(self._run(door, attempt, within, body, send))
         self._running.add(work)
         work.add_done_callback(self._running.discard)
         await asyncio.shield(work)  # a thread cannot be cancelled: its turn lasts for as long as it does
 
-    async def _run(self, door: Door, attempt: Attempt, scope: dict[str, Any], body: bytes, send: Send) -> None:
+    async def _run(self, door: SecretEndpoint, attempt: SignInAttempt, scope: dict[str, Any], body: bytes, send: Send) -> None:
         try:
             await self._application(scope, _handing(body), send)
         finally:
@@ -109,16 +109,20 @@ class Gate:
             if attempt.succeeded:
                 attempt.give_back()
 
-    def _judged(self, door: Door, scope: dict[str, Any], body: bytes) -> Attempt:
-        """The try, counted. Raises :class:`Refusal` (429), which is not counted."""
+    def _judged(self, door: SecretEndpoint, scope: dict[str, Any], body: bytes) -> SignInAttempt:
+        """The try, counted. Raises :class:`SignInRefusal` (429), which is not counted."""
         request = Handshake.from_scope(scope)
         asked = _request(scope, body)
-        attempt = Attempt(_address(request), _field(asked, door.field))
-        browser = known.browser_of(asked.COOKIES.get(known.COOKIE, ""), attempt.name if door.field else None) if asked else ""
+        attempt = SignInAttempt(_address(request), _field(asked, door.field))
+        browser = (
+            known.find_known_browser(asked.COOKIES.get(known.KNOWN_COOKIE, ""), attempt.name if door.field else None)
+            if asked
+            else ""
+        )
         attempt.is_known = bool(browser)
         session = asked.COOKIES.get(settings.SESSION_COOKIE_NAME, "")[:64] if asked else ""
-        account: Hashable = known.folded(attempt.name) if door.field else ("session", session)
-        wanted: list[tuple[Buckets, Hashable]]
+        account: Hashable = known.fold_account_name(attempt.name) if door.field else ("session", session)
+        wanted: list[tuple[TokenBuckets, Hashable]]
         if browser:
             wanted = [(self._known, browser), *([] if door.field else [(self._strangers, account)])]
         elif is_trusted_loopback(request):
@@ -127,12 +131,12 @@ class Gate:
             wanted = [(self._addresses, attempt.address), (self._strangers, account)]
         if wait := max(buckets.wait(key) for buckets, key in wanted):
             limit.warn("slowed", "Sign-ins from %s are slowed down: too many tries", attempt.address or "a local socket")
-            raise Refusal(429, math.ceil(wait))
+            raise SignInRefusal(429, math.ceil(wait))
         attempt.taken = [(buckets, buckets.take(key)) for buckets, key in wanted]
         return attempt
 
-    async def _wait_for_turn(self, attempt: Attempt, receive: Receive) -> None:
-        """Raises :class:`Refusal` (503), which is not counted, and :class:`HungUp`, which is; whoever is cancelled has no turn."""
+    async def _wait_for_turn(self, attempt: SignInAttempt, receive: Receive) -> None:
+        """Raises :class:`SignInRefusal` (503), which is not counted, and :class:`ClientDisconnected`, which is; whoever is cancelled has no turn."""
         waiting = asyncio.ensure_future(self._turns.take(is_known=attempt.is_known))
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
@@ -146,25 +150,25 @@ class Gate:
             gone.cancel()
         if not waiting.done():
             waiting.cancel()
-            raise HungUp
+            raise ClientDisconnected
         try:
             waiting.result()
-        except Crowded as error:
+        except PasswordQueueFull as error:
             attempt.give_back()
             limit.warn("crowded", "A sign-in from %s was put off: too many wait", attempt.address or "a local socket")
-            raise Refusal(503, math.ceil(PATIENCE)) from error
+            raise SignInRefusal(503, math.ceil(PASSWORD_WAIT_SECONDS)) from error
 
 
 async def _small_body(receive: Receive) -> bytes:
-    """The whole body. Raises :class:`Refusal` (413) and :class:`HungUp`."""
+    """The whole body. Raises :class:`SignInRefusal` (413) and :class:`ClientDisconnected`."""
     body = b""
     while True:
         message: dict[str, Any] = await receive()
         if message["type"] == "http.disconnect":
-            raise HungUp
+            raise ClientDisconnected
         body += bytes(message.get("body", b""))
         if len(body) > MAX_FORM:
-            raise Refusal(413, 0)
+            raise SignInRefusal(413, 0)
         if not message.get("more_body"):
             return body
 
@@ -212,10 +216,10 @@ def _field(request: ASGIRequest | None, name: str) -> str:
 def _address(request: Handshake) -> str:
     """Whom a request is counted to: the peer, or, where that is a proxy on this machine, the last that it names."""
     try:
-        peer = counted_as(request.peer)
+        peer = client_key(request.peer)
         if peer and not ipaddress.ip_address(peer.partition("/")[0]).is_loopback:
             return peer
         named = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
-        return counted_as(named) or peer
+        return client_key(named) or peer
     except ValueError:
         return request.peer[:64]

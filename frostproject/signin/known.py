@@ -13,26 +13,26 @@ from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-COOKIE = "frostagent_known"
-SALT = "frostagent known browser"
+KNOWN_COOKIE = "frostagent_known"
+COOKIE_SALT = "frostagent known browser"
 #: For how long a browser is known after it signed in.
-SECONDS = 180 * 86_400
+KNOWN_SECONDS = 180 * 86_400
 #: Characters of a name that count; of a cookie that is looked at.
 LONGEST_NAME, LONGEST_COOKIE = 150, 1_000
 
 
-def folded(name: str) -> str:
+def fold_account_name(name: str) -> str:
     """``name`` as tries are counted by it, whatever case and width it was typed in."""
     return unicodedata.normalize("NFKC", name.strip()).casefold()[:LONGEST_NAME]
 
 
-def remember(request: HttpRequest, response: HttpResponseBase, name: str) -> None:
+def remember_browser(request: HttpRequest, response: HttpResponseBase, name: str) -> None:
     """Have the browser of ``request`` known to the account ``name``."""
-    if not browser_of(request.COOKIES.get(COOKIE, ""), name):
+    if not find_known_browser(request.COOKIES.get(KNOWN_COOKIE, ""), name):
         response.set_cookie(
-            COOKIE,
-            signing.dumps([folded(name), secrets.token_urlsafe(12)], salt=SALT),
-            max_age=SECONDS,
+            KNOWN_COOKIE,
+            signing.dumps([fold_account_name(name), secrets.token_urlsafe(12)], salt=COOKIE_SALT),
+            max_age=KNOWN_SECONDS,
             path="/admin/",
             httponly=True,
             samesite="Lax",
@@ -40,10 +40,10 @@ def remember(request: HttpRequest, response: HttpResponseBase, name: str) -> Non
         )
 
 
-def browser_of(cookie: str, name: str | None = None) -> str:
+def find_known_browser(cookie: str, name: str | None = None) -> str:
     """The browser that ``cookie`` stands for; "" where it was not made here, is too old, or is for another account than ``name``."""
     try:
-        account, browser = signing.loads(cookie[:LONGEST_COOKIE], salt=SALT, max_age=SECONDS)
+        account, browser = signing.loads(cookie[:LONGEST_COOKIE], salt=COOKIE_SALT, max_age=KNOWN_SECONDS)
     except (signing.BadSignature, ValueError, TypeError):
         return ""
-    return str(browser) if name is None or account == folded(name) else ""
+    return str(browser) if name is None or account == fold_account_name(name) else ""

@@ -19,22 +19,22 @@ from django_otp_webauthn.models import WebAuthnCredential
 
 from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
 from frostproject.signin import factors, known, passkeys, record
-from tools.vault import SealBroken
+from tools.vault import DecryptionError
 
 
-def check(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks whoever has given the right password for the second factor."""
     user = request.user
     if not isinstance(user, User) or not user.is_staff or not user.is_active:
         return HttpResponseRedirect(reverse("admin:login"))
     if site.has_permission(request):
-        return HttpResponseRedirect(next_page(request))
+        return HttpResponseRedirect(next_url(request))
     error = ""
     if request.method == "POST":
-        device = factors.device_that_accepts(user, request.POST.get("code", "")[:100])
+        device = factors.find_accepting_device(user, request.POST.get("code", "")[:100])
         if device is not None:
             return _let_in(request, user, device)
-        record.failed(request, user.get_username(), "second factor")
+        record.record_failure(request, user.get_username(), "second factor")
         error = _waiting(user) or _(
             "This code is not right. Codes of an app change every 30 seconds; a recovery code works once."
         )
@@ -42,7 +42,7 @@ def check(request: HttpRequest, site: AdminSite) -> HttpResponse:
         **site.each_context(request),
         "title": _("Second factor"),
         "error": error,
-        "next": next_page(request),
+        "next": next_url(request),
         "has_app": AuthenticatorApp.objects.filter(user=user, confirmed=True).exists(),
         "has_codes": RecoveryCode.objects.filter(device__user=user).exists(),
         "has_passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
@@ -53,11 +53,11 @@ def check(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
     request.session.cycle_key()
     login(request, device)
-    record.signed_in(request, user)
+    record.record_sign_in(request, user)
     if isinstance(device, RecoveryCodes):
         messages.warning(request, _("A recovery code was used up. %d are left.") % device.codes.count())
-    answer = HttpResponseRedirect(next_page(request))
-    known.remember(request, answer, user.get_username())
+    answer = HttpResponseRedirect(next_url(request))
+    known.remember_browser(request, answer, user.get_username())
     return answer
 
 
@@ -73,14 +73,14 @@ def _waiting(user: User) -> str:
     return text % seconds
 
 
-def next_page(request: HttpRequest) -> str:
+def next_url(request: HttpRequest) -> str:
     """Where ``request`` wants to go on, as far as that is here."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     is_safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if is_safe else reverse("admin:index")
 
 
-def own(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def own_factors_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """A person's own second factors."""
     user = cast("User", request.user)  # the site lets nobody else come here
     shown: dict[str, Any] = {}
@@ -92,11 +92,11 @@ def own(request: HttpRequest, site: AdminSite) -> HttpResponse:
     context = {
         **site.each_context(request),
         "title": _("Second factor"),
-        "is_on": factors.is_on(user),
+        "is_on": factors.has_second_factor(user),
         "app": AuthenticatorApp.objects.filter(user=user, confirmed=True).first(),
         "passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).order_by("pk"),
         "codes_left": RecoveryCode.objects.filter(device__user=user).count(),
-        "is_possible": passkeys.is_possible(request),
+        "is_possible": passkeys.can_offer_passkeys(request),
         **_begun(user),
         **shown,
     }
@@ -109,15 +109,15 @@ def _begun(user: User) -> dict[str, Any]:
     if app is None:
         return {}
     try:
-        picture = segno.make(factors.address_of(app)).svg_inline(scale=5, border=3, dark="#000", light="#fff")
-    except SealBroken:
+        picture = segno.make(factors.otpauth_address(app)).svg_inline(scale=5, border=3, dark="#000", light="#fff")
+    except DecryptionError:
         app.delete()
         return {}
-    return {"begun": app, "picture": mark_safe(picture), "key": factors.written_key(app)}  # noqa: S308 - drawn here
+    return {"begun": app, "picture": mark_safe(picture), "key": factors.format_app_key(app)}  # noqa: S308 - drawn here
 
 
 def _begin_app(request: HttpRequest, user: User) -> dict[str, Any]:
-    factors.begin_app(user)
+    factors.begin_authenticator_app(user)
     return {}
 
 
@@ -134,15 +134,15 @@ def _confirm_app(request: HttpRequest, user: User) -> dict[str, Any]:
     app.confirmed = True
     app.save(update_fields=["confirmed"])
     login(request, app)
-    record.changed(user, "an app was set up")
-    return {"new_codes": factors.new_codes(user)}
+    record.log_factor_change(user, "an app was set up")
+    return {"new_codes": factors.make_recovery_codes(user)}
 
 
 def _new_codes(request: HttpRequest, user: User) -> dict[str, Any]:
-    if not factors.is_on(user):
+    if not factors.has_second_factor(user):
         return {}
-    record.changed(user, "new recovery codes were made")
-    codes = factors.new_codes(user)
+    record.log_factor_change(user, "new recovery codes were made")
+    codes = factors.make_recovery_codes(user)
     if isinstance(getattr(request.user, "otp_device", None), RecoveryCodes):  # of the old ones, which let this session in
         _stay(request, user)
     return {"new_codes": codes}
@@ -160,9 +160,9 @@ def _remove_passkey(request: HttpRequest, user: User) -> dict[str, Any]:
 
 def _removed(request: HttpRequest, user: User, devices: Any) -> dict[str, Any]:
     if devices.delete()[0]:
-        record.changed(user, "one was taken away")
+        record.log_factor_change(user, "one was taken away")
         messages.success(request, _("It was taken away."))
-    factors.forget_unused_codes(user)
+    factors.delete_unused_codes(user)
     _stay(request, user)
     return {}
 

@@ -20,12 +20,12 @@ from django_otp_webauthn.models import WebAuthnCredential
 from frostproject.signin import freshness, known, record
 
 #: Passkeys of one account.
-MOST = 20
+MAX_PASSKEYS = 20
 #: Bytes of what a browser sends.
-MAX_BODY = 64 * 2**10
+MAX_PASSKEY_BODY = 64 * 2**10
 
 
-class NotFresh(exceptions.OTPWebAuthnApiError):  # type: ignore[misc]  # no types
+class FreshSignInRequired(exceptions.OTPWebAuthnApiError):  # type: ignore[misc]  # no types
     status_code = 401
     default_code = "sign_in_again"
 
@@ -35,34 +35,34 @@ class TooManyPasskeys(exceptions.OTPWebAuthnApiError):  # type: ignore[misc]  # 
     default_code = "too_many"
 
 
-def domain(request: HttpRequest) -> str:
+def passkey_domain(request: HttpRequest) -> str:
     """The name that passkeys are bound to: the one the page was opened under."""
     return split_domain_port(request.get_host())[0]
 
 
-def origins(request: HttpRequest) -> list[str]:
+def passkey_origins(request: HttpRequest) -> list[str]:
     """Pages that may use passkeys here: the one asked for, and those of CSRF_TRUSTED_ORIGINS of the same name.
 
     Behind a proxy that ends TLS the server itself does not know that a page is https.
     """
-    trusted = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if urlsplit(origin).hostname == domain(request)]
+    trusted = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if urlsplit(origin).hostname == passkey_domain(request)]
     return [f"{request.scheme}://{request.get_host()}", *trusted]
 
 
-def is_possible(request: HttpRequest) -> bool:
+def can_offer_passkeys(request: HttpRequest) -> bool:
     """Whether a browser could offer passkeys here, as far as the address tells; the page asks the browser itself."""
     try:
-        ipaddress.ip_address(domain(request).strip("[]"))
+        ipaddress.ip_address(passkey_domain(request).strip("[]"))
     except ValueError:
         return True
     return False
 
 
-class Helper(WebAuthnHelper):  # type: ignore[misc]  # no types
+class PasskeyHelper(WebAuthnHelper):  # type: ignore[misc]  # no types
     """The package's, for a server that is not told its name."""
 
     def get_allowed_origins(self) -> list[str]:
-        return origins(self.request)
+        return passkey_origins(self.request)
 
 
 class _Json:
@@ -72,7 +72,7 @@ class _Json:
 
     def _parse_request_data(self, request: HttpRequest) -> dict[str, Any]:
         try:
-            data = json.loads(request.body or b"{}") if len(request.body) <= MAX_BODY else None
+            data = json.loads(request.body or b"{}") if len(request.body) <= MAX_PASSKEY_BODY else None
         except (ValueError, RecursionError) as error:
             raise exceptions.MalformedRequest from error
         if not isinstance(data, dict):
@@ -83,7 +83,7 @@ class _Json:
 class BeginRegistration(_Json, views.BeginCredentialRegistrationView):  # type: ignore[misc]  # no types
     def check_can_register(self) -> None:
         if not freshness.is_fresh(self.request):
-            raise NotFresh
+            raise FreshSignInRequired
         _check_room(self.request)
 
 
@@ -95,13 +95,13 @@ class CompleteRegistration(_Json, views.CompleteCredentialRegistrationView):  # 
 
 
 def _check_room(request: HttpRequest) -> None:
-    if WebAuthnCredential.objects.filter(user=request.user).count() >= MOST:
+    if WebAuthnCredential.objects.filter(user=request.user).count() >= MAX_PASSKEYS:
         raise TooManyPasskeys
 
 
 class BeginSignIn(_Json, views.BeginCredentialAuthenticationView):  # type: ignore[misc]  # as above
     def post(self, *arguments: Any, **values: Any) -> HttpResponse:
-        record.forget_sessions()  # each that begins makes one, whoever it is
+        record.delete_expired_sessions()  # each that begins makes one, whoever it is
         answer: HttpResponse = super().post(*arguments, **values)
         return answer
 
@@ -116,12 +116,12 @@ class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type
         if self.request.user.is_authenticated:
             self.request.session.cycle_key()  # as a sign-in does
         super().complete_auth(device)
-        record.signed_in(self.request, device.user)
+        record.record_sign_in(self.request, device.user)
 
     def handle_exception(self, exc: Exception) -> HttpResponse:
         if isinstance(exc, exceptions.OTPWebAuthnApiError):
             user = self.request.user
-            record.failed(self.request, user.get_username() if user.is_authenticated else "", "passkey")
+            record.record_failure(self.request, user.get_username() if user.is_authenticated else "", "passkey")
         answer: HttpResponse = super().handle_exception(exc)
         return answer
 
@@ -131,5 +131,5 @@ class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type
     def post(self, *arguments: Any, **values: Any) -> HttpResponse:
         answer: HttpResponse = super().post(*arguments, **values)
         if isinstance(self.request.user, User):
-            known.remember(self.request, answer, self.request.user.get_username())
+            known.remember_browser(self.request, answer, self.request.user.get_username())
         return answer

@@ -17,28 +17,28 @@ from django.utils.translation import ngettext
 
 from frostproject.models import FailedSignIns, SignInRecord
 from frostproject.signin import factors, freshness
-from frostproject.signin.attempt import attempt_of
+from frostproject.signin.attempt import find_attempt
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
-changes = logging.getLogger(f"{__name__}.changes")  # each of these is said
+change_logger = logging.getLogger(f"{__name__}.changes")  # each of these is said
 
 #: Characters of a name that a line of the log holds.
 NAME_SHOWN = 64
 #: For how long failures are counted, and rows kept.
-COUNTED = timedelta(hours=24)
+FAILURE_AGE = timedelta(hours=24)
 
 
-def listen() -> None:
+def connect_sign_in_signals() -> None:
     """Have Django tell of sign-ins; for the start of the process."""
     user_login_failed.connect(_password_failed, dispatch_uid="frostproject.signin")
     user_logged_in.connect(_password_passed, dispatch_uid="frostproject.signin")
 
 
-def failed(request: HttpRequest, name: str, what: str) -> None:
+def record_failure(request: HttpRequest, name: str, what: str) -> None:
     """``what`` (in the log's English) was wrong for the account ``name``, whether there is one or not."""
-    address = attempt_of(request).address
+    address = find_attempt(request).address
     shown = name if len(name) <= NAME_SHOWN else f"{name[:NAME_SHOWN]}…"
     limit.warn("failed", "A sign-in failed (%s): %r from %s", what, shown, address or "a local socket")
     try:
@@ -48,11 +48,11 @@ def failed(request: HttpRequest, name: str, what: str) -> None:
         logger.warning("A failed sign-in could not be counted: %s", error)
 
 
-def signed_in(request: HttpRequest, user: User) -> None:
+def record_sign_in(request: HttpRequest, user: User) -> None:
     """``user`` is in, with all that was asked for; tells him what failed meanwhile."""
-    attempt = attempt_of(request)
+    attempt = find_attempt(request)
     attempt.succeeded = True
-    freshness.note(request)
+    freshness.mark_fresh(request)
     try:
         with transaction.atomic():
             before = _succeeded(user, attempt.address)
@@ -72,27 +72,27 @@ def signed_in(request: HttpRequest, user: User) -> None:
         messages.warning(request, text % values, fail_silently=True)
 
 
-def forget_sessions() -> None:
+def delete_expired_sessions() -> None:
     """Delete those that are over; Django leaves them."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
 
 
-def changed(user: User, what: str) -> None:
+def log_factor_change(user: User, what: str) -> None:
     """``what`` (in the log's English) happened to the second factors of ``user``."""
-    changes.warning("Second factor of %r: %s", user.get_username()[:NAME_SHOWN], what)
+    change_logger.warning("Second factor of %r: %s", user.get_username()[:NAME_SHOWN], what)
 
 
 def _password_failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_more: Any) -> None:
-    failed(request or HttpRequest(), str(credentials.get(get_user_model().USERNAME_FIELD, "")), "password")
+    record_failure(request or HttpRequest(), str(credentials.get(get_user_model().USERNAME_FIELD, "")), "password")
 
 
 def _password_passed(request: HttpRequest | None, user: User, **_more: Any) -> None:
     """A right password gives back what the try took; a second factor has its own."""
     if request is None:
         return
-    attempt_of(request).succeeded = True
-    if not factors.is_on(user):
-        signed_in(request, user)
+    find_attempt(request).succeeded = True
+    if not factors.has_second_factor(user):
+        record_sign_in(request, user)
 
 
 def _count(name: str, address: str) -> None:
@@ -100,7 +100,7 @@ def _count(name: str, address: str) -> None:
     hour = now.replace(minute=0, second=0, microsecond=0)
     FailedSignIns.objects.get_or_create(hour=hour)
     FailedSignIns.objects.filter(hour=hour).update(count=F("count") + 1, last_at=now, last_address=address[:64])
-    FailedSignIns.objects.filter(hour__lt=hour - COUNTED).delete()
+    FailedSignIns.objects.filter(hour__lt=hour - FAILURE_AGE).delete()
     users = get_user_model()._default_manager
     if user := users.filter(**{get_user_model().USERNAME_FIELD: name[:150]}).only("pk").first():
         SignInRecord.objects.get_or_create(user=user)
@@ -109,7 +109,7 @@ def _count(name: str, address: str) -> None:
 
 def _succeeded(user: User, address: str) -> SignInRecord:
     """The record as it was before."""
-    forget_sessions()
+    delete_expired_sessions()
     before, _ = SignInRecord.objects.get_or_create(user=user)
     SignInRecord.objects.filter(user=user).update(
         signed_in_at=timezone.now(), address=address[:64], failed_before=before.failed, failed=0

@@ -8,10 +8,10 @@ from django.template.loader import render_to_string
 from django.utils import translation
 
 from frostproject.http import Send
-from frostproject.policy import HEADERS
+from frostproject.policy import POLICY_HEADERS
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+class SignInRefusal(Exception):  # noqa: N818 - an answer, not a fault
     """A try that is answered with ``status``, and may be repeated after ``seconds``; 0 for one that may not."""
 
     def __init__(self, status: int, seconds: int) -> None:
@@ -20,14 +20,14 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
         self.seconds = seconds
 
 
-async def send_refusal(refusal: Refusal, scope: dict[str, Any], send: Send) -> None:
+async def send_refusal(refusal: SignInRefusal, scope: dict[str, Any], send: Send) -> None:
     page = _page(refusal.status, refusal.seconds, _language(scope))
     headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", str(len(page)).encode()),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
-        *HEADERS,
+        *POLICY_HEADERS,
     ]
     if refusal.seconds:
         headers.append((b"retry-after", str(refusal.seconds).encode()))

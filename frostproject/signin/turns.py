@@ -4,36 +4,36 @@ import asyncio
 from collections import deque
 
 #: Checks at a time.
-AT_ONCE = 2
+CHECKS_AT_ONCE = 2
 #: Requests that wait for one, of browsers that are known and of others; for how many seconds.
-LINE = 10
-PATIENCE = 10.0
+MAX_WAITING = 10
+PASSWORD_WAIT_SECONDS = 10.0
 
 
-class Crowded(Exception):  # noqa: N818 - an answer, not a fault
+class PasswordQueueFull(Exception):  # noqa: N818 - an answer, not a fault
     """Too many wait already, or the turn did not come in time."""
 
 
-class Turns:
-    """At most :data:`AT_ONCE` have a turn. Who waits occupies no thread. Browsers that are known go first, in a line of their own."""
+class PasswordQueue:
+    """At most :data:`CHECKS_AT_ONCE` have a turn. Who waits occupies no thread. Browsers that are known go first, in a line of their own."""
 
     def __init__(self) -> None:
-        self._free = AT_ONCE
+        self._free = CHECKS_AT_ONCE
         self._known: deque[asyncio.Future[None]] = deque()
         self._strangers: deque[asyncio.Future[None]] = deque()
 
     async def take(self, *, is_known: bool) -> None:
-        """Wait for a turn, which is held until :meth:`give_back`. Raises :class:`Crowded`; whoever is cancelled has none."""
+        """Wait for a turn, which is held until :meth:`give_back`. Raises :class:`PasswordQueueFull`; whoever is cancelled has none."""
         if self._free:
             self._free -= 1
             return
         line = self._known if is_known else self._strangers
-        if len(line) >= LINE:
-            raise Crowded
+        if len(line) >= MAX_WAITING:
+            raise PasswordQueueFull
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(mine)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PASSWORD_WAIT_SECONDS):
                 await mine
         except BaseException as error:
             if mine in line:
@@ -41,7 +41,7 @@ class Turns:
             elif not mine.cancelled():
                 self.give_back()  # it came in the same moment
             if isinstance(error, TimeoutError):
-                raise Crowded from error
+                raise PasswordQueueFull from error
             raise
 
     def give_back(self) -> None:

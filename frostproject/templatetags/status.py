@@ -13,11 +13,11 @@ from django.utils.translation import gettext
 
 from agent import serving
 from agent.models import UNSETTLED, Approval, Message, Run
-from agent.store.spendings import spent, today
+from agent.store.spendings import current_day, load_spent_tokens
 from frostproject import plain_http
 from frostproject.models import FailedSignIns, SignInRecord
 from onebot.models import Bot
-from tools.admin.glance import OPEN
+from tools.admin.glance import LOOK_NEEDED
 from tools.models import ToolConfig
 
 register = template.Library()
@@ -49,7 +49,7 @@ def status_panel(context: Any) -> dict[str, Any]:
 @register.inclusion_tag("admin/outage.html", takes_context=True)
 def outage(context: Any) -> dict[str, Any]:
     """Whether the database refuses to be written, for those who are signed in; no query."""
-    serving_now = serving.current() if getattr(context.get("user"), "is_staff", False) else None
+    serving_now = serving.get_serving() if getattr(context.get("user"), "is_staff", False) else None
     found = serving_now.outage() if serving_now else None
     return {"outage": found, "reason": gettext(found.reason) if found else ""}
 
@@ -60,7 +60,7 @@ def https_only(context: Any) -> dict[str, Any]:
     request = context.get("request")
     if request is None or not plain_http.is_for_https_only() or getattr(context.get("user"), "is_authenticated", False):
         return {}
-    addresses = plain_http.addresses()
+    addresses = plain_http.https_addresses()
     names = {urlsplit(address).hostname for address in addresses}
     return {"addresses": [] if split_domain_port(request.get_host())[0] in names else addresses}
 
@@ -79,7 +79,7 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     return {
         "sees_messages": True,
         "waiting": _bounded(waiting),
-        "tokens": spent([today()])[0],
+        "tokens": load_spent_tokens([current_day()])[0],
         "most_tokens": settings.TOKENS_PER_DAY,
         "failed_messages": list(failed.order_by("-pk")[:FAILURE_LIMIT]),
     }
@@ -95,7 +95,7 @@ def _approvals(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
 def _tools(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     if not user.has_perm("tools.view_toolconfig"):
         return {}
-    return {"unlooked": ToolConfig.objects.filter(OPEN).count()}
+    return {"unlooked": ToolConfig.objects.filter(LOOK_NEEDED).count()}
 
 
 def _bounded(count: int) -> str:

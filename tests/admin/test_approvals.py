@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.models import Approval, Message, ToolCall
-from agent.store.approvals import Ruling, settle
+from agent.store.approvals import ApprovalOutcome, settle_approval
 from tests.admin.record import call_of, chat, logged_in, page, run_for, said, step_of
 from tools.models import ToolConfig
 
@@ -95,10 +95,10 @@ def test_whoever_decides_after_the_time_is_told_that_it_is_over(browser: Client,
 
 
 def test_two_who_decide_at_the_same_moment_decide_once(browser: Client, approval: Approval, monkeypatch: pytest.MonkeyPatch):
-    def beaten(pk: int, **_: Any) -> Ruling:
+    def beaten(pk: int, **_: Any) -> ApprovalOutcome:
         monkeypatch.undo()
-        settle(pk, is_approval=False, by="777")
-        return settle(pk, is_approval=True, by="user-")
+        settle_approval(pk, is_approval=False, by="777")
+        return settle_approval(pk, is_approval=True, by="user-")
 
     monkeypatch.setattr("agent.admin.approvals.settle", beaten)
     assert "already refused by 777" in decide(browser, approval, decision="approve")

@@ -10,7 +10,7 @@ from django.test import Client
 
 from tests.admin.http_forms import TOOLS, arguments, entries, save, secret, table
 from tests.admin.record import logged_in, page
-from tools.admin.http_tools.parameter_rows import rows_of, schema_of
+from tools.admin.http_tools.parameter_rows import rows_to_schema, schema_to_rows
 from tools.models import HttpTool, ToolConfig
 
 CITY = {"name": "city", "kind": "string", "description": "城市", "required": "on"}
@@ -100,10 +100,10 @@ def test_json_schema_is_taken_as_it_is_written(browser: Client):
 )
 def test_rows_stand_for_any_argument_without_loss(part: dict[str, Any]):
     schema = {"type": "object", "properties": {"x": part}, "required": ["x"]}
-    rows = rows_of(schema)
+    rows = schema_to_rows(schema)
     if rows is None:
         return  # shown as JSON, which loses nothing either
-    again, faults = schema_of(rows)
+    again, faults = rows_to_schema(rows)
     assert (json.dumps(again, sort_keys=True), faults) == (json.dumps(schema, sort_keys=True), [])
 
 
@@ -121,7 +121,7 @@ def test_rows_stand_for_any_argument_without_loss(part: dict[str, Any]):
     ],
 )
 def test_a_schema_that_says_more_than_rows_is_shown_as_json(schema: Any):
-    assert rows_of(schema) is None
+    assert schema_to_rows(schema) is None
 
 
 def test_a_form_body_is_written_as_a_table(browser: Client):

@@ -16,8 +16,8 @@ from tests.admin.http_forms import TOOLS, secret
 from tests.admin.record import logged_in, page
 from tests.file_server import FileServer, never_answers, sends
 from tests.tools.http_tools.openapi_documents import PETSTORE, WEATHER
-from tools.admin.http_tools.openapi_forms import packed, unpacked
-from tools.http_tools.openapi.document import DocumentFault
+from tools.admin.http_tools.openapi_forms import pack_document, unpack_document
+from tools.http_tools.openapi.document import DocumentError
 from tools.models import HttpTool, Secret, ToolConfig
 
 IMPORT = f"{TOOLS}import/"
@@ -177,14 +177,14 @@ def test_a_fault_in_a_secret_repeats_no_secret(browser: Client):
 
 @pytest.mark.parametrize("text", ["", "%%%", "eJwDAAAAAAE=", base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()])
 def test_a_page_that_sends_nonsense_is_told_to_begin_again(browser: Client, text: str):
-    with pytest.raises(DocumentFault):
-        unpacked(text)
+    with pytest.raises(DocumentError):
+        unpack_document(text)
     assert 'name="text"' in sent(browser, step="make", document=text)
 
 
 def test_a_document_goes_from_page_to_page_unchanged():
     document = {"openapi": "3.1.0", "paths": {"/天气": {"get": {}}}, "x": [1, None, 1.5]}
-    assert unpacked(packed(document)) == document
+    assert unpack_document(pack_document(document)) == document
 
 
 def test_hostile_words_cannot_break_the_pages(browser: Client):

@@ -73,7 +73,7 @@ def test_no_other_folder_is_shown(browser: Client, where: str):
 
 
 def test_a_long_folder_is_paged_and_capped(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(media_page, "PAGE", 2)
+    monkeypatch.setattr(media_page, "FOLDER_PAGE_SIZE", 2)
     monkeypatch.setattr(media_files, "LISTED", 5)
     for number in range(6):
         (folder / f"{number}").write_bytes(b"x")

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.models import Digest, Note, NoteProposal
-from agent.store.reviews import Merge, propose_merges
+from agent.store.reviews import NoteMerge, propose_merges
 from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_IN_GROUP, noted
 
@@ -17,7 +17,7 @@ PROPOSALS = "/admin/agent/noteproposal/"
 @pytest.fixture
 def proposal(db: None) -> int:
     pks = tuple(noted(ANN_IN_GROUP, text).pk for text in ("喜欢苹果", "爱吃苹果"))
-    (pk,) = propose_merges([("m", Merge(pks, "喜欢吃苹果"))])
+    (pk,) = propose_merges([("m", NoteMerge(pks, "喜欢吃苹果"))])
     return pk
 
 

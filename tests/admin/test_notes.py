@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.models import Digest, Note, NoteProposal
-from agent.store.reviews import Merge, propose_merges
+from agent.store.reviews import NoteMerge, propose_merges
 from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted, texts
 
@@ -130,7 +130,7 @@ def test_a_person_is_erased_after_a_question(browser: Client):
 
 def test_what_was_made_of_an_erased_persons_words_goes_with_them(browser: Client):
     pks = tuple(noted(ANN_IN_GROUP, text).pk for text in ("喜欢苹果", "爱吃苹果"))
-    propose_merges([("m", Merge(pks, "喜欢吃苹果"))])
+    propose_merges([("m", NoteMerge(pks, "喜欢吃苹果"))])
     for kind, peer in (("private", "20001"), ("private", "20002")):
         fields: dict[str, Any] = {"kind": "summary", "first_run": 1, "last_run": 2, "created_at": timezone.now()}
         Digest.objects.create(session=chat(peer, kind=kind), text=f"与 {peer} 的谈话", **fields)

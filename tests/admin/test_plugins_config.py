@@ -12,8 +12,8 @@ from pytest_django import Settings
 from tests.admin.plugins import SCHEMA, address, configured, form, plugin
 from tests.admin.record import page
 from tools.models import Plugin
-from tools.plugin_runtime.config import broken, is_sealed, is_secret, opened, sealed
-from tools.vault import SealBroken
+from tools.plugin_runtime.config import decrypt_config, encrypt_config, is_encrypted, is_secret_schema, undecryptable_names
+from tools.vault import DecryptionError
 
 SECRET = "hunter2-swordfish"
 WHOLE = {"city": "Paris", "key": SECRET}
@@ -27,7 +27,7 @@ def save(browser: Client, row: Plugin, **config: Any) -> str:
 
 
 def given(row: Plugin) -> dict[str, Any]:
-    return opened(row.config, row.manifest["config_schema"])
+    return decrypt_config(row.config, row.manifest["config_schema"])
 
 
 def with_schema(**properties: Any) -> Plugin:
@@ -162,7 +162,7 @@ def test_a_plugin_without_a_schema_has_no_configuration(browser: Client):
 def test_a_secret_is_sealed_and_on_no_page(browser: Client):
     row = configured()
     save(browser, row, **WHOLE, days="3", loud="false", unit='"C"')
-    assert is_sealed(row.config["key"])
+    assert is_encrypted(row.config["key"])
     assert SECRET not in json.dumps(row.config)
     pages = [page(browser, address(row, end)) for end in ("change/", "history/")]
     pages += [save(browser, row, city="p", key=SECRET), *(str(entry) for entry in LogEntry.objects.all())]
@@ -198,13 +198,13 @@ def test_a_text_that_a_later_version_calls_a_secret_is_shown_no_more_and_sealed_
     row = configured(config={"city": "Paris", "key": SECRET})
     assert SECRET not in page(browser, address(row))
     assert save(browser, row, city="Paris") == ""
-    assert is_sealed(row.config["key"])
+    assert is_encrypted(row.config["key"])
     assert given(row)["key"] == SECRET
 
 
 def test_a_secret_that_a_later_version_calls_a_text_is_still_not_shown(browser: Client):
     row = with_schema(key={"type": "string"})
-    Plugin.objects.update(config=sealed({"key": SECRET}, SCHEMA))
+    Plugin.objects.update(config=encrypt_config({"key": SECRET}, SCHEMA))
     assert SECRET not in page(browser, address(row))
     save(browser, row)
     assert given(row)["key"] == SECRET
@@ -225,22 +225,22 @@ def test_an_object_with_a_secret_in_it_is_a_secret_and_written_as_json(browser: 
 
 
 def test_the_plugin_is_given_what_its_schema_names_with_secrets_opened_and_defaults():
-    config = sealed({"city": "Paris", "key": SECRET, "old": 1}, SCHEMA)
-    assert opened(config, SCHEMA) == {"city": "Paris", "key": SECRET, "days": 3, "loud": False, "unit": "C"}
-    assert sealed(config, SCHEMA) == config
+    config = encrypt_config({"city": "Paris", "key": SECRET, "old": 1}, SCHEMA)
+    assert decrypt_config(config, SCHEMA) == {"city": "Paris", "key": SECRET, "days": 3, "loud": False, "unit": "C"}
+    assert encrypt_config(config, SCHEMA) == config
 
 
 @pytest.mark.parametrize(("config", "schema"), [(None, SCHEMA), ([], None), ({"a": 1}, []), ({"a": 1}, {"properties": [1]})])
 def test_what_is_no_configuration_is_none(config: Any, schema: Any):
-    assert opened(config, schema) == (opened({}, SCHEMA) if schema is SCHEMA else {})
+    assert decrypt_config(config, schema) == (decrypt_config({}, SCHEMA) if schema is SCHEMA else {})
 
 
 def test_a_lost_secret_key_is_told_by_name(settings: Settings):
-    config = sealed(WHOLE, SCHEMA)
+    config = encrypt_config(WHOLE, SCHEMA)
     settings.SECRET_KEY = "another"
-    with pytest.raises(SealBroken):
-        opened(config, SCHEMA)
-    assert broken(config, SCHEMA) == ["key"]
+    with pytest.raises(DecryptionError):
+        decrypt_config(config, SCHEMA)
+    assert undecryptable_names(config, SCHEMA) == ["key"]
 
 
 @pytest.mark.parametrize(
@@ -255,4 +255,4 @@ def test_a_lost_secret_key_is_told_by_name(settings: Settings):
     ],
 )
 def test_what_is_marked_anywhere_in_it_is_a_secret(part: Any, secret: bool):
-    assert is_secret(part) is secret
+    assert is_secret_schema(part) is secret

@@ -3,34 +3,34 @@
 import pytest
 from django.utils import translation
 
-from tools.readable import TEXT_LIMIT, arguments_text, json_block, readable, shortened
+from tools.readable import TEXT_LIMIT, arguments_text, format_readable, json_block, shorten_text
 
 
 def test_json_is_indented_with_chinese_as_it_is_and_real_line_breaks():
-    assert readable({"文": ["一\n二", 1.5, None, True, {}, []]}) == (
+    assert format_readable({"文": ["一\n二", 1.5, None, True, {}, []]}) == (
         '{\n  "文": [\n    "一\n    二",\n    1.5,\n    null,\n    true,\n    {},\n    []\n  ]\n}'
     )
 
 
 def test_quotes_and_backslashes_stay_escaped():
-    assert readable('a"b\\n') == '"a\\"b\\\\n"'
+    assert format_readable('a"b\\n') == '"a\\"b\\\\n"'
 
 
 def test_a_long_text_is_cut_and_says_by_how_much():
     with translation.override("en"):
-        assert shortened("x" * (TEXT_LIMIT + 1_234)).endswith("x… (1,234 more characters)")
-    assert shortened("x" * TEXT_LIMIT) == "x" * TEXT_LIMIT
+        assert shorten_text("x" * (TEXT_LIMIT + 1_234)).endswith("x… (1,234 more characters)")
+    assert shorten_text("x" * TEXT_LIMIT) == "x" * TEXT_LIMIT
 
 
 def test_half_a_character_does_not_break_a_page():
-    assert readable("\ud83d").encode() == b'"?"'
+    assert format_readable("\ud83d").encode() == b'"?"'
 
 
 def test_deep_nesting_ends_in_an_ellipsis():
     value: list[object] = []
     for _ in range(500):
         value = [value]
-    assert "…" in readable(value)
+    assert "…" in format_readable(value)
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], {}])

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from agent.admin.chat import PAGE
+from agent.admin.chat import CHAT_PAGE_SIZE
 from agent.models import ChatSession, Message
 from tests.admin.record import answered, chat, page, run_for, said
 
@@ -29,7 +29,7 @@ def link(text: str, rel: str) -> str:
 def long_chat(db: None) -> list[int]:
     session, other = chat(), chat("701")
     rows = []
-    for _ in range(2 * PAGE + 10):
+    for _ in range(2 * CHAT_PAGE_SIZE + 10):
         rows.append(said(session).pk)
         said(other)
     return rows
@@ -37,7 +37,7 @@ def long_chat(db: None) -> list[int]:
 
 def test_the_page_opens_on_the_newest_messages_old_above_new(browser: Client, long_chat: list[int]):
     session = ChatSession.objects.get(peer_id="700")
-    assert bubbles(page(browser, address(session))) == long_chat[-PAGE:]
+    assert bubbles(page(browser, address(session))) == long_chat[-CHAT_PAGE_SIZE:]
 
 
 def test_older_pages_follow_one_another_to_the_beginning(browser: Client, long_chat: list[int]):
@@ -56,9 +56,9 @@ def test_newer_pages_lead_back_to_the_newest(browser: Client, long_chat: list[in
     first = page(browser, address(session, f"?before={long_chat[30]}"))
     assert bubbles(first) == long_chat[:30]
     second = page(browser, address(session, link(first, "next")))
-    assert bubbles(second) == long_chat[30 : 30 + PAGE]
+    assert bubbles(second) == long_chat[30 : 30 + CHAT_PAGE_SIZE]
     third = page(browser, address(session, link(second, "next")))
-    assert bubbles(third) == long_chat[-PAGE:]
+    assert bubbles(third) == long_chat[-CHAT_PAGE_SIZE:]
     assert link(third, "next") == ""
 
 
@@ -122,7 +122,7 @@ def test_a_new_day_is_announced(browser: Client):
     assert page(browser, address(session)).count('class="day"') == 2
 
 
-@pytest.mark.parametrize("count", [1, PAGE])
+@pytest.mark.parametrize("count", [1, CHAT_PAGE_SIZE])
 def test_a_page_takes_the_same_queries_whatever_it_holds(
     browser: Client, django_assert_num_queries: DjangoAssertNumQueries, count: int
 ):

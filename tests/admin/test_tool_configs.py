@@ -7,7 +7,7 @@ from django.test import Client
 
 from agent.wiring import declared_tools
 from tests.admin.record import page, tool_form
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 from tools.configs import SettingsCache
 from tools.models import ConfigVersion, ToolConfig
 
@@ -108,7 +108,7 @@ def test_a_tool_is_deferred_in_the_list_and_pinned_on_its_page(browser: Client, 
 
 
 def test_the_search_for_tools_can_be_tried_by_hand(browser: Client):
-    ensure_rows(declared_tools())
+    ensure_tool_rows(declared_tools())
     tool = ToolConfig.objects.get(name="tool_search")
     answer = browser.post(f"{TOOLS}{tool.pk}/trial/", {"argument-query": "weather"}).content.decode()
     assert "badge-succeeded" in answer

@@ -7,10 +7,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.admin.tool_use import CALL_LIMIT, percentile, tool_use
+from agent.admin.tool_use import CALL_LIMIT, load_tool_use, percentile
 from agent.models import Step, ToolCall
 from tests.admin.record import call_of, page, run_for, step_of, tool_form
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolSpec
 from tools.models import ToolConfig
 
@@ -98,7 +98,7 @@ def test_use_counts_calls_failures_and_durations_of_the_last_days(step: Step):
     call_of(step, "other", position=102, duration_ms=9000)
     old = call_of(step, position=103, duration_ms=9000)
     ToolCall.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=8))
-    use = tool_use("get_weather")
+    use = load_tool_use("get_weather")
     assert (use.calls, use.failures, use.mocked, use.p50, use.p95, use.is_capped) == (101, 7, 1, 50, 95, False)
 
 
@@ -108,7 +108,7 @@ def test_use_looks_at_the_newest_calls_only_and_says_so(step: Step, django_asser
     ]
     ToolCall.objects.bulk_create(rows)
     with django_assert_num_queries(1):
-        use = tool_use("t")
+        use = load_tool_use("t")
     assert (use.calls, use.is_capped, use.p50) == (CALL_LIMIT, True, None)
 
 
@@ -132,7 +132,7 @@ def test_the_page_shows_the_use_in_few_queries(
     ("rule", "words"), [(True, "about every call"), (lambda arguments: True, "about some calls"), (False, "")]
 )
 def test_the_page_says_which_calls_the_tool_itself_wants_approved(browser: Client, rule: object, words: str):
-    ensure_rows([ToolSpec(name="transfer", metadata={"requires_approval": rule})])
+    ensure_tool_rows([ToolSpec(name="transfer", metadata={"requires_approval": rule})])
     text = page(browser, f"{TOOLS}{ToolConfig.objects.get().pk}/change/")
     assert ("asks an owner" in text) == bool(words)
     assert words in text

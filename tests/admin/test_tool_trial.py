@@ -18,7 +18,7 @@ from agent import serving, wiring
 from tests.admin.record import logged_in, page
 from tests.tools.fakes import Provider
 from tools.admin.argument_form import ArgumentForm
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolExecutionContext, ToolSpec
 from tools.functions import tool
 from tools.models import ToolConfig
@@ -64,7 +64,7 @@ def counting(context: ToolExecutionContext) -> int:
 def tools(db: None, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     settings.CODER_ENDPOINT = ""
     monkeypatch.setattr(wiring, "SAMPLE_TOOLS", (measure, sleepy, broken, counting))
-    ensure_rows(wiring.declared_tools())
+    ensure_tool_rows(wiring.declared_tools())
 
 
 def address(name: str) -> str:
@@ -133,9 +133,9 @@ def serving_one() -> Iterator[ToolRegistry]:
     registry, loop = ToolRegistry(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    serving.begin(serving.Serving(registry, loop))
+    serving.begin_serving(serving.ServingRegistry(registry, loop))
     yield registry
-    serving.end(registry)
+    serving.end_serving(registry)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
@@ -144,7 +144,7 @@ def serving_one() -> Iterator[ToolRegistry]:
 def test_a_tool_that_only_the_running_server_has_is_run_there(browser: Client, tools: None, serving_one: ToolRegistry):
     """A connection or a child process is one server's; the page makes none of its own."""
     serving_one.register_provider(Provider("far", ToolSpec(name="far_away", parameters_schema={"type": "object"})))
-    ensure_rows([ToolSpec(name="far_away", provider_name="far", parameters_schema={"type": "object"})])
+    ensure_tool_rows([ToolSpec(name="far_away", provider_name="far", parameters_schema={"type": "object"})])
     assert "badge-succeeded" in run(browser, "far_away")
     assert "Nobody provides this tool at present." in page(browser, address("measure"))
 

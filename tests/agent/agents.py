@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent.agents.agent import Agent
-from agent.agents.provider import AgentToolProvider
-from agent.agents.runner import AgentRunner
+from agent.agents.agent import Subagent
+from agent.agents.provider import SubagentToolProvider
+from agent.agents.runner import SubagentRunner
 from agent.record import Record
 from tests.agent.talk import Script
 from tests.tools.fakes import Provider
@@ -18,13 +18,13 @@ CONTEXT = ToolExecutionContext(
 )
 
 
-def agent(model: Script, name: str = "helper", **fields: Any) -> Agent:
+def agent(model: Script, name: str = "helper", **fields: Any) -> Subagent:
     usual: dict[str, Any] = {"description": "Helps.", "prompt": f"I am {name}"}
-    return Agent(name=name, model=lambda: model, **usual | fields)
+    return Subagent(name=name, model=lambda: model, **usual | fields)
 
 
 def registry_of(
-    *agents: Agent,
+    *agents: Subagent,
     tools: ToolProvider | None = None,
     rows: Mapping[str, ToolSettings] | None = None,
     record: Record | None = None,
@@ -32,7 +32,7 @@ def registry_of(
     """A registry of ``tools`` (``f`` and ``g``, unless others are given) and of ``agents`` as tools."""
     registry = ToolRegistry(lambda: rows or {})
     registry.register_provider(tools or Provider("tools", "f", "g"))
-    registry.register_provider(AgentToolProvider(agents, AgentRunner(registry, record)))
+    registry.register_provider(SubagentToolProvider(agents, SubagentRunner(registry, record)))
     return registry
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.engine import Engine
-from agent.jobs import Jobs
+from agent.jobs import BackgroundCalls
 from agent.record import Record
-from agent.store.arrivals import Arrival
-from agent.store.recovery import Left
+from agent.store.arrivals import MessageArrival
+from agent.store.recovery import PendingMessage
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
 from tools.configs import SettingsCache
 from tools.registry import ToolRegistry
@@ -30,13 +30,13 @@ async def record(transactional_db: None) -> AsyncIterator[Record]:
 def say(record: Record, registry: ToolRegistry) -> Say:
     """Have a script answer a message with the test's own ``registry``; everything is settled when it returns."""
     engine = Engine(Script(), registry)
-    conversations = Conversations(record, engine, Mailbox(), Jobs(record, lambda account: None))
+    conversations = ConversationHandler(record, engine, Mailbox(), BackgroundCalls(record, lambda account: None))
 
     async def say(model: Script, chat: Any = PRIVATE) -> Script:
         engine.model = model
-        said: Arrival = arrival(message("hi", chat, mentions_bot=True))
+        said: MessageArrival = arrival(message("hi", chat, mentions_bot=True))
         accepted = await record.accept(said)
-        await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
+        await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said.message))
         return model
 
     return say

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from agent.memory.audience import Viewer
+from agent.memory.audience import NoteViewer
 from agent.models import Note
-from agent.store.notes import NewNote, Search, Written, find, remember
+from agent.store.notes import NewNote, NoteSearch, WrittenNote, find_notes, write_notes
 
-ANN_AT_HOME = Viewer("onebot", "10001", "private:20001", "20001")
-ANN_IN_GROUP = Viewer("onebot", "10001", "group:30001", "20001")
-BOB_IN_GROUP = Viewer("onebot", "10001", "group:30001", "20002")
-OTHER_GROUP = Viewer("onebot", "10001", "group:30002", "20001")
-OTHER_ACCOUNT = Viewer("onebot", "10002", "group:30001", "20001")
+ANN_AT_HOME = NoteViewer("onebot", "10001", "private:20001", "20001")
+ANN_IN_GROUP = NoteViewer("onebot", "10001", "group:30001", "20001")
+BOB_IN_GROUP = NoteViewer("onebot", "10001", "group:30001", "20002")
+OTHER_GROUP = NoteViewer("onebot", "10001", "group:30002", "20001")
+OTHER_ACCOUNT = NoteViewer("onebot", "10002", "group:30001", "20001")
 
 
-def noted(viewer: Viewer, text: str, **fields: Any) -> Written:
+def noted(viewer: NoteViewer, text: str, **fields: Any) -> WrittenNote:
     """Have a note written in ``viewer``'s chat, about its person unless ``person`` says otherwise."""
-    (written,) = remember([NewNote(viewer, text, **{"person": viewer.person} | fields)])
+    (written,) = write_notes([NewNote(viewer, text, **{"person": viewer.person} | fields)])
     return written
 
 
@@ -26,7 +26,7 @@ def told_everyone(text: str, **fields: Any) -> Note:
     return note
 
 
-def texts(viewer: Viewer, words: str = "", **fields: Any) -> list[str]:
+def texts(viewer: NoteViewer, words: str = "", **fields: Any) -> list[str]:
     """What a search of ``viewer`` finds, in order."""
-    (found,) = find([Search(viewer, words, **{"limit": 50} | fields)])
+    (found,) = find_notes([NoteSearch(viewer, words, **{"limit": 50} | fields)])
     return [note.text for note in found]

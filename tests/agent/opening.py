@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from onebot.calls import Calls
+from onebot.calls import PendingActions
 from onebot.connections import Connections
-from onebot.media import MediaSource11
+from onebot.media import OneBotMedia
 from onebot.relay import Relay
 
 Frame = dict[str, Any]
@@ -15,11 +15,11 @@ async def _nobody() -> dict[str, str]:
     return {}
 
 
-class ScriptedSource(MediaSource11):
+class ScriptedSource(OneBotMedia):
     """The real source, whose questions are answered by ``answers``: by action and the id that is asked for."""
 
     def __init__(self, **answers: Any) -> None:
-        super().__init__(Connections(), Calls(), Relay(_nobody))
+        super().__init__(Connections(), PendingActions(), Relay(_nobody))
         self.answers = answers
         self.asked: list[tuple[str, str]] = []
 

@@ -11,17 +11,17 @@ from agent.errors import LLMError
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
 from agent.models import Message, Run
-from agent.store.arrivals import Accepted, Arrival, Arrivals
-from agent.store.replies import Outgoing, Replies
-from agent.store.runs import Beginning, Beginnings, Begun, Plan
-from agent.triggers import Rules
-from agent.types import Attention, ChatAddress, Delivery, IncomingMessage, Part
+from agent.store.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
+from agent.store.replies import OutgoingMessage, ReplyStore
+from agent.store.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.triggers import TriggerRules
+from agent.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
 from tools.configs import SettingsCache
 
 PROCESS = "p1"
 PRIVATE = ChatAddress("10001", "private", "20001")
 GROUP = ChatAddress("10001", "group", "30001")
-PLAN = Plan(Run.Origin.CHAT, "m", 18, PRIVATE.key)
+PLAN = RunPlan(Run.Origin.CHAT, "m", 18, PRIVATE.key)
 
 
 def message(text: str = "hi", chat: ChatAddress = PRIVATE, **fields: Any) -> IncomingMessage:
@@ -35,42 +35,42 @@ def message(text: str = "hi", chat: ChatAddress = PRIVATE, **fields: Any) -> Inc
     return IncomingMessage(chat=chat, text=text, **usual | fields)
 
 
-def arrivals(process_id: str = PROCESS) -> Arrivals:
-    return Arrivals(process_id, beginnings(process_id))
+def arrivals(process_id: str = PROCESS) -> ArrivalStore:
+    return ArrivalStore(process_id, beginnings(process_id))
 
 
-def beginnings(process_id: str = PROCESS) -> Beginnings:
-    return Beginnings(process_id, SettingsCache(), lambda: None)
+def beginnings(process_id: str = PROCESS) -> RunStarter:
+    return RunStarter(process_id, SettingsCache(), lambda: None)
 
 
-def begin(wishes: Sequence[Beginning], process_id: str = PROCESS) -> list[Begun]:
+def begin(wishes: Sequence[StartRun], process_id: str = PROCESS) -> list[ActiveRun]:
     """The runs of messages that nobody else has taken over."""
-    runs = [run for run in beginnings(process_id).begin(wishes) if isinstance(run, Begun)]
+    runs = [run for run in beginnings(process_id).begin(wishes) if isinstance(run, ActiveRun)]
     assert len(runs) == len(wishes)
     return runs
 
 
-def arrival(said: IncomingMessage, **fields: Any) -> Arrival:
-    return Arrival(said, fields.pop("received_at", timezone.now()), fields.pop("rules", Rules()), **fields)
+def arrival(said: IncomingMessage, **fields: Any) -> MessageArrival:
+    return MessageArrival(said, fields.pop("received_at", timezone.now()), fields.pop("rules", TriggerRules()), **fields)
 
 
-def accept(*said: IncomingMessage, process_id: str = PROCESS) -> list[Accepted]:
+def accept(*said: IncomingMessage, process_id: str = PROCESS) -> list[AcceptedMessage]:
     """Put messages on record, all in one commit."""
     return arrivals(process_id).accept([arrival(one) for one in said])
 
 
-def reasons(accepted: list[Accepted]) -> list[str]:
+def reasons(accepted: list[AcceptedMessage]) -> list[str]:
     """Why each message is answered or not; "" for one that was seen before."""
     return [str(one.decision.reason) if one.decision else "" for one in accepted]
 
 
 def reply(
-    wish: Beginning, run_pk: int, text: str = "hello", state: str = "sent", *, process_id: str = PROCESS, **fields: Any
+    wish: StartRun, run_pk: int, text: str = "hello", state: str = "sent", *, process_id: str = PROCESS, **fields: Any
 ) -> int:
     """Put an outgoing message of a run on record; the key of its row."""
     assert wish.session_pk is not None
     usual: dict[str, Any] = {"segments": [{"type": "text"}], "echo": f"e-{text}", "state": Message.State(state)}
-    (pk,) = Replies(process_id).add([Outgoing(wish.session_pk, run_pk, text, **usual | fields)])
+    (pk,) = ReplyStore(process_id).add([OutgoingMessage(wish.session_pk, run_pk, text, **usual | fields)])
     return pk
 
 
@@ -119,7 +119,7 @@ class Mailbox:
         self.silent = False
         """Whether the client answers never."""
 
-    def compose(self, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         return [
             {"type": part.type, "text": part.text or part.mention_user_id or part.message_id or part.url or part.path}
             for part in parts
@@ -131,8 +131,8 @@ class Mailbox:
     def policy(self, chat: ChatAddress) -> AnswerPolicy:
         return AnswerPolicy()
 
-    def attention(self, chat: ChatAddress) -> Attention:
-        return Attention()
+    def attention(self, chat: ChatAddress) -> MediaPolicy:
+        return MediaPolicy()
 
     def reload(self) -> None:
         """There is nothing to read."""

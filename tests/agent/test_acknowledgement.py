@@ -8,9 +8,9 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from agent import acknowledgement
-from agent.acknowledgement import Marks
+from agent.acknowledgement import CommitMarker
 from agent.models import CommitMark, ServerProcess
-from agent.store.recovery import Sighting, appear
+from agent.store.recovery import ProcessHeartbeat, record_heartbeats
 from frostproject.env import parse_database_url
 from tests.agent.databases import in_place, postgres
 
@@ -18,9 +18,9 @@ __all__ = ["postgres"]
 
 
 @pytest.fixture
-def marks(postgres) -> Iterator[Marks]:
+def marks(postgres) -> Iterator[CommitMarker]:
     with in_place(postgres):
-        marks = Marks()
+        marks = CommitMarker()
         marks.prepare()
         yield marks
         ServerProcess.objects.all().delete()
@@ -40,7 +40,7 @@ def elsewhere() -> Iterator[None]:
 
 
 def write() -> None:
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
 
 
 def test_a_transaction_that_was_committed_took_effect(marks):
@@ -101,7 +101,7 @@ def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(postgres_
             with connection.schema_editor() as editor:
                 editor.create_model(CommitMark)
                 editor.create_model(ServerProcess)
-            marks, numbers = Marks(), []
+            marks, numbers = CommitMarker(), []
             marks.prepare()
             for is_lost in (False, True):
                 with contextlib.suppress(DatabaseError), transaction.atomic():
@@ -119,15 +119,15 @@ def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(postgres_
 
 @pytest.mark.django_db
 def test_a_database_in_this_process_needs_none():
-    marks = Marks()
+    marks = CommitMarker()
     marks.prepare()
-    appear([Sighting("me", alone=True)])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
     assert marks.leave() == 0
 
 
 def test_a_writer_that_is_new_clears_the_marks_of_those_long_gone(marks):
     CommitMark.objects.create(writer="gone", at="2026-01-01T00:00Z")
-    other = Marks()
+    other = CommitMarker()
     other.prepare()
     assert not CommitMark.objects.filter(writer="gone").exists()
     other.remove()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.agent import Agent
+from agent.agents.agent import Subagent
 from agent.agents.runner import STOPPED
 from agent.claims import Claim
 from agent.engine import Engine
@@ -14,11 +14,11 @@ from agent.errors import LLMError
 from agent.journal import RunJournal
 from agent.models import Message, Run, ToolCall
 from agent.record import Record
-from agent.store.agent_runs import SERVER_STOPPED, AgentRun, begin_agent_runs
-from agent.store.recovery import Sighting, appear
-from agent.store.runs import Beginning, Begun
+from agent.store.agent_runs import SERVER_STOPPED, StartSubagentRun, begin_subagent_runs
+from agent.store.recovery import ProcessHeartbeat, record_heartbeats
+from agent.store.runs import ActiveRun, StartRun
 from agent.store.steps import NewCall, NewStep
-from agent.task import Result, Task
+from agent.task import RunRequest, RunResult
 from tests.agent.agents import CONTEXT, agent, registry_of, told
 from tests.agent.talk import PLAN, Script, accept, calling, message
 from tests.tools.fakes import Provider
@@ -30,19 +30,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ASKED = calling(("helper", '{"request": "x"}'))
 
 
-async def begun(record: Record, said: str = "hi") -> tuple[Begun, Beginning]:
+async def begun(record: Record, said: str = "hi") -> tuple[ActiveRun, StartRun]:
     """The run of a new message, and the wish that began it."""
     (accepted,) = await sync_to_async(accept)(message(said))
-    wish = Beginning(PLAN, accepted.pk, accepted.session_pk)
+    wish = StartRun(PLAN, accepted.pk, accepted.session_pk)
     return await record.begin(wish), wish
 
 
-async def run(record: Record, *agents: Agent, outer: Script | None = None, **parts: Any) -> Result:
+async def run(record: Record, *agents: Subagent, outer: Script | None = None, **parts: Any) -> RunResult:
     """A run whose model calls ``helper`` once."""
     engine = Engine(outer or Script(ASKED, "done"), registry_of(*agents, record=record, **parts))
     around, _ = await begun(record)
     return await engine.run(
-        Task(around.run_pk, [{"role": "user", "content": "hi"}], CONTEXT, 5), RunJournal(record, around.claim)
+        RunRequest(around.run_pk, [{"role": "user", "content": "hi"}], CONTEXT, 5), RunJournal(record, around.claim)
     )
 
 
@@ -157,14 +157,14 @@ async def test_after_a_crash_the_run_around_is_taken_up_and_not_that_of_the_agen
     (call,) = await RunJournal(record, around.claim).record_step(
         NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
     )
-    inner_pk = await record.submit(begin_agent_runs, AgentRun(call, "m", "p1"))
+    inner_pk = await record.submit(begin_subagent_runs, StartSubagentRun(call, "m", "p1"))
     two = tuple(NewCall(name, name, {}, "1") for name in "fg")
     await RunJournal(record, Claim(inner_pk)).record_step(NewStep(inner_pk, 1, [], [], {}, calls=two))
-    await sync_to_async(appear)([Sighting("p2", alone=True)])
+    await sync_to_async(record_heartbeats)([ProcessHeartbeat("p2", alone=True)])
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", SERVER_STOPPED)
     assert [state for _, state, *_ in await calls_of(inner)] == ["unknown", "failed"]
-    again = await record.begin(Beginning(PLAN, wish.message_pk, wish.session_pk, resumed=True, claim_number=2))
+    again = await record.begin(StartRun(PLAN, wish.message_pk, wish.session_pk, resumed=True, claim_number=2))
     assert (again.run_pk, [one.state for one in again.steps[0].calls]) == (around.run_pk, [ToolCall.State.UNKNOWN])
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.agents.agent import REQUEST, Agent
-from agent.agents.unrecorded import Unrecorded
-from agent.allowance import Allowance
+from agent.agents.agent import REQUEST, Subagent
+from agent.agents.unrecorded import NullJournal
+from agent.allowance import SendAllowance
 from agent.engine import Engine
 from agent.errors import LLMError
 from agent.state import ChatState
-from agent.task import Task
+from agent.task import RunRequest
 from tests.agent.agents import CONTEXT, agent, offered, registry_of, told
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
@@ -38,7 +38,7 @@ REFUSED = "Tool not found: "
 
 
 async def ask(
-    one: Agent, *others: Agent, arguments: Any = None, context: ToolExecutionContext = CONTEXT, **parts: Any
+    one: Subagent, *others: Subagent, arguments: Any = None, context: ToolExecutionContext = CONTEXT, **parts: Any
 ) -> ToolExecutionResult:
     """The result of calling ``one`` by its name."""
     registry = registry_of(one, *others, **parts)
@@ -172,7 +172,7 @@ async def test_a_tool_outside_its_list_is_not_found_and_its_names_are_not_told()
 
 
 async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_the_chat():
-    speaker = SimpleNamespace(allowance=Allowance())
+    speaker = SimpleNamespace(allowance=SendAllowance())
     context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
 
     async def speak(invocation: ToolInvocation) -> ToolExecutionResult:
@@ -186,7 +186,7 @@ async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_
 
 
 async def test_its_tools_see_the_chat_and_the_sender_of_the_call_around_them():
-    provider, speaker = Provider("tools", "f"), SimpleNamespace(allowance=Allowance())
+    provider, speaker = Provider("tools", "f"), SimpleNamespace(allowance=SendAllowance())
     context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
     await ask(agent(Script(calling(("f", '{"a": 1}')), "done"), tools=["f"]), tools=provider, context=context)
     (seen,) = provider.contexts
@@ -205,8 +205,8 @@ async def test_its_tools_share_the_state_of_the_chat():
     state, model = ChatState(values={"n": 4, "k": "v"}), Script(calling(("count", "{}")), calling(("count", "{}")), "done")
     registry = registry_of(agent(model, tools=["count"]), tools=FunctionProvider("tools", "builtin", [count]))
     boss = Script(calling(("helper", '{"request": "x"}')), "done")
-    task = Task(0, [{"role": "user", "content": "go"}], replace(CONTEXT, metadata={"chat_state": state}), 5)
-    await Engine(boss, registry).run(task, Unrecorded())
+    task = RunRequest(0, [{"role": "user", "content": "go"}], replace(CONTEXT, metadata={"chat_state": state}), 5)
+    await Engine(boss, registry).run(task, NullJournal())
     assert (told(model), state.values) == ('{"result": 6}', {"n": 6, "k": "v"})
 
 
@@ -283,7 +283,7 @@ async def test_agents_with_one_model_share_its_client_which_is_closed_with_the_r
         made.append(Client("one", "two"))
         return made[-1]
 
-    registry = registry_of(*(Agent(name=name, description="", prompt="", model=model) for name in "ab"))
+    registry = registry_of(*(Subagent(name=name, description="", prompt="", model=model) for name in "ab"))
     answers = [(await registry.invoke(ToolInvocation(name, {"request": "x"}), CONTEXT)).content for name in "ab"]
     await registry.close()
     assert (answers, len(made), Client.closed) == (["one", "two"], 1, 1)

@@ -5,7 +5,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from agent.allowance import CHARACTERS, CUT, MESSAGES, Allowance
+from agent.allowance import CHARACTERS, CUT, MESSAGES, SendAllowance
 from agent.conversation import ANSWER_CUT
 from agent.models import Message, Run
 from tests.agent.talk import Mailbox, calling
@@ -51,5 +51,5 @@ async def test_a_final_answer_that_is_more_than_is_left_is_cut_and_noted(record)
 
 
 def test_with_nothing_left_there_is_still_a_mark():
-    allowance = Allowance(1, CHARACTERS)
-    assert (allowance.fitted("a"), allowance.fitted(""), Allowance(1, CHARACTERS + 5).fitted("a")) == (CUT, "", CUT)
+    allowance = SendAllowance(1, CHARACTERS)
+    assert (allowance.fitted("a"), allowance.fitted(""), SendAllowance(1, CHARACTERS + 5).fitted("a")) == (CUT, "", CUT)

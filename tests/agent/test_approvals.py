@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.decisions import Word
+from agent.decisions import ApprovalReply
 from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
 from agent.store import approvals, later, recovery
-from agent.store.approvals import Decision, Question, Ruling
+from agent.store.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
 from agent.store.steps import CallOutcome
 from tests.admin.record import call_of, chat, run_for, said, step_of
 from tools.models import ToolConfig
@@ -29,22 +29,24 @@ def called(session: ChatSession, tool: str = "transfer", **fields: Any) -> ToolC
     return call_of(step_of(run_for(said(session, state="running"))), tool, **usual | fields)
 
 
-def ask(call: ToolCall, **arguments: Any) -> approvals.Asked | None:
+def ask(call: ToolCall, **arguments: Any) -> approvals.RecordedQuestion | None:
     assert call.run.session_id
-    (asked,) = approvals.ask([Question(call.pk, call.run.session_id, arguments)])
+    (asked,) = approvals.record_questions([ApprovalRequest(call.pk, call.run.session_id, arguments)])
     return asked
 
 
 def waiting(session: ChatSession, **arguments: Any) -> Approval:
     call = called(session)
     ask(call, **arguments)
-    later.suspend([later.Suspension(call.pk, "samples", "wait")])
+    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait")])
     return Approval.objects.get(call=call)
 
 
-def rule(approval: Approval, word: Word | None = None, *, account: str = ACCOUNT, is_owner: bool = True) -> Ruling:
-    word = word or Word(True, approval.code)
-    return approvals.rule([Decision(word, account, "666", is_owner)])[0][0]
+def rule(
+    approval: Approval, word: ApprovalReply | None = None, *, account: str = ACCOUNT, is_owner: bool = True
+) -> ApprovalOutcome:
+    word = word or ApprovalReply(True, approval.code)
+    return approvals.apply_approval_decisions([ApprovalDecision(word, account, "666", is_owner)])[0][0]
 
 
 def told(session: ChatSession) -> list[Message]:
@@ -53,7 +55,7 @@ def told(session: ChatSession) -> list[Message]:
 
 def test_an_approval_is_work_for_the_inbox_once(session):
     approval = waiting(session, amount=5)
-    assert [rule(approval) for _ in range(2)] == [Ruling.APPROVED, Ruling.UNKNOWN]
+    assert [rule(approval) for _ in range(2)] == [ApprovalOutcome.APPROVED, ApprovalOutcome.UNKNOWN]
     (message,) = told(session)
     assert (message.state, message.sender_id, message.tool_call_id) == ("waiting", "20001", approval.call_id)
     approval.refresh_from_db()
@@ -62,8 +64,8 @@ def test_an_approval_is_work_for_the_inbox_once(session):
 
 def test_a_refused_call_has_ended_and_can_no_longer_be_approved(session):
     approval = waiting(session)
-    assert rule(approval, Word(False, approval.code)) is Ruling.REFUSED
-    assert approvals.settle(approval.pk, is_approval=True, by="admin") is Ruling.UNKNOWN
+    assert rule(approval, ApprovalReply(False, approval.code)) is ApprovalOutcome.REFUSED
+    assert approvals.settle_approval(approval.pk, is_approval=True, by="admin") is ApprovalOutcome.UNKNOWN
     call = ToolCall.objects.get(pk=approval.call_id)
     assert (call.state, call.result) == ("failed", approvals.REFUSED)
     assert len(told(session)) == 1
@@ -72,16 +74,16 @@ def test_a_refused_call_has_ended_and_can_no_longer_be_approved(session):
 def test_what_has_expired_is_closed_before_anybody_looks(session):
     approval = waiting(session)
     Approval.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert rule(approval) is Ruling.UNKNOWN
-    assert (approvals.expire(), approvals.expire()) == (1, 0)
+    assert rule(approval) is ApprovalOutcome.UNKNOWN
+    assert (approvals.expire_approvals(), approvals.expire_approvals()) == (1, 0)
     assert ToolCall.objects.get(pk=approval.call_id).result == approvals.EXPIRED
     assert len(told(session)) == 1
 
 
 def test_a_stranger_and_an_owner_of_another_account_decide_nothing(session):
     approval = waiting(session)
-    assert rule(approval, is_owner=False) is Ruling.NOT_AN_OWNER
-    assert rule(approval, account="10002") is Ruling.UNKNOWN
+    assert rule(approval, is_owner=False) is ApprovalOutcome.NOT_AN_OWNER
+    assert rule(approval, account="10002") is ApprovalOutcome.UNKNOWN
     approval.refresh_from_db()
     assert approval.state == "waiting"
 
@@ -90,8 +92,8 @@ def test_changed_arguments_are_checked_and_are_those_of_the_call(session):
     schema = {"type": "object", "properties": {"amount": {"type": "integer"}}, "additionalProperties": False}
     ToolConfig.objects.create(name="transfer", declaration={"parameters_schema": schema})
     approval = waiting(session, amount=500)
-    assert rule(approval, Word(True, approval.code, {"sum": 5})) is Ruling.FAULTY
-    assert rule(approval, Word(True, approval.code, {"amount": 5})) is Ruling.APPROVED
+    assert rule(approval, ApprovalReply(True, approval.code, {"sum": 5})) is ApprovalOutcome.FAULTY
+    assert rule(approval, ApprovalReply(True, approval.code, {"amount": 5})) is ApprovalOutcome.APPROVED
     approval.refresh_from_db()
     assert (approval.arguments, approval.changed_arguments) == ({"amount": 500}, {"amount": 5})
     assert ToolCall.objects.get(pk=approval.call_id).arguments == {"amount": 5}
@@ -104,7 +106,7 @@ def test_the_same_question_of_the_same_person_is_asked_once(session):
         ask(called(session), amount=6),
         ask(called(session, requested_by="3"), amount=5),
     )
-    assert again == approvals.Asked(first.code, is_new=False)
+    assert again == approvals.RecordedQuestion(first.code, is_new=False)
     assert other
     assert stranger
     assert other.is_new
@@ -122,11 +124,11 @@ def test_a_call_that_is_told_of_later_keeps_the_reasoning_behind_it(session):
     approval = waiting(session)
     Step.objects.update(response={"reasoning_content": "I owe it."})
     rule(approval)
-    call = later.find(told(session)[0].pk, resumed=False)
+    call = later.find_deferred_call(told(session)[0].pk, resumed=False)
     assert call
     assert call.reasoning == "I owe it."
     Step.objects.update(response={"reasoning_content": None})
-    call = later.find(told(session)[0].pk, resumed=False)
+    call = later.find_deferred_call(told(session)[0].pk, resumed=False)
     assert call
     assert call.reasoning is None
 
@@ -135,11 +137,11 @@ def test_an_approved_call_is_to_be_made_until_it_began(session):
     approval = waiting(session)
     rule(approval)
     (message,) = told(session)
-    call = later.find(message.pk, resumed=True)
+    call = later.find_deferred_call(message.pk, resumed=True)
     assert call
     assert call.is_to_be_made
     ToolCall.objects.update(state="running")
-    begun = later.find(message.pk, resumed=True)
+    begun = later.find_deferred_call(message.pk, resumed=True)
     assert begun
     assert (begun.is_to_be_made, begun.text) == (False, later.INTERRUPTED)
 
@@ -155,13 +157,13 @@ def test_only_codes_that_wait_in_the_account_are_words(session):
 
 def suspended(session: ChatSession, worker: str) -> ToolCall:
     call = called(session, "render")
-    later.suspend([later.Suspension(call.pk, "samples", "wait", worker)])
+    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait", worker)])
     return call
 
 
 def ended(call: ToolCall, text: str = "done") -> bool:
     outcome = CallOutcome(call.pk, ToolCall.State.SUCCEEDED, "samples", False, text, None, "", 1)
-    return later.complete([later.Completion(outcome)])[0]
+    return later.complete_calls([later.CallCompletion(outcome)])[0]
 
 
 def test_an_outcome_is_told_once_and_the_first_counts(session):
@@ -174,14 +176,14 @@ def test_an_outcome_is_told_once_and_the_first_counts(session):
 def test_an_outcome_that_came_before_its_run_went_on_is_kept(session):
     call = called(session, "render")
     ended(call, "early")
-    later.suspend([later.Suspension(call.pk, "samples", "wait", "p1")])
+    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait", "p1")])
     call.refresh_from_db()
     assert (call.state, call.result) == ("succeeded", "early")
 
 
 def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(session):
     mine, theirs, outside = suspended(session, "alive"), suspended(session, "dead"), suspended(session, "")
-    recovery.appear([recovery.Sighting("alive", alone=True, is_first=True)])
+    recovery.record_heartbeats([recovery.ProcessHeartbeat("alive", alone=True, is_first=True)])
     states = dict(ToolCall.objects.values_list("pk", "state"))
     assert [states[call.pk] for call in (mine, theirs, outside)] == ["pending", "unknown", "pending"]
     assert [message.tool_call_id for message in told(session)] == [theirs.pk]
@@ -189,16 +191,16 @@ def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(se
 
 def test_progress_is_kept_and_told_only_while_the_chat_waits_for_it(session):
     call = called(session, "render")
-    later.note_progress([later.Progress(call.pk, "10%", 0)])
+    later.record_progress([later.ProgressReport(call.pk, "10%", 0)])
     assert told(session) == []
-    later.suspend([later.Suspension(call.pk, "samples", "wait", "p1")])
-    later.note_progress([later.Progress(call.pk, "20%"), later.Progress(call.pk, "30%", 1)])
+    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait", "p1")])
+    later.record_progress([later.ProgressReport(call.pk, "20%"), later.ProgressReport(call.pk, "30%", 1)])
     (message,) = told(session)
-    found = later.find(message.pk, resumed=False)
+    found = later.find_deferred_call(message.pk, resumed=False)
     assert found
     assert (found.text, found.is_stale) == ("仍在执行: 30%", False)
     ended(call)
-    stale = later.find(message.pk, resumed=False)
+    stale = later.find_deferred_call(message.pk, resumed=False)
     assert stale
     assert stale.is_stale
 
@@ -207,7 +209,7 @@ def test_a_crash_right_after_the_question_leaves_a_call_that_waits(session):
     call = called(session)
     Run.objects.update(state="running", claimed_by="dead")
     ask(call, amount=5)
-    recovery.appear([recovery.Sighting("next", alone=True)])
+    recovery.record_heartbeats([recovery.ProcessHeartbeat("next", alone=True)])
     call.refresh_from_db()
     assert (call.state, "尚未执行" in call.result) == ("pending", True)
 
@@ -215,7 +217,7 @@ def test_a_crash_right_after_the_question_leaves_a_call_that_waits(session):
 # --- How many questions ---------------------------------------------------------------
 
 
-def many(session: ChatSession, number: int) -> list[approvals.Asked | None]:
+def many(session: ChatSession, number: int) -> list[approvals.RecordedQuestion | None]:
     return [ask(called(session), amount=amount) for amount in range(number)]
 
 
@@ -233,7 +235,7 @@ def test_only_the_first_questions_of_a_while_mention_the_owners(session):
 def test_refused_questions_cannot_be_replaced_without_end(session):
     many(session, approvals.CHAT_LIMIT)
     for approval in Approval.objects.all():
-        rule(approval, Word(False, approval.code))
+        rule(approval, ApprovalReply(False, approval.code))
     assert ask(called(session), amount=-1) is None
     Approval.objects.update(created_at=timezone.now() - approvals.WHILE)
     assert ask(called(session), amount=-1) is not None

@@ -9,8 +9,8 @@ from django.utils import timezone
 from agent.commit import GroupCommit
 from agent.models import ChatSession, Message, Run
 from agent.store import arrivals as store
-from agent.store.arrivals import Arrivals, refuse
-from agent.triggers import Rules
+from agent.store.arrivals import ArrivalStore, refuse_messages
+from agent.triggers import TriggerRules
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, accept, arrival, arrivals, message, reasons
 
@@ -101,7 +101,7 @@ def test_a_session_that_is_remembered_is_not_looked_up_again(django_assert_num_q
 def test_a_session_whose_creation_was_rolled_back_is_made_again(monkeypatch):
     store = arrivals()
     with monkeypatch.context() as broken:
-        broken.setattr(Arrivals, "_row", lambda *_: 1 / 0)
+        broken.setattr(ArrivalStore, "_row", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             store.accept([arrival(message())])
     ChatSession.objects.all().delete()
@@ -203,7 +203,7 @@ def test_no_run_begins_for_what_is_not_answered():
 
 
 def test_the_rules_are_those_of_the_moment_it_arrived():
-    accepted = arrivals().accept([arrival(message("Frost?", GROUP), rules=Rules(words)) for words in ((), ("Frost",))])
+    accepted = arrivals().accept([arrival(message("Frost?", GROUP), rules=TriggerRules(words)) for words in ((), ("Frost",))])
     assert reasons(accepted) == ["not_addressed", "wake_word"]
 
 
@@ -212,7 +212,7 @@ def test_the_rules_are_those_of_the_moment_it_arrived():
 
 def test_what_is_refused_stays_on_record_with_the_reason():
     first, second = accept(message("one"), message("two"))
-    refuse([second.pk])
+    refuse_messages([second.pk])
     row = Message.objects.get(pk=second.pk)
     assert (row.state, row.reason, row.claimed_by) == ("failed", "queue_full", "")
     assert row.settled_at is not None

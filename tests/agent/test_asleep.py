@@ -9,7 +9,7 @@ from agent import record as module
 from agent import speaker
 from agent.models import Message
 from agent.record import Record
-from agent.store.recovery import Sighting, appear
+from agent.store.recovery import ProcessHeartbeat, record_heartbeats
 from tests.agent.talk import Mailbox, Script, message
 from tests.agent.test_inbox import Make, held, idle, mailbox, make, rows, until
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def sleep(record: Record, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have the process believe that so many seconds have gone by."""
     monkeypatch.setattr(speaker, "MOVE_SECONDS", 0.01)
-    gone, now = [0.0], module.clock
-    monkeypatch.setattr(module, "clock", lambda: now() + gone[0])
+    gone, now = [0.0], module.read_boot_clock
+    monkeypatch.setattr(module, "read_boot_clock", lambda: now() + gone[0])
 
     def sleep(seconds: float) -> None:
         gone[0] += seconds
@@ -55,7 +55,7 @@ async def test_what_others_have_taken_over_is_not_sent(make: Make, mailbox: Mail
     sleep(60)
     answer.set_result("hello")
     await until_pending()
-    await sync_to_async(appear)([Sighting("other", alone=True, is_first=True)])
+    await sync_to_async(record_heartbeats)([ProcessHeartbeat("other", alone=True, is_first=True)])
     await idle(inbox)
     assert mailbox.sent == []
     assert [state for _, state, _ in await rows(direction="in")] == ["running"]

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agent.agents.runner import AgentRunner
+from agent.agents.runner import SubagentRunner
 from agent.builtin_tools.entry import PROVIDER_NAME, BuiltinTool
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.engine import Engine
-from agent.gate import is_timing
-from agent.wiring import builtin_tool_entries, chat_tools
+from agent.gate import is_timing_tool
+from agent.wiring import build_builtin_tools, build_chat_tools
 from tests.agent.talk import Script
 from tools.configs import ToolSettings
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -34,7 +34,7 @@ def registry(*entries: BuiltinTool, **rows: ToolSettings) -> ToolRegistry:
 
 
 def test_the_list_holds_every_tool_with_its_stage():
-    entries = builtin_tool_entries(AgentRunner(ToolRegistry()), None, chat_tools(None))
+    entries = build_builtin_tools(SubagentRunner(ToolRegistry()), None, build_chat_tools(None))
     stages = {entry.name: entry.stage for entry in entries}
     actions = "send_message reply use_subagent finish stay_silent tool_search send_emoji send_image view_complex_message"
     memory = "fetch_history remember forget query_memory query_person_profile"
@@ -79,7 +79,7 @@ async def test_a_stage_decides_between_planner_and_gate(stage: Any, planner: boo
     tools = registry(replace(TOOL, stage=stage))
     engine = Engine(Script(), tools)
     assert await engine.registry.has_tool("f", GROUP) == planner
-    assert await tools.narrowed(is_timing).has_tool("f", GROUP) == gate
+    assert await tools.narrowed(is_timing_tool).has_tool("f", GROUP) == gate
 
 
 @pytest.mark.parametrize(

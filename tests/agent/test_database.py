@@ -12,7 +12,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 
 from agent import database
-from frostproject.env import parse_database_url, sqlite
+from frostproject.env import parse_database_url, sqlite_settings
 from tests.agent.databases import in_place
 
 
@@ -39,27 +39,27 @@ def execute(statement: str) -> None:
 
 def refused() -> str:
     with pytest.raises(database.DatabaseRefused) as error:
-        database.bring_up_to_date()
+        database.migrate_embedded_database()
     return str(error.value)
 
 
 def test_a_full_disk_at_the_first_start_is_one_sentence_and_leaves_no_marker(tmp_path):
-    with another(sqlite(tmp_path / "db")):
+    with another(sqlite_settings(tmp_path / "db")):
         execute("PRAGMA max_page_count = 20")
         assert refused().startswith(f"There is no room left for the database {tmp_path / 'db'}. Make room")
-        assert not database.marker().exists()
+        assert not database.marker_path().exists()
         execute("PRAGMA max_page_count = 1000000")
-        database.bring_up_to_date()
+        database.migrate_embedded_database()
 
 
 def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path):
-    with another(sqlite(tmp_path / "db")):
+    with another(sqlite_settings(tmp_path / "db")):
         execute("PRAGMA query_only = 1")
         assert "attempt to write a readonly database. Give it to the user that runs the server" in refused()
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
-    with another(sqlite(tmp_path / "gone" / "db")):
+    with another(sqlite_settings(tmp_path / "gone" / "db")):
         assert "cannot be written: unable to open database file. Give it" in refused()
 
 
@@ -73,8 +73,8 @@ def test_a_postgresql_that_does_not_answer_is_one_sentence():
 
 
 def test_many_missing_columns_are_counted(tmp_path):
-    with another(sqlite(tmp_path / "db")):
-        database.bring_up_to_date()
+    with another(sqlite_settings(tmp_path / "db")):
+        database.migrate_embedded_database()
         for column in ("notes", "error", "final_text", "model", "model_calls", "input_tokens", "output_tokens"):
             execute(f"ALTER TABLE agent_run DROP COLUMN {column}")
         assert (
@@ -84,8 +84,8 @@ def test_many_missing_columns_are_counted(tmp_path):
 
 
 def test_damage_is_told_once_a_minute_whoever_meets_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    with another(sqlite(file := tmp_path / "db")) as other:
-        database.bring_up_to_date()
+    with another(sqlite_settings(file := tmp_path / "db")) as other:
+        database.migrate_embedded_database()
         with connection.cursor() as cursor:
             cursor.execute("SELECT rootpage FROM sqlite_master WHERE name = 'agent_run'")
             begin = (cursor.fetchone()[0] - 1) * 4096

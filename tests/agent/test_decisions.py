@@ -2,24 +2,24 @@
 
 import pytest
 
-from agent.decisions import Word, parse_word
+from agent.decisions import ApprovalReply, parse_approval_reply
 
 
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("批准 482913", Word(True, "482913")),
-        ("同意482913", Word(True, "482913")),
-        ("  Approve 482913\n", Word(True, "482913")),
-        ("拒绝 482913", Word(False, "482913")),
-        ("驳回 482913", Word(False, "482913")),
-        ("reject 482913", Word(False, "482913")),
-        ("[回复:-77] [@10002] 批准 482913", Word(True, "482913")),
-        ('批准 482913 {"amount": 5}', Word(True, "482913", {"amount": 5})),
+        ("批准 482913", ApprovalReply(True, "482913")),
+        ("同意482913", ApprovalReply(True, "482913")),
+        ("  Approve 482913\n", ApprovalReply(True, "482913")),
+        ("拒绝 482913", ApprovalReply(False, "482913")),
+        ("驳回 482913", ApprovalReply(False, "482913")),
+        ("reject 482913", ApprovalReply(False, "482913")),
+        ("[回复:-77] [@10002] 批准 482913", ApprovalReply(True, "482913")),
+        ('批准 482913 {"amount": 5}', ApprovalReply(True, "482913", {"amount": 5})),
     ],
 )
 def test_a_word_is_read(text, word):
-    assert parse_word(text) == word
+    assert parse_approval_reply(text) == word
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_word_is_read(text, word):
     ],
 )
 def test_everything_else_is_talk(text):
-    assert parse_word(text) is None
+    assert parse_approval_reply(text) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_everything_else_is_talk(text):
     ],
 )
 def test_arguments_that_cannot_be_read_decide_nothing(text):
-    word = parse_word(text)
+    word = parse_approval_reply(text)
     assert word is not None
     assert word.fault
     assert word.arguments is None
@@ -63,4 +63,4 @@ def test_arguments_that_cannot_be_read_decide_nothing(text):
 
 @pytest.mark.parametrize("text", ["批准 482913" + " " * 200_000 + "x", "[@" * 100_000, " " * 200_000 + "批", "[@1] " * 40_000])
 def test_long_talk_is_told_from_a_word_at_once(text):
-    assert parse_word(text) is None
+    assert parse_approval_reply(text) is None

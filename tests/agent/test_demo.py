@@ -4,13 +4,13 @@ import pytest
 
 from agent.llm.base import LLMRequest
 from agent.llm.demo import DemoModel
-from agent.prompt import Speech, user_message
+from agent.prompt import SpokenMessage, user_message
 
 TOOLS = [{"name": "get_weather"}, {"name": "get_game_version"}]
 
 
 async def answer(text: str, tools=TOOLS, *more):
-    said = user_message(Speech(text, "20001", "Ann 的天气", "group:7"))
+    said = user_message(SpokenMessage(text, "20001", "Ann 的天气", "group:7"))
     return await DemoModel().complete(LLMRequest([{"role": "system", "content": "s"}, said, *more], list(tools)))
 
 

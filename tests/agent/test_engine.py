@@ -9,10 +9,10 @@ import pytest
 from agent.engine import CUT_SHORT, OUT_OF_CALLS, Engine
 from agent.errors import LLMError
 from agent.models import ToolCall
-from agent.store.later import INTERRUPTED, Suspension
+from agent.store.later import INTERRUPTED, CallSuspension
 from agent.store.runs import RecordedCall, RecordedStep
 from agent.store.steps import CallOutcome, NewStep
-from agent.task import Result, Task
+from agent.task import RunRequest, RunResult
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
@@ -42,7 +42,7 @@ class Notes:
         self.outcomes.append(outcome)
         self.events.append(f"finish {outcome.pk} next {outcome.next_pk}")
 
-    async def suspend(self, suspension: Suspension) -> None:
+    async def suspend(self, suspension: CallSuspension) -> None:
         self.events.append(f"suspend {suspension.pk} next {suspension.next_pk}")
 
 
@@ -69,10 +69,10 @@ def notes() -> Notes:
     return Notes()
 
 
-async def run(model: Script, tools: Tools, notes: Notes, **fields: Any) -> Result:
+async def run(model: Script, tools: Tools, notes: Notes, **fields: Any) -> RunResult:
     registry = ToolRegistry()
     registry.register_provider(tools)
-    task = Task(1, list(START), CONTEXT, **{"model_calls": 5, **fields})
+    task = RunRequest(1, list(START), CONTEXT, **{"model_calls": 5, **fields})
     return await Engine(model, registry).run(task, notes)
 
 

@@ -8,9 +8,9 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.models import Approval, ChatSession, Description, KeptFile, Message, MessageMedia, Note, Run, Step, ToolCall
-from agent.retention import Kind, erase_old
+from agent.retention import RetentionRule, erase_expired_rows
 from agent.store import expiry
-from agent.store.expiry import Erasure
+from agent.store.expiry import EraseRequest
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ def exchange(at: datetime = OLD, *, call: str = "", **fields: Any) -> Run:
 def erase(history: int = 0, kind: Any = expiry.erase_messages) -> int:
     count, after = 0, 0
     while True:
-        (erased,) = kind([Erasure(LIMIT, history, after)])
+        (erased,) = kind([EraseRequest(LIMIT, history, after)])
         count += erased.count
         if erased.after is None:
             return int(count)
@@ -174,7 +174,7 @@ async def test_the_upkeep_goes_through_all_batches(record, monkeypatch, settings
     settings.MAX_CONTEXT_MESSAGES = 2
     monkeypatch.setattr(expiry, "BATCH", 2)
     await _exchanges(5)
-    assert await erase_old(record, Kind("messages", expiry.erase_messages, 30)) == 8
+    assert await erase_expired_rows(record, RetentionRule("messages", expiry.erase_messages, 30)) == 8
 
 
 async def _exchanges(count: int) -> None:

@@ -11,8 +11,8 @@ from agent.builtin_tools import fetch_history
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.models import Message
 from agent.record import Record
-from agent.store.runs import Beginning
-from agent.store.targets import Recall, recall
+from agent.store.runs import StartRun
+from agent.store.targets import MessageRecall, record_recalls
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -24,7 +24,7 @@ OTHER_ACCOUNT = ChatAddress("10002", "group", "30001")
 async def fetch(record: Record, chat: ChatAddress = GROUP, **arguments: Any) -> ToolExecutionResult:
     """Call the tool in ``chat`` as the run loop does."""
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([fetch_history.tool(record)]))
+    registry.register_provider(MaisakaBuiltinToolProvider([fetch_history.build_history_tool(record)]))
     context = ToolExecutionContext(session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)})
     return await registry.invoke(ToolInvocation("fetch_history", arguments), context)
 
@@ -113,12 +113,12 @@ def answered_up_to_now() -> None:
     """A message with its answer, one with a refused answer, and one that is being answered, with a newer one behind."""
     for text, state in (("first", "delivered"), ("second", "failed")):
         (accepted,) = accept(message(text, PRIVATE))
-        wish = Beginning(PLAN, accepted.pk, accepted.session_pk)
+        wish = StartRun(PLAN, accepted.pk, accepted.session_pk)
         (begun,) = begin([wish])
         reply(wish, begun.run_pk, f"answer to {text}", state)
         Message.objects.filter(pk=accepted.pk).update(state="answered")
     (current,) = accept(message("current", PRIVATE))
-    begin([Beginning(PLAN, current.pk, current.session_pk)])
+    begin([StartRun(PLAN, current.pk, current.session_pk)])
     accept(message("newer", PRIVATE))
 
 
@@ -131,7 +131,7 @@ async def test_only_what_was_heard_before_the_current_message_is_shown(record):
 
 async def test_what_was_taken_back_is_not_told_again(record):
     await said("secret")
-    await record.submit(recall, Recall("10001", "m-secret"))
+    await record.submit(record_recalls, MessageRecall("10001", "m-secret"))
     result = await fetch(record)
     assert texts(result) == ["[消息已撤回]"]
     assert '"text": "secret"' not in result.content

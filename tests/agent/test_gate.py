@@ -10,11 +10,11 @@ from agent.builtin_tools import course, wait
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.engine import Engine
 from agent.errors import LLMError
-from agent.flow import Flow, Pauses
+from agent.flow import ChatPauses, RunFlow
 from agent.gate import HINT
 from agent.models import Step, ToolCall
 from agent.store.runs import RecordedCall, RecordedStep
-from agent.task import Result, Task
+from agent.task import RunRequest, RunResult
 from tests.agent.talk import GROUP, Script, calling
 from tests.agent.test_engine import START, Notes
 from tools.configs import ToolSettings
@@ -31,12 +31,12 @@ class Voice:
     chat = GROUP
 
 
-async def run(model: Script, notes: Notes, registry: ToolRegistry | None = None, **fields: Any) -> Result:
+async def run(model: Script, notes: Notes, registry: ToolRegistry | None = None, **fields: Any) -> RunResult:
     registry = registry or ToolRegistry()
     registry.register_provider(MaisakaBuiltinToolProvider([wait.TOOL, course.CONTINUE, course.NO_ACTION, course.FINISH]))
-    metadata = {"flow": Flow(), "pauses": Pauses(), "speaker": Voice()}
+    metadata = {"flow": RunFlow(), "pauses": ChatPauses(), "speaker": Voice()}
     context = ToolExecutionContext(session_id=GROUP.address, is_group_chat=True, metadata=metadata)
-    task = Task(1, list(START), context, **{"model_calls": 2, "is_gated": True, **fields})
+    task = RunRequest(1, list(START), context, **{"model_calls": 2, "is_gated": True, **fields})
     return await Engine(model, registry).run(task, notes)
 
 

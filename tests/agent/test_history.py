@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history import fit
+from agent.history import fit_history
 from agent.prompt import ChatMessage, assistant_message, system_message
 
 SYSTEM = system_message("be kind")
@@ -21,7 +21,7 @@ def past(count: int) -> list[ChatMessage]:
 
 
 def kept(history: list[ChatMessage], *, max_messages: int = 100, max_chars: int = 10_000) -> list[str]:
-    system, *middle, current = fit(SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars)
+    system, *middle, current = fit_history(SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars)
     assert (system, current) == (SYSTEM, NOW)
     return [message["content"] for message in middle]
 
@@ -66,14 +66,14 @@ def test_several_answers_to_one_question_stay_together():
 
 def test_nothing_of_the_history_is_changed():
     history = past(3)
-    fit(SYSTEM, history, NOW, max_messages=4, max_chars=20)
+    fit_history(SYSTEM, history, NOW, max_messages=4, max_chars=20)
     assert history == past(3)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.text(max_size=20))), st.integers(0, 12), st.integers(0, 200))
 def test_what_is_kept_is_the_end_of_the_history_within_both_limits(said, max_messages, max_chars):
     history = [user(text) if asks else assistant_message(text) for asks, text in said]
-    request = fit(SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars)
+    request = fit_history(SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars)
     middle = request[1:-1]
     assert middle == history[len(history) - len(middle) :]
     assert not middle or middle[0]["role"] == "user"

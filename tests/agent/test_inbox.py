@@ -9,15 +9,15 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent import inbox as module
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.engine import Engine
 from agent.errors import LLMError
 from agent.inbox import Inbox
-from agent.jobs import Jobs
+from agent.jobs import BackgroundCalls
 from agent.models import Message, Run
-from agent.prompt import words
+from agent.prompt import strip_frame
 from agent.record import Record
-from agent.triggers import Rules
+from agent.triggers import TriggerRules
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, message
 from tools.registry import ToolRegistry
 
@@ -40,8 +40,10 @@ async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
         made.append(
             Inbox(
                 record,
-                Conversations(record, Engine(model, ToolRegistry()), mailbox, Jobs(record, lambda _account: None)),
-                Rules(),
+                ConversationHandler(
+                    record, Engine(model, ToolRegistry()), mailbox, BackgroundCalls(record, lambda _account: None)
+                ),
+                TriggerRules(),
             )
         )
         return made[-1]
@@ -73,7 +75,7 @@ def rows(**where: Any) -> list[tuple[str, str, str]]:
 
 
 def asked(model: Script) -> list[str]:
-    return [words(request.messages[-1]["content"]) for request in model.requests]
+    return [strip_frame(request.messages[-1]["content"]) for request in model.requests]
 
 
 # --- Answering ----------------------------------------------------------------------

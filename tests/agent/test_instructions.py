@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.instructions import (
-    InstructionError,
     MissingToolError,
     MissingValueError,
-    is_name,
-    placeholders,
+    PromptTemplateError,
+    is_value_name,
+    parse_prompt_placeholders,
     program_values,
-    render,
-    render_known,
+    render_known_values,
+    render_prompt,
 )
 
 
@@ -45,12 +45,12 @@ from agent.instructions import (
     ],
 )
 def test_the_cases_of_adk(template, values, expected):
-    assert render(template, values, ()) == expected
+    assert render_prompt(template, values, ()) == expected
 
 
 def test_a_value_that_is_missing_is_an_error_that_names_the_placeholder():
     with pytest.raises(MissingValueError) as caught:
-        render("Hello { missing_key }!", {"other": 1}, ())
+        render_prompt("Hello { missing_key }!", {"other": 1}, ())
     assert caught.value.written == "{ missing_key }"
 
 
@@ -59,19 +59,19 @@ def test_a_value_that_is_missing_is_an_error_that_names_the_placeholder():
     [(True, "true"), (1.5, "1.5"), (["好", 1], '["好", 1]'), ({"a": None}, '{"a": null}'), ("", ""), (0, "0")],
 )
 def test_what_is_no_text_is_shown_as_json(value, text):
-    assert render("[{v}]", {"v": value}, ()) == f"[{text}]"
+    assert render_prompt("[{v}]", {"v": value}, ()) == f"[{text}]"
 
 
 def test_a_tool_stands_for_its_name_where_it_is_enabled():
     tools = ["get_weather", "web-search"]
-    assert render("Call {tool:get_weather} or { tool:web-search }.", {}, tools) == "Call get_weather or web-search."
-    assert render("{tool:gone?}{tool:no such}{tool:}", {"gone": 1}, tools) == "{tool:no such}{tool:}"
+    assert render_prompt("Call {tool:get_weather} or { tool:web-search }.", {}, tools) == "Call get_weather or web-search."
+    assert render_prompt("{tool:gone?}{tool:no such}{tool:}", {"gone": 1}, tools) == "{tool:no such}{tool:}"
     with pytest.raises(MissingToolError, match="tool:gone"):
-        render("{tool:gone}", {"gone": 1, "tool:gone": 1}, tools)
+        render_prompt("{tool:gone}", {"gone": 1, "tool:gone": 1}, tools)
 
 
 def test_what_is_missing_stays_as_written_and_is_reported_once():
-    rendering = render_known("{a} { b } {tool:c} {a} {d} {e?}!", {"d": "D"}, ())
+    rendering = render_known_values("{a} { b } {tool:c} {a} {d} {e?}!", {"d": "D"}, ())
     assert rendering.text == "{a} { b } {tool:c} {a} D !"
     assert rendering.missing == ("{a}", "{ b }", "{tool:c}")
 
@@ -87,45 +87,45 @@ def test_what_is_missing_stays_as_written_and_is_reported_once():
     ],
 )
 def test_a_prompt_without_placeholders_stays_exactly_as_it_is(prompt):
-    assert placeholders(prompt) == ()
-    assert render(prompt, {"a": 1, "b": 2, "x": 3}, ["a"]) == prompt
+    assert parse_prompt_placeholders(prompt) == ()
+    assert render_prompt(prompt, {"a": 1, "b": 2, "x": 3}, ["a"]) == prompt
 
 
 def test_a_brace_of_the_text_around_a_placeholder_is_kept():
-    assert render('{"city": {city}}', {"city": "北京"}, ()) == '{"city": 北京}'
-    assert render('{"city": {{city}}', {"city": "北京"}, ()) == '{"city": 北京'
-    assert render_known('{"city": {city}}', {}, ()).text == '{"city": {city}}'
+    assert render_prompt('{"city": {city}}', {"city": "北京"}, ()) == '{"city": 北京}'
+    assert render_prompt('{"city": {{city}}', {"city": "北京"}, ()) == '{"city": 北京'
+    assert render_known_values('{"city": {city}}', {}, ()).text == '{"city": {city}}'
 
 
 def test_what_a_value_holds_is_not_a_template():
-    assert render("{a}{b}", {"a": "{b}{tool:t}", "b": "{a}"}, ["t"]) == "{b}{tool:t}{a}"
+    assert render_prompt("{a}{b}", {"a": "{b}{tool:t}", "b": "{a}"}, ["t"]) == "{b}{tool:t}{a}"
 
 
 @given(st.text("{}ab?: \ntol.-"), st.dictionaries(st.sampled_from(["a", "b", "ab", "app:a"]), st.integers()))
 def test_every_prompt_is_rendered_and_what_is_missing_is_what_render_refuses(template, values):
-    rendering = render_known(template, values, ["a"])
+    rendering = render_known_values(template, values, ["a"])
     if rendering.missing:
-        with pytest.raises(InstructionError) as caught:
-            render(template, values, ["a"])
+        with pytest.raises(PromptTemplateError) as caught:
+            render_prompt(template, values, ["a"])
         assert caught.value.written == rendering.missing[0]
     else:
-        assert render(template, values, ["a"]) == rendering.text
-    assert placeholders(template) or rendering.text == template
+        assert render_prompt(template, values, ["a"]) == rendering.text
+    assert parse_prompt_placeholders(template) or rendering.text == template
 
 
 @pytest.mark.parametrize("name", ["a", "_a1", "名字", "app:a", "user:a", "temp:a", "class"])
 def test_names_of_values(name):
-    assert is_name(name)
+    assert is_value_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "a.b", "app:", "tool:a", "x:a", "app:user:a", ":a", " a", "a?"])
 def test_what_is_no_name_of_a_value(name):
-    assert not is_name(name)
+    assert not is_value_name(name)
 
 
 def test_the_program_knows_the_time_the_kind_of_chat_and_the_bots_name():
     values = program_values("Frosty", "group", datetime(2026, 11, 22, 7, 5))  # noqa: DTZ001 - local time is meant
-    text = render("{bot_name} {chat_kind} {date} {time} {weekday}", values, ())
+    text = render_prompt("{bot_name} {chat_kind} {date} {time} {weekday}", values, ())
     assert text == "Frosty 群聊 2026-11-22 07:05 星期日"
 
 

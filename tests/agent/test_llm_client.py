@@ -14,7 +14,7 @@ from openai import APIConnectionError
 from agent.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient, split_endpoint
-from agent.llm.retrying import pause_after, wished_seconds
+from agent.llm.retrying import compute_retry_pause, parse_retry_after
 from tests.live_server import free_port
 from tests.scripted_model import call, drops, fails, hangs, held, returns, says
 
@@ -142,12 +142,12 @@ async def test_the_endpoint_may_say_whether_another_try_is_of_use(model, connect
 )
 def test_the_wish_is_read_in_every_form(monkeypatch, headers, seconds):
     monkeypatch.setattr("time.time", lambda: 60.0)
-    assert wished_seconds(headers) == seconds
+    assert parse_retry_after(headers) == seconds
 
 
 def test_without_a_wish_the_pauses_grow():
     lost = APIConnectionError(request=httpx2.Request("POST", "http://h"))
-    pauses = [pause_after(lost, tries) for tries in range(1, 8)]
+    pauses = [compute_retry_pause(lost, tries) for tries in range(1, 8)]
     longest = [0.5, 1, 2, 4, 8, 8, 8]
     assert all(pause and most * 0.75 <= pause.seconds <= most for pause, most in zip(pauses, longest, strict=True))
 

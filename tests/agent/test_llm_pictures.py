@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from agent.llm.base import LLMRequest
-from agent.llm.bodies import Bodies
+from agent.llm.bodies import RequestEncoder
 from agent.llm.client import OpenAIClient
-from agent.llm.pictures import CHUNK, Picture, encoded, kept_hash, picture_part, shows_kept
+from agent.llm.pictures import CHUNK, ModelPicture, encode_with_pictures, has_kept_pictures, kept_hash, picture_part
 from tests.scripted_model import ScriptedModel, fails
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Picture:
+def picture(tmp_path: Path) -> ModelPicture:
     path = tmp_path / "a"
     path.write_bytes(bytes(range(256)) * 2_000)
-    return Picture("image/png", path.stat().st_size, path)
+    return ModelPicture("image/png", path.stat().st_size, path)
 
 
 def message(*parts: dict) -> dict:
@@ -25,7 +25,7 @@ def message(*parts: dict) -> dict:
 
 
 def written(messages) -> bytes:
-    return Bodies("m").of(messages, [])
+    return RequestEncoder("m").of(messages, [])
 
 
 async def joined(body) -> bytes:
@@ -33,7 +33,7 @@ async def joined(body) -> bytes:
 
 
 async def test_a_kept_picture_is_sent_as_a_data_url(picture):
-    body = await encoded([message(picture_part("abc"), picture_part("abc"))], lambda _: picture, written)
+    body = await encode_with_pictures([message(picture_part("abc"), picture_part("abc"))], lambda _: picture, written)
     sent = await joined(body)
     assert len(sent) == body.size
     text, *pictures = json.loads(sent)["messages"][0]["content"]
@@ -46,7 +46,7 @@ async def test_a_kept_picture_is_sent_as_a_data_url(picture):
 async def test_pictures_of_any_size_are_sent_whole(tmp_path, size):
     path = tmp_path / "a"
     path.write_bytes(b"x" * size)
-    body = await encoded([message(picture_part("abc"))], lambda _: Picture("image/png", size, path), written)
+    body = await encode_with_pictures([message(picture_part("abc"))], lambda _: ModelPicture("image/png", size, path), written)
     sent = await joined(body)
     assert len(sent) == body.size
     url = json.loads(sent)["messages"][0]["content"][1]["image_url"]["url"]
@@ -54,7 +54,7 @@ async def test_pictures_of_any_size_are_sent_whole(tmp_path, size):
 
 
 async def test_in_the_place_of_a_picture_that_is_gone_stand_words():
-    sent = await joined(await encoded([message(picture_part("abc"))], lambda _: None, written))
+    sent = await joined(await encode_with_pictures([message(picture_part("abc"))], lambda _: None, written))
     assert json.loads(sent)["messages"][0]["content"][1] == {"type": "text", "text": "[图片]"}
 
 
@@ -72,4 +72,4 @@ async def test_a_request_with_pictures_is_tried_again_from_its_beginning(model: 
 @pytest.mark.parametrize("part", [None, "x", {}, {"type": "image_url"}, {"type": "image_url", "image_url": {"url": "http://x"}}])
 def test_other_parts_show_no_kept_picture(part):
     assert kept_hash(part) == ""
-    assert not shows_kept([{"role": "user", "content": [part]}, {"role": "user", "content": "kept:abc"}])
+    assert not has_kept_pictures([{"role": "user", "content": [part]}, {"role": "user", "content": "kept:abc"}])

@@ -9,7 +9,7 @@ from django.db import OperationalError, connection, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 
 from agent import commit as module
-from agent.acknowledgement import Marks
+from agent.acknowledgement import CommitMarker
 from agent.commit import GroupCommit
 from agent.models import CommitMark
 from frostproject.env import parse_database_url
@@ -70,15 +70,15 @@ async def test_what_was_committed_is_not_repeated_because_nobody_said_so(commit)
 async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(commit, monkeypatch):
     cuts = [1]
 
-    took_effect = Marks.took_effect
+    took_effect = CommitMarker.took_effect
 
-    def cut_off(marks: Marks, number: int) -> bool:
+    def cut_off(marks: CommitMarker, number: int) -> bool:
         if cuts:
             cuts.pop()
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         return took_effect(marks, number)
 
-    monkeypatch.setattr(Marks, "took_effect", cut_off)
+    monkeypatch.setattr(CommitMarker, "took_effect", cut_off)
     assert await asyncio.wait_for(commit.submit(put_down, "abc"), 10) == 3
     assert await commit.submit(told, None) == ["abc"]

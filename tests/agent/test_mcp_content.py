@@ -6,7 +6,7 @@ import sys
 import pytest
 from mcp_types import CallToolResult, TextContent
 
-from agent.mcp_content import result_of, tool_of
+from agent.mcp_content import to_mcp_result, to_mcp_tool
 from tests.environment import PROJECT, clean_environment
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult, ToolSpec
 
@@ -22,13 +22,13 @@ def result(content: str = "", *items: ToolContentItem, success: bool = True, **f
 
 
 def test_a_tool_without_parameters_takes_an_object_without_properties():
-    assert tool_of(ToolSpec(name="x"), any_value=True).input_schema == {"type": "object", "properties": {}}
+    assert to_mcp_tool(ToolSpec(name="x"), any_value=True).input_schema == {"type": "object", "properties": {}}
     given = {"properties": {"a": {"type": "string"}}}
-    assert tool_of(ToolSpec(name="x", parameters_schema=given), any_value=True).input_schema == {"type": "object", **given}
+    assert to_mcp_tool(ToolSpec(name="x", parameters_schema=given), any_value=True).input_schema == {"type": "object", **given}
 
 
 def test_what_nobody_said_of_a_tool_is_not_said():
-    tool = tool_of(ToolSpec(name="x", annotation=ToolAnnotation(read_only=True)), any_value=True)
+    tool = to_mcp_tool(ToolSpec(name="x", annotation=ToolAnnotation(read_only=True)), any_value=True)
     assert (tool.title, tool.description, tool.output_schema) == (None, None, None)
     assert tool.annotations
     assert tool.annotations.model_dump(exclude_none=True) == {"read_only_hint": True}
@@ -36,30 +36,30 @@ def test_what_nobody_said_of_a_tool_is_not_said():
 
 def test_results_that_are_no_objects_are_declared_and_given_to_those_alone_who_take_them():
     spec = ToolSpec(name="x", output_schema=LIST)
-    assert tool_of(spec, any_value=True).output_schema == LIST
-    assert tool_of(spec, any_value=False).output_schema is None
-    assert result_of(result(structured_content=[1]), any_value=True).structured_content == [1]
-    older = result_of(result(structured_content=[1]), any_value=False)
+    assert to_mcp_tool(spec, any_value=True).output_schema == LIST
+    assert to_mcp_tool(spec, any_value=False).output_schema is None
+    assert to_mcp_result(result(structured_content=[1]), any_value=True).structured_content == [1]
+    older = to_mcp_result(result(structured_content=[1]), any_value=False)
     assert (older.structured_content, told(older)) == (None, ["[1]"])
 
 
 def test_an_output_schema_that_is_no_json_costs_nothing_but_itself():
-    assert tool_of(ToolSpec(name="x", output_schema={"type": "object", "a": object()}), any_value=True).output_schema is None
+    assert to_mcp_tool(ToolSpec(name="x", output_schema={"type": "object", "a": object()}), any_value=True).output_schema is None
 
 
 @pytest.mark.parametrize(("success", "words"), [(True, "工具执行成功。"), (False, "工具执行失败。")])
 def test_a_result_with_nothing_to_say_says_that(success, words):
-    assert told(result_of(result(success=success), any_value=True)) == [words]
+    assert told(to_mcp_result(result(success=success), any_value=True)) == [words]
 
 
 def test_a_failure_is_an_error_in_its_own_words():
-    failed = result_of(result(success=False, error_message="工具执行失败: no"), any_value=True)
+    failed = to_mcp_result(result(success=False, error_message="工具执行失败: no"), any_value=True)
     assert (failed.is_error, told(failed)) == (True, ["工具执行失败: no"])
 
 
 def test_items_without_what_they_need_are_told_in_words():
     broken = [ToolContentItem(kind) for kind in ("image", "audio", "resource_link", "resource", "odd", "text")]
-    assert told(result_of(result("", *broken), any_value=True)) == [
+    assert told(to_mcp_result(result("", *broken), any_value=True)) == [
         "[图片内容 unknown]",
         "[音频内容 unknown]",
         "[资源链接] 资源链接",
@@ -69,21 +69,21 @@ def test_items_without_what_they_need_are_told_in_words():
 
 
 def test_text_stands_before_the_items():
-    blocks = result_of(result("look", ToolContentItem("image", data="AAAA", mime_type="image/png")), any_value=True)
+    blocks = to_mcp_result(result("look", ToolContentItem("image", data="AAAA", mime_type="image/png")), any_value=True)
     assert told(blocks) == ["look", "image"]
 
 
 def test_text_that_stands_in_the_items_too_is_told_once():
     texts = [ToolContentItem("text", "one"), ToolContentItem("text", "two")]
-    assert told(result_of(result("one\ntwo", *texts), any_value=True)) == ["one\ntwo"]
-    assert told(result_of(result("", *texts), any_value=True)) == ["one", "two"]
+    assert told(to_mcp_result(result("one\ntwo", *texts), any_value=True)) == ["one\ntwo"]
+    assert told(to_mcp_result(result("", *texts), any_value=True)) == ["one", "two"]
     failed = result("", texts[0], success=False, error_message="工具执行失败: one")
-    assert told(result_of(failed, any_value=True)) == ["工具执行失败: one"]
+    assert told(to_mcp_result(failed, any_value=True)) == ["工具执行失败: one"]
 
 
 def test_halves_of_characters_do_not_reach_the_wire():
     given = result("a\ud800", structured_content={"b\ud800": "\0"})
-    result_of(given, any_value=True).model_dump_json()
+    to_mcp_result(given, any_value=True).model_dump_json()
 
 
 def test_the_library_is_loaded_where_the_address_is_switched_on_and_nowhere_else(tmp_path):

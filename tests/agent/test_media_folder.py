@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent import media_folder
-from agent.media_folder import MediaError, locate, opened
+from agent.media_folder import MediaError, locate_media_file, open_media_file
 
 
 @pytest.fixture
@@ -21,19 +21,19 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 
 
 def content(path: Path) -> bytes:
-    with opened(path) as file:
+    with open_media_file(path) as file:
         return file.read()
 
 
 def found(name: str) -> Path:
-    path = locate(name)
+    path = locate_media_file(name)
     assert path is not None
     return path
 
 
 def test_a_file_is_found_and_read(folder: Path):
     assert content(found("cats/cat.png")) == b"cat"
-    assert media_folder.size(found("cats/cat.png")) == 3
+    assert media_folder.regular_file_size(found("cats/cat.png")) == 3
 
 
 def test_a_link_within_the_folder_is_followed_when_it_is_looked_for(folder: Path):
@@ -43,7 +43,7 @@ def test_a_link_within_the_folder_is_followed_when_it_is_looked_for(folder: Path
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "cats/../../secret", "\0"])
 def test_what_lies_outside_is_not_found(folder: Path, name: str):
-    assert locate(name) is None
+    assert locate_media_file(name) is None
 
 
 def test_a_media_folder_that_is_a_link_itself_is_one(folder: Path, settings: Any, tmp_path: Path):
@@ -71,7 +71,7 @@ def test_a_folder_on_the_way_that_became_a_link_is_not_entered(folder: Path):
 
 def test_a_pipe_is_refused_without_waiting_for_a_writer(folder: Path):
     os.mkfifo(folder / "pipe")
-    assert media_folder.size(found("pipe")) is None
+    assert media_folder.regular_file_size(found("pipe")) is None
     with pytest.raises(MediaError, match="pipe is not a regular file"):
         content(found("pipe"))
 
@@ -94,7 +94,7 @@ def test_our_own_copy_is_read_and_no_name_leads_to_it(folder: Path, settings: An
     copy.write_bytes(b"cat")
     (copy.parent / "link").symlink_to(tmp_path / "secret")
     assert content(copy) == b"cat"
-    assert (locate("../received/ab/abcd"), locate(str(copy))) == (None, None)
+    assert (locate_media_file("../received/ab/abcd"), locate_media_file(str(copy))) == (None, None)
     for elsewhere in (copy.parent / "link", copy.parent / ".." / ".." / "secret"):
         with pytest.raises(MediaError):
             content(elsewhere)

@@ -6,16 +6,16 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.memory.background import Background
-from agent.memory.mind import Memory, MemorySettings
-from agent.memory.upkeep import Habits
+from agent.memory.background import MemoryContext
+from agent.memory.mind import MemoryService, MemorySettings
+from agent.memory.upkeep import SummaryPolicy
 from agent.models import ChatSession, Digest, Message, Run
 from agent.record import Record
-from agent.store.digests import Window
+from agent.store.digests import HistoryWindow
 from tests.agent.notes import ANN_IN_GROUP, noted
 from tests.agent.talk import GROUP, Script
 
-WINDOW = Window(2, 1_000)
+WINDOW = HistoryWindow(2, 1_000)
 
 
 def talked(turns: int) -> int:
@@ -33,9 +33,9 @@ def talked(turns: int) -> int:
 
 
 async def test_what_is_summarised_after_a_turn_is_in_mind_at_the_next(record: Record):
-    memory = Memory(record, MemorySettings(1_500, Habits(WINDOW, summary_after=2)), Script("他们聊了数字"))
+    memory = MemoryService(record, MemorySettings(1_500, SummaryPolicy(WINDOW, summary_after=2)), Script("他们聊了数字"))
     session_pk = await sync_to_async(talked)(2)
-    assert await memory.background(session_pk, GROUP, "20001", "hi") == Background()
+    assert await memory.background(session_pk, GROUP, "20001", "hi") == MemoryContext()
     memory.after_turn(session_pk, GROUP)
     await memory.drain(10)
     assert "他们聊了数字" in (await memory.background(session_pk, GROUP, "20001", "hi")).summary
@@ -45,30 +45,30 @@ async def test_what_is_summarised_after_a_turn_is_in_mind_at_the_next(record: Re
 async def test_with_everything_off_nothing_is_recalled_and_nobody_is_asked(record: Record):
     await sync_to_async(noted)(ANN_IN_GROUP, "希望被叫作船长")
     session_pk = await sync_to_async(talked)(9)
-    memory = Memory(record, MemorySettings(0, Habits(WINDOW)), Script())
+    memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW)), Script())
     memory.start()
     memory.after_turn(session_pk, GROUP)
-    assert await memory.background(session_pk, GROUP, "20001", "船长") == Background()
+    assert await memory.background(session_pk, GROUP, "20001", "船长") == MemoryContext()
     await memory.close()
 
 
 async def test_a_reading_that_is_cut_off_leaves_nothing_behind_and_is_due_again(record: Record):
     never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     model = Script(never, "摘要")
-    settings = MemorySettings(0, Habits(WINDOW, summary_after=2))
+    settings = MemorySettings(0, SummaryPolicy(WINDOW, summary_after=2))
     session_pk = await sync_to_async(talked)(2)
-    memory = Memory(record, settings, model)
+    memory = MemoryService(record, settings, model)
     memory.after_turn(session_pk, GROUP)
     await memory.close()
     assert not await Digest.objects.aexists()
-    again = Memory(record, settings, Script("摘要"))
+    again = MemoryService(record, settings, Script("摘要"))
     again.after_turn(session_pk, GROUP)
     await again.drain(10)
     assert (await Digest.objects.aget()).text == "摘要"
 
 
 async def test_without_a_model_nothing_is_read(record: Record):
-    memory = Memory(record, MemorySettings(0, Habits(WINDOW, summary_after=1, extract_turns=1)))
+    memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW, summary_after=1, extract_turns=1)))
     memory.after_turn(await sync_to_async(talked)(9), GROUP)
     await memory.close()
     assert not await Digest.objects.aexists()
@@ -76,7 +76,7 @@ async def test_without_a_model_nothing_is_read(record: Record):
 
 @pytest.mark.parametrize("hours", [0, 1])
 async def test_what_was_started_is_ended(record: Record, hours: int):
-    memory = Memory(record, MemorySettings(0, Habits(WINDOW), review_hours=hours))
+    memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW), review_hours=hours))
     memory.start()
     before = len(asyncio.all_tasks())
     await memory.close()

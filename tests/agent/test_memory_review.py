@@ -9,11 +9,20 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from agent.memory.relevance import Recollection
-from agent.memory.review import merges, review
+from agent.memory.relevance import RecalledNote
+from agent.memory.review import parse_merges, review_notes
 from agent.models import Note, NoteProposal
 from agent.record import Record
-from agent.store.reviews import CLUSTER_LEAST, IDLE_DAYS, Cluster, Merge, clusters, decide, propose_merges, propose_retirements
+from agent.store.reviews import (
+    CLUSTER_LEAST,
+    IDLE_DAYS,
+    NoteCluster,
+    NoteMerge,
+    decide_proposal,
+    find_note_clusters,
+    propose_merges,
+    propose_retirements,
+)
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, noted, texts, told_everyone
 from tests.agent.talk import Script
 
@@ -30,7 +39,7 @@ def idle(pk: int, days: int = IDLE_DAYS + 1) -> None:
 
 
 def proposed(*pks: int, text: str = "喜欢各种苹果") -> int:
-    (pk,) = propose_merges([("m", Merge(pks, text, ("水果",)))])
+    (pk,) = propose_merges([("m", NoteMerge(pks, text, ("水果",)))])
     return pk
 
 
@@ -41,10 +50,10 @@ def test_only_many_notes_of_one_owner_for_one_audience_are_looked_through():
     some_notes()
     noted(BOB_IN_GROUP, "一条")
     noted(ANN_AT_HOME, "别处的一条")
-    ((cluster,),) = clusters([10])
+    ((cluster,),) = find_note_clusters([10])
     assert (cluster.owner_id, len(cluster.notes)) == ("20001", CLUSTER_LEAST)
     proposed(cluster.notes[0].pk, cluster.notes[1].pk)
-    assert clusters([10]) == [[]]
+    assert find_note_clusters([10]) == [[]]
 
 
 def answer(*items: Any) -> str:
@@ -63,9 +72,9 @@ def answer(*items: Any) -> str:
     ],
 )
 def test_a_merge_is_taken_of_known_notes_that_no_other_merge_has(items: list[Any], found: list[tuple[int, ...]]):
-    notes = [Recollection(pk, "t", (), "person", "1", "1", "", "user", timezone.now()) for pk in range(1, 10)]
-    cluster = Cluster("a", "person", "1", tuple(notes))
-    assert [merge.pks for merge in merges(answer(*items), cluster)] == found
+    notes = [RecalledNote(pk, "t", (), "person", "1", "1", "", "user", timezone.now()) for pk in range(1, 10)]
+    cluster = NoteCluster("a", "person", "1", tuple(notes))
+    assert [merge.pks for merge in parse_merges(answer(*items), cluster)] == found
 
 
 def test_what_was_long_of_no_use_may_go_unless_the_operator_wrote_it_or_said_no():
@@ -75,7 +84,7 @@ def test_what_was_long_of_no_use_may_go_unless_the_operator_wrote_it_or_said_no(
     Note.objects.filter(pk=used).update(last_used_at=timezone.now())
     assert propose_retirements([timezone.now()]) == [1]
     assert propose_retirements([timezone.now()]) == [0]
-    decide(NoteProposal.objects.get().pk, by="admin", accept=False)
+    decide_proposal(NoteProposal.objects.get().pk, by="admin", accept=False)
     assert propose_retirements([timezone.now()]) == [0]
     assert Note.objects.count() == 3
 
@@ -86,7 +95,7 @@ def test_what_was_long_of_no_use_may_go_unless_the_operator_wrote_it_or_said_no(
 def test_accepted_notes_become_one_for_the_same_audience():
     first, second, *_ = some_notes(3)
     Note.objects.filter(pk=first).update(use_count=3)
-    assert decide(proposed(first, second), by="admin", accept=True) == NoteProposal.State.APPLIED
+    assert decide_proposal(proposed(first, second), by="admin", accept=True) == NoteProposal.State.APPLIED
     assert texts(ANN_IN_GROUP, "水果 苹果")[0] == "喜欢各种苹果"
     assert Note.objects.count() == 2
     merged = Note.objects.get(text="喜欢各种苹果")
@@ -96,8 +105,8 @@ def test_accepted_notes_become_one_for_the_same_audience():
 
 def test_a_proposal_is_decided_once_and_a_rejected_one_changes_nothing():
     pk = proposed(*some_notes(2))
-    assert decide(pk, by="admin", accept=False) == NoteProposal.State.REJECTED
-    assert decide(pk, by="admin", accept=True) is None
+    assert decide_proposal(pk, by="admin", accept=False) == NoteProposal.State.REJECTED
+    assert decide_proposal(pk, by="admin", accept=True) is None
     assert Note.objects.count() == 2
 
 
@@ -107,13 +116,13 @@ def test_notes_that_changed_since_are_left_as_they_are():
     note = Note.objects.get(pk=second)
     note.text = "不再喜欢苹果"
     note.save()
-    assert decide(pk, by="admin", accept=True) == NoteProposal.State.STALE
+    assert decide_proposal(pk, by="admin", accept=True) == NoteProposal.State.STALE
     assert Note.objects.count() == 2
 
 
 def test_notes_of_two_audiences_never_become_one():
     pks = noted(ANN_IN_GROUP, "喜欢苹果").pk, noted(ANN_AT_HOME, "喜欢苹果").pk
-    assert decide(proposed(*pks), by="admin", accept=True) == NoteProposal.State.STALE
+    assert decide_proposal(proposed(*pks), by="admin", accept=True) == NoteProposal.State.STALE
     assert Note.objects.count() == 2
 
 
@@ -131,14 +140,14 @@ def many(transactional_db: None) -> list[int]:
 
 async def test_the_job_proposes_and_changes_nothing(many: list[int], record: Record):
     model = Script(answer({"ids": many[:2], "text": "喜欢苹果"}))
-    assert await review(record, model) == (1, 0)
+    assert await review_notes(record, model) == (1, 0)
     assert await note_pks(record) == many
     proposal = await NoteProposal.objects.aget()
     assert (proposal.kind, proposal.state, proposal.model, proposal.note_ids) == ("merge", "waiting", "script", many[:2])
 
 
 async def test_a_model_that_fails_stops_only_its_own_part(many: list[int], record: Record):
-    assert await review(record, Script("我不知道")) == (0, 0)
+    assert await review_notes(record, Script("我不知道")) == (0, 0)
     assert not await NoteProposal.objects.aexists()
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.terms import INDEX_LIMIT, SEARCH_LIMIT, index_terms, key_term, normal, search_terms
+from agent.memory.terms import INDEX_LIMIT, SEARCH_LIMIT, index_terms, key_term, normalize_text, search_terms
 
 
 def test_chinese_becomes_characters_and_pairs_and_is_looked_for_by_pairs():
@@ -17,7 +17,7 @@ def test_a_single_character_is_looked_for_as_it_is():
 
 def test_words_are_found_in_any_case_and_width():
     assert index_terms("Ｐｙｔｈｏｎ 3, C++") == ["python", "3", "c"]
-    assert normal("  Ａ\n b ") == "a b"
+    assert normalize_text("  Ａ\n b ") == "a b"
 
 
 def test_mixed_scripts_are_cut_apart():

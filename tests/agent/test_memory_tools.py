@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from agent.builtin_tools import forget, query_memory, query_person_profile, remember
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.memory.audience import Viewer
-from agent.memory.notebook import Notebook
+from agent.memory.audience import NoteViewer
+from agent.memory.notebook import NoteService
 from agent.models import Note
 from agent.models.note import TEXT_LIMIT
 from agent.record import Record
@@ -26,11 +26,11 @@ class Desk:
 
     def __init__(self, record: Record) -> None:
         self.registry = ToolRegistry()
-        self.book = Notebook(record)
+        self.book = NoteService(record)
         entries = [remember.TOOL, forget.TOOL, query_memory.TOOL, query_person_profile.TOOL]
         self.registry.register_provider(MaisakaBuiltinToolProvider(entries))
 
-    async def call(self, viewer: Viewer, tool: str, *, role: str = "", **arguments: Any) -> ToolExecutionResult:
+    async def call(self, viewer: NoteViewer, tool: str, *, role: str = "", **arguments: Any) -> ToolExecutionResult:
         session = f"{viewer.platform}:{viewer.chat}"
         metadata = {"memory": self.book, "account": viewer.account, "sender_role": role, "owners": frozenset()}
         context = ToolExecutionContext(
@@ -137,7 +137,7 @@ async def test_one_person_can_have_only_so_much_noted_about_another(desk: Desk):
     assert (result.success, result.error_message) == (False, f"工具执行失败: {remember.FULL_OF_OTHERS}")
     assert (await desk.call(ANN_IN_GROUP, "remember", text="我自己的事")).success
     assert (await desk.call(BOB_IN_GROUP, "remember", text="再多一件")).success
-    carl = Viewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, "20003")
+    carl = NoteViewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, "20003")
     assert (await desk.call(carl, "remember", text="卡尔说的", person_id=BOB_IN_GROUP.person)).success
     assert {note.said_by async for note in Note.objects.filter(owner_id=BOB_IN_GROUP.person)} == {"20001", "20002", "20003"}
 
@@ -145,7 +145,7 @@ async def test_one_person_can_have_only_so_much_noted_about_another(desk: Desk):
 async def test_however_many_others_speak_of_somebody_there_is_room_for_the_persons_own_words(desk: Desk):
     def gossip() -> None:
         for number in range(OTHERS_LIMIT):
-            crowd = Viewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, str(30_000 + number))
+            crowd = NoteViewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, str(30_000 + number))
             noted(crowd, f"第{number}句闲话", person=BOB_IN_GROUP.person)
 
     await sync_to_async(gossip)()

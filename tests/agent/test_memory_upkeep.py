@@ -8,15 +8,24 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.errors import LLMError
-from agent.memory.upkeep import FIRST_PAUSE, Habits, Upkeep
+from agent.memory.upkeep import FIRST_PAUSE, MemoryJobs, SummaryPolicy
 from agent.models import ChatSession, Digest, Message, Note, Run
 from agent.record import Record
-from agent.store.digests import BATCH_CHARS, NewDigest, Said, Window, fallen_out, put_down, unread, whole_exchanges
+from agent.store.digests import (
+    BATCH_CHARS,
+    DigestMessage,
+    HistoryWindow,
+    NewDigest,
+    find_unread,
+    find_unsummarized,
+    save_digests,
+    whole_exchanges,
+)
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, texts
 from tests.agent.talk import Script
 
 pytestmark = pytest.mark.django_db
-WINDOW = Window(4, 10_000)
+WINDOW = HistoryWindow(4, 10_000)
 
 
 def turn(session: ChatSession, text: str, answer: str = "好的", sender_id: str = "20001", name: str = "Ann") -> None:
@@ -43,28 +52,28 @@ def session(db: None) -> ChatSession:
 def test_what_is_in_the_window_is_not_summarised(session: ChatSession):
     for number in range(2):
         turn(session, f"第{number}句")
-    assert fallen_out([(session.pk, WINDOW, 1)]) == [None]
+    assert find_unsummarized([(session.pk, WINDOW, 1)]) == [None]
 
 
 def test_what_fell_out_is_due_once_there_is_enough(session: ChatSession):
     for number in range(5):
         turn(session, f"第{number}句")
-    (batch,) = fallen_out([(session.pk, WINDOW, 6)])
+    (batch,) = find_unsummarized([(session.pk, WINDOW, 6)])
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id] == ["第0句", "第1句", "第2句"]
-    assert fallen_out([(session.pk, WINDOW, 7)]) == [None]
+    assert find_unsummarized([(session.pk, WINDOW, 7)]) == [None]
 
 
 def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one_behind_it(session: ChatSession):
     for number in range(150):
         turn(session, f"第{number}句")
-    (first,) = fallen_out([(session.pk, WINDOW, 10)])
+    (first,) = find_unsummarized([(session.pk, WINDOW, 10)])
     assert first is not None
     assert (first.said[0].text, first.said[-2].text) == ("第48句", "第147句")
-    put_down([NewDigest(first, "m", "摘要")])
+    save_digests([NewDigest(first, "m", "摘要")])
     for number in range(150, 300):
         turn(session, f"第{number}句")
-    (second,) = fallen_out([(session.pk, WINDOW, 10)])
+    (second,) = find_unsummarized([(session.pk, WINDOW, 10)])
     assert second is not None
     assert (second.before, second.said[0].text) == ("摘要", "第148句")
 
@@ -72,34 +81,34 @@ def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one
 def test_a_window_that_is_full_of_words_lets_fall_out_too(session: ChatSession):
     for text in ("a", "b" * 900, "c"):
         turn(session, text, answer="")
-    (batch,) = fallen_out([(session.pk, Window(100, 600), 1)])
+    (batch,) = find_unsummarized([(session.pk, HistoryWindow(100, 600), 1)])
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id] == ["a", "b" * 900]
 
 
 def test_a_reading_is_bounded_and_ends_between_two_exchanges():
-    said = [Said(pk, pk // 2, "长" * 900, "1") for pk in range(100)]
+    said = [DigestMessage(pk, pk // 2, "长" * 900, "1") for pk in range(100)]
     taken = whole_exchanges(said)
     assert len(taken) % 2 == 0
     assert sum(len(one.text) for one in taken) <= BATCH_CHARS
-    assert len(whole_exchanges([Said(1, 1, "x" * 100_000, "1")])) == 1
+    assert len(whole_exchanges([DigestMessage(1, 1, "x" * 100_000, "1")])) == 1
 
 
 def test_notes_are_due_after_some_turns_and_a_backlog_is_left_out(session: ChatSession):
     for number in range(150):
         turn(session, f"第{number}句")
-    (batch,) = unread([(session.pk, 3)])
+    (batch,) = find_unread([(session.pk, 3)])
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id][-1] == "第149句"
     assert len(batch.said) == 200
-    assert unread([(session.pk, 151)]) == [None]
+    assert find_unread([(session.pk, 151)]) == [None]
 
 
 def test_what_is_due_does_not_depend_on_how_much_one_reading_takes(session: ChatSession):
     for number in range(110):
         turn(session, f"第{number}句" + "长" * 900)
-    assert fallen_out([(session.pk, WINDOW, 210)]) != [None]
-    assert unread([(session.pk, 105)]) != [None]
+    assert find_unsummarized([(session.pk, WINDOW, 210)]) != [None]
+    assert find_unread([(session.pk, 105)]) != [None]
 
 
 # --- Summaries --------------------------------------------------------------------
@@ -117,13 +126,15 @@ def clock() -> Clock:
     return Clock()
 
 
-async def upkept(record: Record, session: ChatSession, model: Script, habits: Habits, clock: Clock, turns: int = 1) -> Upkeep:
-    upkeep = Upkeep(record, model, habits, clock)
+async def upkept(
+    record: Record, session: ChatSession, model: Script, habits: SummaryPolicy, clock: Clock, turns: int = 1
+) -> MemoryJobs:
+    upkeep = MemoryJobs(record, model, habits, clock)
     await again(upkeep, session, turns)
     return upkeep
 
 
-async def again(upkeep: Upkeep, session: ChatSession, turns: int = 1) -> None:
+async def again(upkeep: MemoryJobs, session: ChatSession, turns: int = 1) -> None:
     for _ in range(turns):
         upkeep.after_turn(session.pk, ANN_IN_GROUP)
     await upkeep.drain(10)
@@ -137,7 +148,7 @@ def long_chat(transactional_db: None) -> ChatSession:
     return session
 
 
-SUMMARISING = Habits(WINDOW, summary_after=2)
+SUMMARISING = SummaryPolicy(WINDOW, summary_after=2)
 
 
 async def test_what_fell_out_is_summarised_once_and_the_messages_stay(record: Record, long_chat: ChatSession, clock: Clock):
@@ -179,14 +190,14 @@ async def test_a_failure_leaves_everything_as_it_was_and_is_tried_again_later(
 
 async def test_nothing_is_asked_when_everything_is_off(record: Record, long_chat: ChatSession, clock: Clock):
     model = Script()
-    await upkept(record, long_chat, model, Habits(WINDOW), clock, turns=50)
+    await upkept(record, long_chat, model, SummaryPolicy(WINDOW), clock, turns=50)
     assert model.requests == []
 
 
 # --- Notes ------------------------------------------------------------------------
 
 
-NOTING = Habits(WINDOW, extract_turns=3)
+NOTING = SummaryPolicy(WINDOW, extract_turns=3)
 
 
 def found(*items: Any) -> str:

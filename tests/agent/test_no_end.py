@@ -10,8 +10,8 @@ from asgiref.sync import sync_to_async
 from agent import inbox as module
 from agent.models import Message, Run
 from agent.store import replies
-from agent.store.recovery import Sighting, TakeOver, appear, claim
-from agent.store.replies import Ending
+from agent.store.recovery import ClaimMessages, ProcessHeartbeat, claim_messages, record_heartbeats
+from agent.store.replies import RunCompletion
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, accept, message
 from tests.agent.test_inbox import Make, held, idle, mailbox, make, rows, until
 
@@ -27,19 +27,19 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def break_endings(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Let no run of the first message be finished for so many tries."""
-    finish = replies.finish
+    finish = replies.complete_runs
 
     def break_endings(tries: float) -> None:
-        failed: list[Ending] = []
+        failed: list[RunCompletion] = []
 
-        def fail(endings: Sequence[Ending]) -> list[None]:
+        def fail(endings: Sequence[RunCompletion]) -> list[None]:
             first = Message.objects.order_by("pk").values_list("pk", flat=True)[0]
             if len(failed) < tries and any(ending.message_pk == first for ending in endings):
                 failed.extend(endings)
                 raise RuntimeError("the ending slipped")
             return finish(endings)
 
-        monkeypatch.setattr(replies, "finish", fail)
+        monkeypatch.setattr(replies, "complete_runs", fail)
 
     return break_endings
 
@@ -138,8 +138,8 @@ async def test_a_run_that_another_process_has_taken_over_says_and_writes_nothing
     inbox = make(model)
     inbox.accept(message("a"))
     await until(lambda: model.requests)
-    await sync_to_async(appear)([Sighting("other", alone=True)])
-    await sync_to_async(claim)([TakeOver(PRIVATE.account, "other")])
+    await sync_to_async(record_heartbeats)([ProcessHeartbeat("other", alone=True)])
+    await sync_to_async(claim_messages)([ClaimMessages(PRIVATE.account, "other")])
     before = await rows()
     answer.set_result("one")
     await until(lambda: not inbox._workers)

@@ -11,10 +11,10 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.audience import Viewer
+from agent.memory.audience import NoteViewer
 from agent.models import Note
-from agent.store.note_search import hits
-from agent.store.notes import OWNER_LIMIT, Fate, Forgetting, forget
+from agent.store.note_search import search_notes
+from agent.store.notes import OWNER_LIMIT, DeleteNote, NoteResult, delete_notes
 from tests.agent.databases import inside, postgres
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_ACCOUNT, OTHER_GROUP, noted, texts, told_everyone
 
@@ -75,7 +75,7 @@ def test_a_changed_note_is_found_by_its_new_words_and_a_deleted_one_by_none():
     assert texts(ANN_IN_GROUP, "香蕉") == ["喜欢香蕉"]
     assert texts(ANN_IN_GROUP, "苹果") == []
     Note.objects.all().delete()
-    assert hits([], ["香蕉"], 10) == []
+    assert search_notes([], ["香蕉"], 10) == []
 
 
 def test_time_and_person_narrow_a_search():
@@ -105,15 +105,15 @@ def test_what_is_found_counts_as_used():
 
 def test_the_same_words_are_kept_once_for_each_audience():
     first = noted(ANN_IN_GROUP, "喜欢苹果")
-    assert noted(ANN_IN_GROUP, " 喜欢苹果 ") == type(first)(Fate.KNOWN, first.pk)
-    assert noted(OTHER_GROUP, "喜欢苹果").fate == noted(BOB_IN_GROUP, "喜欢苹果").fate == Fate.DONE
+    assert noted(ANN_IN_GROUP, " 喜欢苹果 ") == type(first)(NoteResult.KNOWN, first.pk)
+    assert noted(OTHER_GROUP, "喜欢苹果").fate == noted(BOB_IN_GROUP, "喜欢苹果").fate == NoteResult.DONE
 
 
 def test_an_owner_has_a_limited_number_of_notes():
     for number in range(OWNER_LIMIT):
         noted(ANN_IN_GROUP, f"第{number}件")
-    assert noted(ANN_IN_GROUP, "再多一件").fate == Fate.FULL
-    assert noted(BOB_IN_GROUP, "再多一件").fate == Fate.DONE
+    assert noted(ANN_IN_GROUP, "再多一件").fate == NoteResult.FULL
+    assert noted(BOB_IN_GROUP, "再多一件").fate == NoteResult.DONE
 
 
 # --- Who sees what ----------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_a_note_of_one_chat_is_seen_in_no_other():
 def test_a_note_for_a_person_is_seen_in_private_alone():
     noted(ANN_IN_GROUP, "喜欢苹果", visibility=Note.Visibility.PERSON)
     assert texts(ANN_AT_HOME, "苹果") == ["喜欢苹果"]
-    bob_at_home = Viewer("onebot", "10001", "private:20002", "20001")
+    bob_at_home = NoteViewer("onebot", "10001", "private:20002", "20001")
     for viewer in (ANN_IN_GROUP, OTHER_GROUP, OTHER_ACCOUNT, bob_at_home):
         assert texts(viewer, "苹果") == texts(viewer) == []
 
@@ -143,7 +143,7 @@ def test_a_note_for_everyone_is_seen_in_every_chat_it_is_meant_for():
 
 ids = st.text(st.sampled_from('1:",[]\\é'), min_size=1, max_size=3)
 viewers = st.builds(
-    lambda platform, account, kind, peer, person: Viewer(
+    lambda platform, account, kind, peer, person: NoteViewer(
         platform, account, f"{kind}:{peer}", peer if kind == "private" else person
     ),
     st.sampled_from(["onebot", "o"]),
@@ -155,7 +155,7 @@ viewers = st.builds(
 
 
 @given(viewers, viewers, st.sampled_from([Note.Visibility.CHAT, Note.Visibility.PERSON]))
-def test_no_note_leaves_the_chat_or_the_person_it_is_for(writer: Viewer, reader: Viewer, visibility: Note.Visibility):
+def test_no_note_leaves_the_chat_or_the_person_it_is_for(writer: NoteViewer, reader: NoteViewer, visibility: Note.Visibility):
     with transaction.atomic():
         noted(writer, "喜欢苹果", visibility=visibility)
         seen = bool(texts(reader, "苹果"))
@@ -174,21 +174,21 @@ def test_no_note_leaves_the_chat_or_the_person_it_is_for(writer: Viewer, reader:
 @pytest.mark.parametrize(
     ("viewer", "manager", "fate"),
     [
-        (ANN_IN_GROUP, False, Fate.DONE),
-        (BOB_IN_GROUP, False, Fate.NOT_ALLOWED),
-        (BOB_IN_GROUP, True, Fate.DONE),
-        (OTHER_GROUP, True, Fate.UNKNOWN),
-        (ANN_AT_HOME, True, Fate.UNKNOWN),
+        (ANN_IN_GROUP, False, NoteResult.DONE),
+        (BOB_IN_GROUP, False, NoteResult.NOT_ALLOWED),
+        (BOB_IN_GROUP, True, NoteResult.DONE),
+        (OTHER_GROUP, True, NoteResult.UNKNOWN),
+        (ANN_AT_HOME, True, NoteResult.UNKNOWN),
     ],
 )
-def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(viewer: Viewer, manager: bool, fate: Fate):
+def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(viewer: NoteViewer, manager: bool, fate: NoteResult):
     pk = noted(ANN_IN_GROUP, "喜欢苹果").pk
-    assert forget([Forgetting(viewer, pk, manager)]) == [fate]
-    assert Note.objects.filter(pk=pk).exists() == (fate != Fate.DONE)
+    assert delete_notes([DeleteNote(viewer, pk, manager)]) == [fate]
+    assert Note.objects.filter(pk=pk).exists() == (fate != NoteResult.DONE)
 
 
 def test_what_the_operator_wrote_is_forgotten_in_the_admin_alone():
-    assert forget([Forgetting(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)]) == [Fate.NOT_ALLOWED]
+    assert delete_notes([DeleteNote(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)]) == [NoteResult.NOT_ALLOWED]
 
 
 # --- The index --------------------------------------------------------------------

@@ -8,15 +8,15 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.agents.runner import STOPPED
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.engine import Engine
 from agent.errors import LLMError
 from agent.flow import PAUSE
-from agent.jobs import Jobs
+from agent.jobs import BackgroundCalls
 from agent.models import Message, Run
 from agent.plugin_services import NO_CHAT, PluginServices
 from agent.record import Record
-from agent.store.recovery import Left
+from agent.store.recovery import PendingMessage
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, arrival, calling, message
 from tests.tools.fakes import Provider
@@ -52,8 +52,8 @@ async def served(
     registry.register_provider(provider)
     said = arrival(message("current", chat, mentions_bot=True))
     accepted = await record.accept(said)
-    conversations = Conversations(record, Engine(Script(CALL), registry), mailbox, Jobs(record, lambda _: None))
-    await conversations.answer(Left(accepted.pk, accepted.session_pk, said.message))
+    conversations = ConversationHandler(record, Engine(Script(CALL), registry), mailbox, BackgroundCalls(record, lambda _: None))
+    await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said.message))
     await services.close()
     return given[0], mailbox
 

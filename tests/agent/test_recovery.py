@@ -10,17 +10,17 @@ from agent.claims import FIRST_CLAIM
 from agent.models import Message, Run, ServerProcess, ToolCall
 from agent.store.recovery import (
     LEASE_SECONDS,
-    Held,
-    Left,
-    Sighting,
-    TakeOver,
-    appear,
-    claim,
-    disappear,
-    is_next,
-    release,
+    ClaimMessages,
+    HeldMessage,
+    PendingMessage,
+    ProcessHeartbeat,
+    claim_messages,
+    is_next_in_session,
+    record_heartbeats,
+    release_messages,
+    remove_processes,
 )
-from agent.store.runs import Beginning
+from agent.store.runs import StartRun
 from agent.store.steps import NewCall, NewStep, record_steps
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
@@ -42,19 +42,19 @@ def waiting(text: str = "hi", process_id: str = "dead", **fields: Any) -> int:
 def running(process_id: str = "dead", *calls: str) -> tuple[int, int, list[int]]:
     """A message, its run and the run's tool calls, in the hands of a process."""
     (accepted,) = accept(message(), process_id=process_id)
-    (begun,) = begin([Beginning(PLAN, accepted.pk, accepted.session_pk)], process_id)
+    (begun,) = begin([StartRun(PLAN, accepted.pk, accepted.session_pk)], process_id)
     asked = tuple(NewCall(name, name, {}, "1") for name in calls)
     ((*pks,),) = record_steps([NewStep(begun.run_pk, 1, [], [], {}, calls=asked)])
     return accepted.pk, begun.run_pk, pks
 
 
 def outgoing(run_pk: int, state: str, process_id: str = "dead", **fields: Any) -> int:
-    wish = Beginning(PLAN, None, Run.objects.get(pk=run_pk).session_id)
+    wish = StartRun(PLAN, None, Run.objects.get(pk=run_pk).session_id)
     return reply(wish, run_pk, state=state, process_id=process_id, **fields)
 
 
-def taken(process_id: str = "me", account: str = PRIVATE.account) -> list[Left]:
-    return claim([TakeOver(account, process_id)])[0]
+def taken(process_id: str = "me", account: str = PRIVATE.account) -> list[PendingMessage]:
+    return claim_messages([ClaimMessages(account, process_id)])[0]
 
 
 def states(model: Any, *pks: int) -> list[str]:
@@ -65,43 +65,43 @@ def states(model: Any, *pks: int) -> list[str]:
 
 
 def test_a_process_is_on_record_while_it_lives_and_leaves_nothing_when_it_ends():
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
     first = ServerProcess.objects.get().last_seen_at
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
     assert ServerProcess.objects.get().last_seen_at > first
-    disappear(["me"])
+    remove_processes(["me"])
     assert not ServerProcess.objects.exists()
 
 
 def test_a_process_that_was_not_seen_for_the_length_of_a_lease_is_dead():
     seen("late", LEASE_SECONDS + 1)
     seen("alive", LEASE_SECONDS - 5)
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_process_whose_clock_is_wrong_takes_nobody_for_dead_and_is_taken_for_dead_by_nobody(monkeypatch, hours):
-    appear([Sighting("alive", alone=False)])
+    record_heartbeats([ProcessHeartbeat("alive", alone=False)])
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=hours))
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
     monkeypatch.undo()
-    appear([Sighting("alive", alone=False)])
+    record_heartbeats([ProcessHeartbeat("alive", alone=False)])
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
 
 
 def test_a_process_that_others_took_for_dead_is_told_so_once():
-    assert appear([Sighting("me", alone=False, is_first=True)]) == [False]
+    assert record_heartbeats([ProcessHeartbeat("me", alone=False, is_first=True)]) == [False]
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
-    appear([Sighting("other", alone=False)])
-    assert appear([Sighting("me", alone=False)]) == [True]
-    assert appear([Sighting("me", alone=False)]) == [False]
+    record_heartbeats([ProcessHeartbeat("other", alone=False)])
+    assert record_heartbeats([ProcessHeartbeat("me", alone=False)]) == [True]
+    assert record_heartbeats([ProcessHeartbeat("me", alone=False)]) == [False]
 
 
 def test_every_other_process_is_dead_where_only_one_can_be():
     seen("just now")
-    appear([Sighting("me", alone=True)])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
     assert list(ServerProcess.objects.values_list("pk", flat=True)) == ["me"]
 
 
@@ -111,7 +111,7 @@ def test_every_other_process_is_dead_where_only_one_can_be():
 def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard():
     _, run_pk, _ = running()
     pk = outgoing(run_pk, "sent")
-    appear([Sighting("me", alone=True)])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
     row = Message.objects.get(pk=pk)
     assert (row.state, row.in_history) == ("unknown", True)
     assert row.detail
@@ -121,20 +121,20 @@ def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard(
 def test_an_answer_that_a_dead_process_had_not_sent_still_waits():
     _, run_pk, _ = running()
     pk = outgoing(run_pk, "pending")
-    appear([Sighting("me", alone=True)])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
     assert states(Message, pk) == ["pending"]
 
 
 def test_a_tools_message_that_a_dead_process_had_not_sent_will_never_be_and_says_so():
     _, run_pk, (call,) = running("dead", "send_message")
     pk = outgoing(run_pk, "pending", tool_call_pk=call)
-    appear([Sighting("me", alone=True)])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
     assert states(Message, pk) == ["failed"]
 
 
 def test_the_runs_of_a_dead_process_are_interrupted_and_what_they_did_is_unknown():
     _, run_pk, calls = running("dead", "f", "g")
-    appear([Sighting("me", alone=True)])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
     assert states(Run, run_pk) == ["interrupted"]
     assert states(ToolCall, *calls) == ["unknown", "waiting"]
 
@@ -143,7 +143,7 @@ def test_what_is_in_living_hands_is_left_alone():
     seen("alive")
     _, run_pk, calls = running("alive", "f")
     pk = outgoing(run_pk, "sent", "alive")
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
     assert (states(Run, run_pk), states(ToolCall, *calls), states(Message, pk)) == (["running"], ["running"], ["sent"])
     assert taken() == []
 
@@ -202,7 +202,7 @@ def test_a_message_comes_back_as_it_was_received():
 def test_a_message_that_is_given_back_waits_in_nobodys_hands():
     pk, run_pk, calls = running("me", "f")
     seen("me")
-    release([Held(pk, FIRST_CLAIM)])
+    release_messages([HeldMessage(pk, FIRST_CLAIM)])
     row = Message.objects.get(pk=pk)
     assert (row.state, row.claimed_by) == ("waiting", "")
     assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
@@ -212,7 +212,7 @@ def test_a_message_that_is_given_back_waits_in_nobodys_hands():
 def test_a_message_that_came_to_its_end_meanwhile_is_not_given_back():
     pk, _, _ = running("me")
     Message.objects.filter(pk=pk).update(state=State.ANSWERED)
-    release([Held(pk, FIRST_CLAIM)])
+    release_messages([HeldMessage(pk, FIRST_CLAIM)])
     assert states(Message, pk) == ["answered"]
 
 
@@ -224,34 +224,34 @@ def test_a_message_is_next_when_all_before_it_in_its_chat_are_settled():
     (second,) = accept(message("b"))
     (elsewhere,) = accept(message("c", GROUP, mentions_bot=True))
     places = [(one.pk, one.session_pk) for one in (first, second, elsewhere)]
-    assert is_next(places) == [True, False, True]
+    assert is_next_in_session(places) == [True, False, True]
     Message.objects.filter(pk=first.pk).update(state=State.ANSWERED)
-    assert is_next(places) == [True, True, True]
+    assert is_next_in_session(places) == [True, True, True]
 
 
 def test_a_process_that_was_away_itself_does_not_judge_others_before_it_has_renewed_its_lease():
     seen("me", LEASE_SECONDS + 1)
     seen("other", LEASE_SECONDS + 1)
-    assert appear([Sighting("me", alone=False)]) == [False]
+    assert record_heartbeats([ProcessHeartbeat("me", alone=False)]) == [False]
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "other"}
-    appear([Sighting("me", alone=False)])
+    record_heartbeats([ProcessHeartbeat("me", alone=False)])
     assert list(ServerProcess.objects.values_list("pk", flat=True)) == ["me"]
 
 
 def test_a_process_that_was_taken_for_dead_learns_so_and_has_nothing_in_hand():
     pk, run_pk, calls = running("me", "f")
     seen("other")
-    assert appear([Sighting("me", alone=False)]) == [True]
+    assert record_heartbeats([ProcessHeartbeat("me", alone=False)]) == [True]
     assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
     assert [left.pk for left in taken("other")] == [pk]
 
 
 def test_a_claim_that_was_given_back_or_taken_over_cannot_be_given_back_again():
     pk, _, _ = running("me", "f")
-    assert release([Held(pk, FIRST_CLAIM)]) == [True]
+    assert release_messages([HeldMessage(pk, FIRST_CLAIM)]) == [True]
     (left,) = taken("other")
     assert left.claim_number > FIRST_CLAIM
-    assert release([Held(pk, FIRST_CLAIM)]) == [False]
+    assert release_messages([HeldMessage(pk, FIRST_CLAIM)]) == [False]
     assert Message.objects.get(pk=pk).claimed_by == "other"
 
 

@@ -6,23 +6,23 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.agent import Agent
-from agent.agents.runner import AgentRunner
-from agent.allowance import Allowance
+from agent.agents.agent import Subagent
+from agent.agents.runner import SubagentRunner
+from agent.allowance import SendAllowance
 from agent.builtin_tools import reply
-from agent.builtin_tools.attachments import Attachments
+from agent.builtin_tools.attachments import AttachmentFinder
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.errors import LLMError
-from agent.flow import Flow
-from agent.forwards import Forwards
-from agent.media.gallery import Gallery
-from agent.media.kept import KeptFiles
+from agent.flow import RunFlow
+from agent.forwards import ForwardReader
+from agent.media.gallery import ChatImages
+from agent.media.kept import FileStore
 from agent.media.refs import MediaRef
 from agent.models import Message, Sticker
 from agent.record import Record
 from agent.store.media import MediaRow, record_media
-from agent.store.stickers import survey
-from agent.types import Delivery, Part
+from agent.store.stickers import sync_stickers
+from agent.types import Delivery, MessagePart
 from tests.agent.opening import ScriptedSource
 from tests.agent.talk import GROUP, Script, accept, message
 from tests.pictures import RED, colour_of, picture
@@ -38,13 +38,13 @@ class Voice:
     chat = GROUP
     session_pk = 0
     has_replied = False
-    allowance = Allowance()
+    allowance = SendAllowance()
 
     def __init__(self, *deliveries: Delivery) -> None:
         self.deliveries = list(deliveries)
-        self.said: list[tuple[list[Part], str]] = []
+        self.said: list[tuple[list[MessagePart], str]] = []
 
-    async def say(self, parts: list[Part], text: str, *, tool_call_pk: int) -> Delivery:
+    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text))
         return self.deliveries.pop(0) if self.deliveries else Delivery(State.DELIVERED, "4711")
 
@@ -60,9 +60,9 @@ class Voice:
 class Desk:
     """Calls the tool as the run loop does, in a group where message 5 was said."""
 
-    def __init__(self, record: Record, files: KeptFiles) -> None:
+    def __init__(self, record: Record, files: FileStore) -> None:
         self.record, self.files = record, files
-        self.voice, self.flow = Voice(), Flow()
+        self.voice, self.flow = Voice(), RunFlow()
         self.registry = ToolRegistry()
 
     async def open(self, *answers: Any, replyer: bool = True) -> "Desk":
@@ -70,9 +70,11 @@ class Desk:
         (accepted,) = await sync_to_async(accept)(message("几点集合？", GROUP, message_id="5", sender_name="Mei"))
         self.voice.session_pk, self.pk = accepted.session_pk, accepted.pk
         model = Script(*answers)
-        agent = Agent(name="replyer", description="", prompt="p", model=lambda: model) if replyer else None
-        gallery = Gallery(self.record, self.files, Forwards(self.record, ScriptedSource()))
-        tool = reply.tool(self.record, AgentRunner(self.registry), agent, Attachments(self.record, gallery, self.files, None))
+        agent = Subagent(name="replyer", description="", prompt="p", model=lambda: model) if replyer else None
+        gallery = ChatImages(self.record, self.files, ForwardReader(self.record, ScriptedSource()))
+        tool = reply.build_reply_tool(
+            self.record, SubagentRunner(self.registry), agent, AttachmentFinder(self.record, gallery, self.files, None)
+        )
         self.registry.register_provider(MaisakaBuiltinToolProvider([tool]))
         return self
 
@@ -92,7 +94,7 @@ class Desk:
 def desk(record: Record, settings: Any, tmp_path: Path) -> Desk:
     settings.MEDIA_DIR = tmp_path / "media"
     (settings.MEDIA_DIR / "stickers").mkdir(parents=True)
-    return Desk(record, KeptFiles(tmp_path / "received"))
+    return Desk(record, FileStore(tmp_path / "received"))
 
 
 # --- The replyer --------------------------------------------------------------------
@@ -198,7 +200,7 @@ async def test_a_picture_that_cannot_be_had_is_told_and_nothing_is_sent(desk: De
 async def test_a_sticker_follows_the_words_and_is_counted(desk: Desk, settings: Any):
     await desk.open()
     (settings.MEDIA_DIR / "stickers" / "开心的猫.png").write_bytes(picture())
-    await sync_to_async(survey)([None])
+    await sync_to_async(sync_stickers)([None])
     assert (await desk.reply(text="好", attach_emoji="开心")).success
     assert desk.voice.texts == ["好", "[表情：开心的猫]"]
     assert (await Sticker.objects.aget()).use_count == 1

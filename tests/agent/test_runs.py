@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from agent.models import Message, Run, Step, ToolCall
-from agent.prompt import words
-from agent.store.approvals import Question, ask
-from agent.store.replies import Ending, Outcome, finish
-from agent.store.runs import Beginning, Beginnings, Begun, Plan
+from agent.prompt import strip_frame
+from agent.store.approvals import ApprovalRequest, record_questions
+from agent.store.replies import RunCompletion, SendResult, complete_runs
+from agent.store.runs import ActiveRun, RunPlan, RunStarter, StartRun
 from agent.store.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
 from agent.types import Delivery
 from tests.agent.talk import GROUP, PLAN, PROCESS, accept, begin, message, reply
@@ -18,19 +18,19 @@ from tools.models import ToolConfig
 pytestmark = pytest.mark.django_db
 
 
-def begun(text: str = "hi", *, process_id: str = PROCESS, plan: Plan = PLAN, **fields: Any) -> tuple[Begun, Beginning]:
+def begun(text: str = "hi", *, process_id: str = PROCESS, plan: RunPlan = PLAN, **fields: Any) -> tuple[ActiveRun, StartRun]:
     """A run for a new message, and the wish that began it."""
     (accepted,) = accept(message(text, **fields))
-    wish = Beginning(plan, accepted.pk, accepted.session_pk)
+    wish = StartRun(plan, accepted.pk, accepted.session_pk)
     return begin([wish], process_id)[0], wish
 
 
-def again(wish: Beginning, process_id: str = "p2") -> Begun:
+def again(wish: StartRun, process_id: str = "p2") -> ActiveRun:
     """The run of ``wish``, taken up by another process."""
-    return begin([Beginning(wish.plan, wish.message_pk, wish.session_pk, resumed=True)], process_id)[0]
+    return begin([StartRun(wish.plan, wish.message_pk, wish.session_pk, resumed=True)], process_id)[0]
 
 
-def step(run: Begun, number: int = 1, *names: str, **fields: Any) -> NewStep:
+def step(run: ActiveRun, number: int = 1, *names: str, **fields: Any) -> NewStep:
     calls = tuple(NewCall(f"c{place}", name, {}, "20001") for place, name in enumerate(names))
     usual: dict[str, Any] = {"request": [{"role": "user", "content": f"r{number}"}], "tools": ["f"], "response": {"content": "x"}}
     return NewStep(run.run_pk, number, calls=calls, **usual | fields)
@@ -39,19 +39,23 @@ def step(run: Begun, number: int = 1, *names: str, **fields: Any) -> NewStep:
 def answered(text: str, answer: str, state: str = "delivered", *, in_history: bool = True) -> None:
     """An exchange of the past: a message, and the final answer to it."""
     run, wish = begun(text)
-    outcome = Outcome(reply(wish, run.run_pk, answer), Delivery(Message.State(state)))
-    finish(
-        [Ending(run.run_pk, Run.State.FINISHED, wish.message_pk, Message.State.ANSWERED, outcome=outcome, in_history=in_history)]
+    outcome = SendResult(reply(wish, run.run_pk, answer), Delivery(Message.State(state)))
+    complete_runs(
+        [
+            RunCompletion(
+                run.run_pk, Run.State.FINISHED, wish.message_pk, Message.State.ANSWERED, outcome=outcome, in_history=in_history
+            )
+        ]
     )
 
 
-def incoming(wish: Beginning) -> Message:
+def incoming(wish: StartRun) -> Message:
     assert wish.message_pk is not None
     return Message.objects.get(pk=wish.message_pk)
 
 
-def said(run: Begun) -> list[str]:
-    return [words(one["content"]) for one in run.history]
+def said(run: ActiveRun) -> list[str]:
+    return [strip_frame(one["content"]) for one in run.history]
 
 
 # --- Beginning ----------------------------------------------------------------------
@@ -65,14 +69,14 @@ def test_a_message_whose_run_begins_is_running_in_the_hands_of_its_process():
 
 
 def test_a_run_without_a_chat_has_neither_message_nor_history():
-    (run,) = begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
+    (run,) = begin([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
     row = Run.objects.get(pk=run.run_pk)
     assert (row.message, row.session, row.origin, run.history) == (None, None, "http", [])
 
 
 def test_runs_that_begin_together_belong_to_their_own_messages():
     accepted = accept(message("a"), message("b", GROUP, mentions_bot=True))
-    wishes = [Beginning(PLAN, one.pk, one.session_pk) for one in accepted]
+    wishes = [StartRun(PLAN, one.pk, one.session_pk) for one in accepted]
     runs = begin(wishes)
     assert [Run.objects.get(pk=run.run_pk).message_id for run in runs] == [one.pk for one in accepted]
 
@@ -91,8 +95,8 @@ def test_the_history_is_what_was_answered_and_the_answers_oldest_first():
 def test_the_history_holds_no_more_than_is_asked_for_and_the_newest_of_it():
     for number in range(4):
         answered(f"q{number}", f"a{number}")
-    assert said(begun(plan=Plan(Run.Origin.CHAT, "m", 3))[0]) == ["a2", "q3", "a3"]
-    assert said(begun(plan=Plan(Run.Origin.CHAT, "m", 0))[0]) == []
+    assert said(begun(plan=RunPlan(Run.Origin.CHAT, "m", 3))[0]) == ["a2", "q3", "a3"]
+    assert said(begun(plan=RunPlan(Run.Origin.CHAT, "m", 0))[0]) == []
 
 
 def test_what_was_not_answered_or_not_heard_is_no_history():
@@ -113,14 +117,14 @@ def test_messages_sent_by_tools_are_history_in_the_order_they_were_sent():
     wait, done = reply(wish, run.run_pk, "wait", tool_call_pk=call), reply(wish, run.run_pk, "done")
     heard = Delivery(Message.State.DELIVERED)
     Message.objects.filter(pk=wait).update(in_history=True)
-    finish(
+    complete_runs(
         [
-            Ending(
+            RunCompletion(
                 run.run_pk,
                 Run.State.FINISHED,
                 wish.message_pk,
                 Message.State.ANSWERED,
-                outcome=Outcome(done, heard),
+                outcome=SendResult(done, heard),
                 in_history=True,
             )
         ]
@@ -133,13 +137,13 @@ def test_messages_sent_by_tools_are_history_in_the_order_they_were_sent():
 
 def test_tool_settings_are_as_new_as_the_beginning_of_the_run(django_capture_on_commit_callbacks):
     cache, reloads = SettingsCache(), []
-    store = Beginnings(PROCESS, cache, lambda: reloads.append(1))
+    store = RunStarter(PROCESS, cache, lambda: reloads.append(1))
     for value in ("rain", "snow"):
         ToolConfig.objects.update_or_create(name="f", defaults={"mock_value": value})
         with django_capture_on_commit_callbacks(execute=True):
-            store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
+            store.begin([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
         assert cache.current["f"].mock_value == value
-    store.begin([Beginning(Plan(Run.Origin.HTTP, "m"))])
+    store.begin([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
     assert len(reloads) == 2
 
 
@@ -202,7 +206,7 @@ def test_a_run_that_was_broken_off_is_taken_up_and_not_begun_again():
 
 def test_a_message_that_was_never_begun_gets_its_first_run():
     (accepted,) = accept(message())
-    taken = again(Beginning(PLAN, accepted.pk, accepted.session_pk))
+    taken = again(StartRun(PLAN, accepted.pk, accepted.session_pk))
     assert Run.objects.get().pk == taken.run_pk
 
 
@@ -244,11 +248,11 @@ def test_it_is_known_how_much_tools_have_said_before_but_for_questions_to_the_ow
     reply(wish, run.run_pk, "four", tool_call_pk=one)
     reply(wish, run.run_pk, "fiver", "failed", tool_call_pk=one)
     reply(wish, run.run_pk, "may I?", tool_call_pk=other)
-    ask([Question(other, wish.session_pk or 0, {})])
+    record_questions([ApprovalRequest(other, wish.session_pk or 0, {})])
     assert again(wish).said == (2, 9)
 
 
 def test_a_finished_run_is_not_taken_up():
     run, wish = begun()
-    finish([Ending(run.run_pk, Run.State.FAILED, wish.message_pk, Message.State.FAILED)])
+    complete_runs([RunCompletion(run.run_pk, Run.State.FAILED, wish.message_pk, Message.State.FAILED)])
     assert again(wish).run_pk != run.run_pk

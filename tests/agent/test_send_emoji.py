@@ -9,17 +9,17 @@ from asgiref.sync import sync_to_async
 from agent import media_folder
 from agent.builtin_tools import send_emoji
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.builtin_tools.send_emoji import StickerBox
+from agent.builtin_tools.send_emoji import StickerAvailability
 from agent.errors import LLMError
 from agent.llm.base import LLMClient
 from agent.llm.pictures import kept_hash
-from agent.media.kept import KeptFiles
+from agent.media.kept import FileStore
 from agent.models import Message, Sticker
 from agent.record import Record
-from agent.stickers import StickerSight, Wish, chosen_place, ranked
+from agent.stickers import StickerChooser, StickerQuery, parse_choice, rank_stickers
 from agent.store import stickers
-from agent.store.stickers import Candidate, survey, words_of
-from agent.types import Delivery, Part
+from agent.store.stickers import StickerCandidate, sync_stickers, words_from_path
+from agent.types import Delivery, MessagePart
 from tests.agent.talk import GROUP, Script
 from tests.pictures import BLUE, GREEN, RED, picture
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -37,7 +37,7 @@ class Voice:
         self.said: list[tuple[str, str]] = []
         self.delivery = Delivery(State.DELIVERED)
 
-    async def say(self, parts: list[Part], text: str, *, tool_call_pk: int) -> Delivery:
+    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said += [(Path(part.path).name, text) for part in parts]
         return self.delivery
 
@@ -45,11 +45,11 @@ class Voice:
 class Desk:
     """Calls the tool as the run loop does."""
 
-    def __init__(self, record: Record, sight: StickerSight | None = None) -> None:
+    def __init__(self, record: Record, sight: StickerChooser | None = None) -> None:
         self.voice = Voice()
-        self.box = StickerBox(record)
+        self.box = StickerAvailability(record)
         self.registry = ToolRegistry()
-        self.registry.register_provider(MaisakaBuiltinToolProvider([send_emoji.tool(record, self.box, sight)]))
+        self.registry.register_provider(MaisakaBuiltinToolProvider([send_emoji.build_sticker_tool(record, self.box, sight)]))
 
     async def send(self, words: Any, *, looked: bool = True) -> ToolExecutionResult:
         """``looked``: whether this process has just looked at the folder."""
@@ -86,8 +86,8 @@ def put(folder: Path, *names: str) -> None:
 
 
 def chosen(wish: str, *words: str) -> list[str]:
-    every = [Candidate(place, f"{place}", one, "") for place, one in enumerate(words)]
-    return [one.words for one in ranked(wish, every)]
+    every = [StickerCandidate(place, f"{place}", one, "") for place, one in enumerate(words)]
+    return [one.words for one in rank_stickers(wish, every)]
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_what_has_nothing_in_common_with_the_wish_is_left_out():
 
 
 def test_a_tag_counts_more_than_a_word_in_passing():
-    wish = Wish("早安")
+    wish = StickerQuery("早安")
     assert wish.worth("太阳", ["早安"]) > wish.worth("一只猫在说早安吧", []) > 0
 
 
 def test_a_file_is_described_by_its_name_and_folders():
-    assert words_of("猫/开心_cat-2.tar.png") == "猫 开心 cat 2.tar"
+    assert words_from_path("猫/开心_cat-2.tar.png") == "猫 开心 cat 2.tar"
 
 
 # --- Sending ------------------------------------------------------------------------
@@ -146,7 +146,7 @@ async def test_when_nothing_fits_the_model_is_told_what_there_is(desk: Desk, fol
 
 async def test_a_disabled_sticker_is_not_sent(desk: Desk, folder: Path):
     put(folder, "开心.png", "开心 猫.png")
-    await sync_to_async(survey)([None])
+    await sync_to_async(sync_stickers)([None])
     await Sticker.objects.filter(path="开心.png").aupdate(enabled=False)
     await desk.send("开心")
     assert [name for name, _ in desk.voice.said] == ["开心 猫.png"]
@@ -219,10 +219,10 @@ async def test_whoever_asks_for_the_tools_sets_off_a_look_at_the_folder_now_and_
 
 async def test_a_file_that_moves_keeps_its_words(folder: Path, transactional_db):
     put(folder, "a.png")
-    await sync_to_async(survey)([None])
+    await sync_to_async(sync_stickers)([None])
     await Sticker.objects.aupdate(words="开心", use_count=3)
     (folder / "a.png").rename(folder / "b.png")
-    await sync_to_async(survey)([None])
+    await sync_to_async(sync_stickers)([None])
     moved = await Sticker.objects.aget()
     assert (moved.path, moved.words, moved.use_count, moved.is_missing) == ("b.png", "开心", 3, False)
 
@@ -230,28 +230,28 @@ async def test_a_file_that_moves_keeps_its_words(folder: Path, transactional_db)
 async def test_many_new_files_are_taken_in_a_few_at_a_look(folder: Path, transactional_db, monkeypatch):
     put(folder, "a.png", "bb.png", "ccc.png")
     monkeypatch.setattr(stickers, "NEW_AT_ONCE", 2)
-    counts = [(await sync_to_async(survey)([None]))[0] for _ in range(2)]
+    counts = [(await sync_to_async(sync_stickers)([None]))[0] for _ in range(2)]
     put(folder, "d.png", "ee.png")
     monkeypatch.setattr(stickers, "BYTES_AT_ONCE", 1)
-    counts += [(await sync_to_async(survey)([None]))[0] for _ in range(2)]
+    counts += [(await sync_to_async(sync_stickers)([None]))[0] for _ in range(2)]
     assert counts == [2, 3, 4, 5]
 
 
 async def test_a_file_that_comes_back_is_a_sticker_again(folder: Path, transactional_db):
     put(folder, "a.png")
     content = (folder / "a.png").read_bytes()
-    counts = [(await sync_to_async(survey)([None]))[0]]
+    counts = [(await sync_to_async(sync_stickers)([None]))[0]]
     (folder / "a.png").unlink()
-    counts += await sync_to_async(survey)([None])
+    counts += await sync_to_async(sync_stickers)([None])
     (folder / "a.png").write_bytes(content)
-    counts += await sync_to_async(survey)([None])
+    counts += await sync_to_async(sync_stickers)([None])
     assert counts == [1, 0, 1]
 
 
 @pytest.mark.parametrize("name", [".hidden.png", "notes.txt", ".git/a.png"])
 async def test_what_is_no_picture_or_hidden_makes_no_row(folder: Path, name, transactional_db):
     put(folder, name)
-    assert await sync_to_async(survey)([None]) == [0]
+    assert await sync_to_async(sync_stickers)([None]) == [0]
     assert not await Sticker.objects.aexists()
 
 
@@ -270,7 +270,7 @@ def looking(record: Record, tmp_path: Path, *answers: Any) -> tuple[Desk, Script
     def client() -> LLMClient:
         return model
 
-    return Desk(record, StickerSight(client, KeptFiles(tmp_path / "received"))), model
+    return Desk(record, StickerChooser(client, FileStore(tmp_path / "received"))), model
 
 
 def three(folder: Path) -> None:
@@ -315,8 +315,8 @@ async def test_a_picture_that_cannot_be_decoded_is_not_shown(record: Record, fol
 
 @pytest.mark.parametrize(("answer", "place"), [("3", 2), ("第 2 张。", 1), ("4", 0), ("1" * 50, 0), ("一", 0)])
 def test_the_first_number_of_an_answer_counts_within_bounds(answer, place):
-    assert chosen_place(answer, 3) == place
+    assert parse_choice(answer, 3) == place
 
 
 def test_stickers_lie_where_send_message_may_send_from(folder: Path):
-    assert media_folder.locate("stickers/a.png") == folder.resolve() / "a.png"
+    assert media_folder.locate_media_file("stickers/a.png") == folder.resolve() / "a.png"

@@ -10,18 +10,18 @@ from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import send_image
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.forwards import Forwards
-from agent.media.downloads import Downloads
-from agent.media.gallery import Gallery
-from agent.media.kept import Kept, KeptFiles
-from agent.media.picture_names import PictureName, in_message, parse
+from agent.forwards import ForwardReader
+from agent.media.downloads import MediaDownloader
+from agent.media.gallery import ChatImages
+from agent.media.kept import FileStore, StoredFile
+from agent.media.picture_names import PictureName, build_picture_name, parse_picture_name
 from agent.media.refs import MediaRef
-from agent.media.result_pictures import ResultPictures
+from agent.media.result_pictures import ResultPictureHook
 from agent.models import Message, MessageMedia, ResultPicture
 from agent.record import Record
 from agent.store.media import MediaRow, record_media
-from agent.store.targets import Recall, recall
-from agent.types import ChatAddress, Delivery, Part
+from agent.store.targets import MessageRecall, record_recalls
+from agent.types import ChatAddress, Delivery, MessagePart
 from tests.admin.record import call_of, run_for, step_of
 from tests.agent.opening import ScriptedSource, forward, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
@@ -42,10 +42,10 @@ class Voice:
 
     def __init__(self, chat: ChatAddress) -> None:
         self.chat = chat
-        self.parts: list[Part] = []
+        self.parts: list[MessagePart] = []
         self.delivery = Delivery(State.DELIVERED)
 
-    async def say(self, parts: list[Part], text: str, *, tool_call_pk: int) -> Delivery:
+    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.parts += parts
         return self.delivery
 
@@ -57,19 +57,22 @@ class Voice:
 class Desk:
     """Calls the tool from a chat, over a client that answers by script."""
 
-    def __init__(self, record: Record, files: KeptFiles) -> None:
+    def __init__(self, record: Record, files: FileStore) -> None:
         self.record, self.files = record, files
         self.source = ScriptedSource()
         self.fetcher = Fetcher(AllowList.parse([]))
         self.voice = Voice(GROUP)
 
     def registry(self) -> ToolRegistry:
-        gallery = Gallery(
-            self.record, self.files, Forwards(self.record, self.source), Downloads(self.fetcher, self.files, self.source)
+        gallery = ChatImages(
+            self.record,
+            self.files,
+            ForwardReader(self.record, self.source),
+            MediaDownloader(self.fetcher, self.files, self.source),
         )
         registry = ToolRegistry()
-        registry.register_provider(MaisakaBuiltinToolProvider([send_image.tool(gallery, self.files)]))
-        registry.add_hooks(after=ResultPictures(self.record, self.files).keep)
+        registry.register_provider(MaisakaBuiltinToolProvider([send_image.build_image_tool(gallery, self.files)]))
+        registry.add_hooks(after=ResultPictureHook(self.record, self.files).keep)
         return registry
 
     async def send(self, chat: ChatAddress = GROUP, **arguments: Any) -> ToolExecutionResult:
@@ -87,7 +90,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(record: Record, tmp_path: Path):
-    desk = Desk(record, KeptFiles(tmp_path / "received"))
+    desk = Desk(record, FileStore(tmp_path / "received"))
     yield desk
     await desk.fetcher.close()
 
@@ -98,7 +101,9 @@ def inline(content: bytes) -> dict[str, Any]:
 
 
 @sync_to_async
-def received(*segments: dict[str, Any], message_id: str = "5", chat: ChatAddress = GROUP, kept: tuple[Kept, ...] = ()) -> int:
+def received(
+    *segments: dict[str, Any], message_id: str = "5", chat: ChatAddress = GROUP, kept: tuple[StoredFile, ...] = ()
+) -> int:
     """A message on record, with our copies of its pictures; its key."""
     (accepted,) = accept(message("[图片]", chat, segments=list(segments), message_id=message_id))
     record_media([(accepted.pk, [MediaRow(MediaRef("image"), one.sha256, one.mime, one.size) for one in kept])])
@@ -113,7 +118,7 @@ async def test_our_own_copy_is_sent_without_asking_anybody(desk: Desk):
     await received({"type": "image", "data": {"url": "http://expired.example/"}}, kept=(kept,))
     result = await desk.send(msg_id="5")
     assert (result.content, desk.voice.colours, desk.source.asked) == (send_image.SENT, ["red"], [])
-    assert desk.voice.parts == [Part("image", path=str(kept.path.resolve()))]
+    assert desk.voice.parts == [MessagePart("image", path=str(kept.path.resolve()))]
 
 
 async def test_a_picture_that_nobody_looked_at_is_fetched_now_and_kept(desk: Desk):
@@ -166,7 +171,7 @@ async def test_a_picture_of_another_chat_is_out_of_reach(desk: Desk, arguments):
 
 async def test_a_picture_of_a_message_that_was_taken_back_is_not_sent_again(desk: Desk):
     await received(inline(picture()), kept=(desk.files.put(picture()),))
-    await desk.record.submit(recall, Recall("10001", "5"))
+    await desk.record.submit(record_recalls, MessageRecall("10001", "5"))
     assert "已被撤回" in await desk.refused(msg_id="5")
 
 
@@ -271,7 +276,7 @@ async def test_a_name_that_is_none_is_refused_with_the_right_form(desk: Desk, in
 @pytest.mark.parametrize("path", [(), (1,), (2, 1, 3)])
 @pytest.mark.parametrize("message_id", ["5", "-2147483648", "a:b"])
 def test_a_name_is_taken_apart_as_it_was_made(message_id, path):
-    assert parse(in_message(message_id, path, 4)) == PictureName("message", message_id, path, 4)
+    assert parse_picture_name(build_picture_name(message_id, path, 4)) == PictureName("message", message_id, path, 4)
 
 
 @pytest.mark.parametrize(("state", "told"), [(State.FAILED, "bot is muted"), (State.UNKNOWN, "请勿重发")])

@@ -10,14 +10,14 @@ from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import send_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.engine import Engine
-from agent.jobs import Jobs
+from agent.jobs import BackgroundCalls
 from agent.media_folder import MediaError
 from agent.models import Message, ToolCall
 from agent.record import Record
-from agent.store.recovery import Left
-from agent.types import Delivery, Part
+from agent.store.recovery import PendingMessage
+from agent.types import Delivery, MessagePart
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
@@ -32,10 +32,10 @@ class Voice:
     chat = GROUP
 
     def __init__(self) -> None:
-        self.said: list[tuple[list[Part], str, int]] = []
+        self.said: list[tuple[list[MessagePart], str, int]] = []
         self.delivery = self.of_files = Delivery(State.DELIVERED)
 
-    async def say(self, parts: list[Part], text: str, *, tool_call_pk: int) -> Delivery:
+    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text, tool_call_pk))
         return self.of_files if parts[0].type == "file" else self.delivery
 
@@ -89,11 +89,11 @@ async def test_every_kind_of_item_becomes_a_part_in_its_place(voice, media):
     assert (await send(voice, *items)).success
     ((parts, text, call),) = voice.said
     assert parts == [
-        Part("quote", message_id="-7"),
-        Part("mention_user", mention_user_id="20001"),
-        Part("plain", text=" look "),
-        Part("image", url="https://example.org/a.png"),
-        Part("video", path=str(media / "cat.png")),
+        MessagePart("quote", message_id="-7"),
+        MessagePart("mention_user", mention_user_id="20001"),
+        MessagePart("plain", text=" look "),
+        MessagePart("image", url="https://example.org/a.png"),
+        MessagePart("video", path=str(media / "cat.png")),
     ]
     assert (text, call) == ("[回复:-7][@20001] look [图片][视频]", 5)
 
@@ -112,7 +112,7 @@ async def test_a_quote_is_left_out_when_there_are_only_files_to_quote_with(voice
 @pytest.mark.parametrize("kind", ["image", "record", "video", "file"])
 async def test_an_address_wins_over_a_path(voice, media, kind):
     await send(voice, {"type": kind, "url": "http://example.org/x", "path": "cat.png"})
-    assert voice.said[0][0] == [Part(kind, url="http://example.org/x")]
+    assert voice.said[0][0] == [MessagePart(kind, url="http://example.org/x")]
 
 
 @pytest.mark.parametrize("session", ["", " ", "onebot:group:30001", "group:30001"])
@@ -256,8 +256,10 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     model = Script(*answers)
     said = message("hi")
     accepted = await record.accept(arrival(said))
-    left = Left(accepted.pk, accepted.session_pk, said)
-    await Conversations(record, Engine(model, registry()), mailbox, Jobs(record, lambda _account: None)).answer(left)
+    left = PendingMessage(accepted.pk, accepted.session_pk, said)
+    await ConversationHandler(record, Engine(model, registry()), mailbox, BackgroundCalls(record, lambda _account: None)).answer(
+        left
+    )
     return model
 
 

@@ -10,7 +10,7 @@ from agent import later
 from agent.engine import Engine
 from agent.errors import LLMError
 from agent.models import ChatSession, Run
-from agent.queries import Queries
+from agent.queries import StatelessQueries
 from agent.record import Record
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, PRIVATE, Script, calling
@@ -120,7 +120,7 @@ async def test_the_run_notes_what_had_no_value_and_goes_on(say: Say, answer: Any
 
 async def test_without_a_chat_a_state_lasts_for_one_run(record: Record, registry: ToolRegistry):
     model = Script(REMEMBER, REMEMBER, "ok")
-    await Queries(record, Engine(model, registry)).answer([{"role": "user", "content": "hi"}])
+    await StatelessQueries(record, Engine(model, registry)).answer([{"role": "user", "content": "hi"}])
     assert shown(model) == "Topic: //"
     assert told(model) == ["1", "2"]
     assert (await last_run()).notes[0].endswith("\n{nobody}")

@@ -8,8 +8,8 @@ import pytest
 from django.db import transaction
 
 from agent.models import ChatSession
-from agent.state import SIZE_LIMIT, ChatState, StateChange, difference, size
-from agent.store.sessions import kept_of
+from agent.state import SIZE_LIMIT, ChatState, StateChange, diff_states, stored_state_size
+from agent.store.sessions import load_session_state
 from agent.store.states import save_changes
 from tests.admin.record import chat
 
@@ -101,7 +101,7 @@ def test_a_state_that_would_be_too_large_stays_as_it_was(caplog: pytest.LogCaptu
 
 def test_a_state_that_is_too_large_already_may_become_smaller():
     state = ChatState(1, {"a": "x" * SIZE_LIMIT, "b": "y" * 100})
-    assert size(state.values) > SIZE_LIMIT
+    assert stored_state_size(state.values) > SIZE_LIMIT
     assert called(state, b="") == StateChange(1, {"b": ""})
 
 
@@ -135,18 +135,18 @@ def test_without_a_chat_values_last_for_the_run_alone():
 @pytest.mark.django_db
 def test_a_chat_begins_with_nothing_and_keeps_what_is_saved():
     session, other = chat(), chat("701")
-    assert kept_of(session.pk).state == {}
+    assert load_session_state(session.pk).state == {}
     save_changes([StateChange(session.pk, {"a": "北京"}), StateChange(session.pk, {"b": [1]}, frozenset({"a"}))])
-    assert kept_of(session.pk).state == {"b": [1]}
-    assert kept_of(other.pk).state == {}
+    assert load_session_state(session.pk).state == {"b": [1]}
+    assert load_session_state(other.pk).state == {}
 
 
 @pytest.mark.django_db
 def test_saving_keeps_what_somebody_else_stored_meanwhile():
     session = chat()
-    seen = kept_of(session.pk).state
+    seen = load_session_state(session.pk).state
     save_changes([StateChange(session.pk, {"theirs": 1, "both": 1})])
-    save_changes([difference(session.pk, seen, {"mine": 2, "both": 2})])
+    save_changes([diff_states(session.pk, seen, {"mine": 2, "both": 2})])
     assert stored(session) == {"theirs": 1, "both": 2, "mine": 2}
 
 
@@ -163,8 +163,8 @@ def test_saving_touches_nothing_but_the_state():
 def test_a_chat_that_is_gone_has_no_state_and_takes_none():
     with transaction.atomic():
         assert save_changes([StateChange(999, {"a": 1})]) == [None]
-    assert kept_of(999).state == {}
-    assert kept_of(None).state == {}
+    assert load_session_state(999).state == {}
+    assert load_session_state(None).state == {}
 
 
 @pytest.mark.django_db
@@ -172,6 +172,6 @@ def test_a_chat_that_is_gone_has_no_state_and_takes_none():
 def test_a_state_that_is_no_object_counts_as_none(odd: Any):
     session = chat()
     ChatSession.objects.filter(pk=session.pk).update(state=odd)
-    assert kept_of(session.pk).state == {}
+    assert load_session_state(session.pk).state == {}
     save_changes([StateChange(session.pk, {"a": 1})])
     assert stored(session) == {"a": 1}

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.provider import AgentToolProvider
-from agent.agents.runner import AgentRunner
+from agent.agents.provider import SubagentToolProvider
+from agent.agents.runner import SubagentRunner
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.discoveries import HINT, Discovery
+from agent.discoveries import HINT, ToolDiscovery
 from agent.errors import LLMError
 from agent.models import ChatSession, ToolCall
-from agent.prompt import words
+from agent.prompt import strip_frame
 from agent.store.discoveries import MOST_KEPT, save_discoveries
-from agent.store.sessions import kept_of
+from agent.store.sessions import load_session_state
 from tests.agent.agents import agent
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, Script, calling
@@ -168,18 +168,21 @@ async def test_it_is_kept_also_when_the_run_fails_after_it(say: Say):
 async def test_the_reminder_is_no_part_of_the_history(say: Say):
     await say(Script(search("forecast"), "ok"))
     model = await say(Script("ok"))
-    assert [words(str(one["content"])) for one in model.requests[0].messages[1:]] == ["hi", "ok", "hi"]
+    assert [strip_frame(str(one["content"])) for one in model.requests[0].messages[1:]] == ["hi", "ok", "hi"]
     assert system(model).count("1. atlas") == 1
 
 
 def test_a_chat_keeps_what_was_found_last_each_once(django_db_setup: None):
     accepted = ChatSession.objects.create(kind="private", peer_id="1", account="1", last_message_at="2026-01-01T00:00Z")
     save_discoveries(
-        [Discovery(accepted.pk, tuple(f"t{number}" for number in range(MOST_KEPT))), Discovery(accepted.pk, ("t5", "new"))]
+        [
+            ToolDiscovery(accepted.pk, tuple(f"t{number}" for number in range(MOST_KEPT))),
+            ToolDiscovery(accepted.pk, ("t5", "new")),
+        ]
     )
-    names = kept_of(accepted.pk).discovered
+    names = load_session_state(accepted.pk).discovered
     assert (len(names), names[0], names[-1], names.count("t5")) == (MOST_KEPT, "t1", "new", 1)
-    assert kept_of(None).discovered == kept_of(999).discovered == ()
+    assert load_session_state(None).discovered == load_session_state(999).discovered == ()
 
 
 # --- Called without being found ---------------------------------------------------
@@ -218,14 +221,16 @@ async def test_an_agent_has_its_tools_in_full_unless_it_can_search_for_them(
     say: Say, registry: ToolRegistry, tools: tuple[str, ...], seen: list[str]
 ):
     worker = Script("done")
-    registry.register_provider(AgentToolProvider([agent(worker, tools=tools)], AgentRunner(registry)))
+    registry.register_provider(SubagentToolProvider([agent(worker, tools=tools)], SubagentRunner(registry)))
     await say(Script(search("forecast"), calling(("helper", '{"request": "go"}')), "ok"))
     assert offers(worker) == [seen]
 
 
 async def test_what_an_agent_finds_is_its_own(say: Say, registry: ToolRegistry):
     worker = Script(search("atlas"), "done")
-    registry.register_provider(AgentToolProvider([agent(worker, tools=lambda tool: tool.name != "own")], AgentRunner(registry)))
+    registry.register_provider(
+        SubagentToolProvider([agent(worker, tools=lambda tool: tool.name != "own")], SubagentRunner(registry))
+    )
     model = await say(Script(calling(("helper", '{"request": "go"}')), "ok"))
     assert offers(worker)[-1] == ["tool_search", "helper", "atlas"]
     assert offers(model)[-1] == ["tool_search", "own", "helper"]

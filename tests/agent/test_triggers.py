@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agent.triggers import MAX_AGE, Rules, decide
+from agent.triggers import MAX_AGE, TriggerRules, decide_trigger
 from agent.types import ChatAddress, IncomingMessage
 
 NOW = timezone.now()
-RULES = Rules(("Frost", "小霜", "f.r."))
+RULES = TriggerRules(("Frost", "小霜", "f.r."))
 
 
 def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
@@ -17,14 +17,14 @@ def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
     return IncomingMessage(chat, "2", "Ann", text, [], **{"spoken_text": text, "happened_at": NOW, **fields})
 
 
-def verdict(message: IncomingMessage, rules: Rules = RULES, *, quotes_bot: bool = False) -> tuple[str, str]:
-    decision = decide(message, rules, now=NOW, quotes_bot=quotes_bot)
+def verdict(message: IncomingMessage, rules: TriggerRules = RULES, *, quotes_bot: bool = False) -> tuple[str, str]:
+    decision = decide_trigger(message, rules, now=NOW, quotes_bot=quotes_bot)
     return decision.state, decision.reason
 
 
 def test_private_messages_are_always_answered():
     assert verdict(said(kind="private")) == ("waiting", "private")
-    assert verdict(said(kind="private"), Rules(answer_groups=False)) == ("waiting", "private")
+    assert verdict(said(kind="private"), TriggerRules(answer_groups=False)) == ("waiting", "private")
 
 
 def test_group_messages_are_answered_when_the_bot_is_mentioned():
@@ -50,7 +50,7 @@ def test_wake_words_are_looked_for_in_what_was_said_and_not_in_what_was_rendered
 
 
 def test_empty_wake_words_wake_nobody():
-    assert verdict(said(), Rules(("", ""))) == ("recorded", "not_addressed")
+    assert verdict(said(), TriggerRules(("", ""))) == ("recorded", "not_addressed")
 
 
 def test_a_quote_of_the_bots_own_message_is_answered():
@@ -59,7 +59,7 @@ def test_a_quote_of_the_bots_own_message_is_answered():
 
 def test_groups_that_are_switched_off_are_recorded_whatever_is_said():
     message = said("Frost!", mentions_bot=True)
-    assert verdict(message, Rules(("Frost",), answer_groups=False), quotes_bot=True) == ("recorded", "groups_off")
+    assert verdict(message, TriggerRules(("Frost",), answer_groups=False), quotes_bot=True) == ("recorded", "groups_off")
 
 
 @pytest.mark.parametrize(

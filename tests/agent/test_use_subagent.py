@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.agents.runner import AgentRunner
+from agent.agents.runner import SubagentRunner
 from agent.builtin_tools import use_subagent
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.errors import LLMError
@@ -19,7 +19,7 @@ from tools.registry import ToolRegistry
 def registry(coder: Script, **others: Script) -> ToolRegistry:
     agents = [agent(model, name, description=f"Is {name}.", tools=["f"]) for name, model in {"Coder": coder, **others}.items()]
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([use_subagent.tool(agents, AgentRunner(registry))]))
+    registry.register_provider(MaisakaBuiltinToolProvider([use_subagent.build_subagent_tool(agents, SubagentRunner(registry))]))
     return registry
 
 

@@ -11,9 +11,9 @@ from asgiref.sync import sync_to_async
 from agent import forwards as opening
 from agent.builtin_tools import view_complex_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.forwards import Forwards
+from agent.forwards import ForwardReader
 from agent.record import Record
-from agent.store.targets import Recall, recall
+from agent.store.targets import MessageRecall, record_recalls
 from agent.types import ChatAddress, MediaSource
 from tests.agent.opening import ScriptedSource, forward, image, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
@@ -26,7 +26,9 @@ async def view(
 ) -> ToolExecutionResult:
     """Call the tool in ``chat`` as the run loop does."""
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([view_complex_message.tool(Forwards(record, source))]))
+    registry.register_provider(
+        MaisakaBuiltinToolProvider([view_complex_message.build_forward_tool(ForwardReader(record, source))])
+    )
     context = ToolExecutionContext(session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)})
     return await registry.invoke(ToolInvocation("view_complex_message", {"msg_id": msg_id, **arguments}), context)
 
@@ -171,13 +173,13 @@ async def test_what_the_client_does_not_place_in_this_chat_is_not_shown(record, 
 
 async def test_a_message_that_was_taken_back_is_not_opened(record):
     await received(forward("1"))
-    await record.submit(recall, Recall("10001", "5"))
+    await record.submit(record_recalls, MessageRecall("10001", "5"))
     result = await view(record, ScriptedSource(get_forward_msg_1={"messages": [node(text("a"))]}))
     assert (result.success, "已被撤回" in result.error_message) == (False, True)
 
 
 async def test_a_client_that_does_not_answer_is_not_waited_for(record, monkeypatch):
-    monkeypatch.setattr(opening, "SECONDS", 0.01)
+    monkeypatch.setattr(opening, "OPEN_FORWARD_SECONDS", 0.01)
     await received(forward("1"))
     result = await view(record, ScriptedSource(get_forward_msg_1=asyncio.get_running_loop().create_future()))
     assert opening.TOO_SLOW in result.error_message

@@ -7,14 +7,14 @@ import pytest
 
 from agent.builtin_tools import wait
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.flow import Flow, Pauses, end_of
+from agent.flow import ChatPauses, RunFlow, get_end_reason
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PRIVATE
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry import ToolRegistry
 
 
-class Clock(Pauses):
+class Clock(ChatPauses):
     """Pauses that take no time, and are remembered."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Desk:
     """Calls the tool as the run loop does, in one run."""
 
     def __init__(self, chat: ChatAddress = GROUP) -> None:
-        self.clock, self.flow, self.chat = Clock(), Flow(), chat
+        self.clock, self.flow, self.chat = Clock(), RunFlow(), chat
         self.registry = ToolRegistry()
         self.registry.register_provider(MaisakaBuiltinToolProvider([wait.TOOL]))
 
@@ -93,10 +93,10 @@ async def test_only_a_private_chat_can_break_a_wait():
 async def test_after_so_many_waits_in_a_row_there_is_rest_and_another_tool_begins_anew():
     desk = Desk()
     for _ in range(wait.IN_A_ROW):
-        assert not end_of(await desk.wait({"seconds": 1}))
+        assert not get_end_reason(await desk.wait({"seconds": 1}))
     rest = await desk.wait({"seconds": 1})
-    assert (rest.success, rest.metadata["wait_limit_reached"], end_of(rest)) == (True, True, "no_action")
+    assert (rest.success, rest.metadata["wait_limit_reached"], get_end_reason(rest)) == (True, True, "no_action")
     desk.flow.goes_on_with("wait")
-    assert end_of(await desk.wait({"seconds": 1}))
+    assert get_end_reason(await desk.wait({"seconds": 1}))
     desk.flow.goes_on_with("get_weather")
-    assert not end_of(await desk.wait({"seconds": 1}))
+    assert not get_end_reason(await desk.wait({"seconds": 1}))

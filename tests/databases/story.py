@@ -13,7 +13,7 @@ from django.db.models import Model
 
 from agent import wiring
 from agent.models import Approval, ChatSession, Message, Note, Run, ServerProcess, Step, ToolCall
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 
 #: The account, its chats, and what nobody has answered yet in them: a message in hand, and one that waits.
 ACCOUNT, PERSON, GROUP = "10001", "20001", "30001"
@@ -28,7 +28,7 @@ State = Message.State
 
 def tell() -> None:
     """Fill an empty, migrated database."""
-    ensure_rows(wiring.declared_tools())
+    ensure_tool_rows(wiring.declared_tools())
     User.objects.create_superuser("olga", "olga@example.org", "correct horse battery")
     ServerProcess.objects.create(id=PROCESS, host="kept", pid=1, last_seen_at=BEGAN)
     private = chat(ChatSession.Kind.PRIVATE, PERSON)

@@ -22,7 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from agent.memory.terms import index_terms
 from agent.store import note_search
-from frostproject.env import parse_database_url, sqlite
+from frostproject.env import parse_database_url, sqlite_settings
 from tests.agent.databases import in_place
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
@@ -85,7 +85,7 @@ def lost(before: Rows, query: Query) -> dict[str, list[str]]:
 
 def database_at(url_or_path: str | Path) -> BaseDatabaseWrapper:
     """A connection of this thread's own, to be closed."""
-    given = sqlite(url_or_path) if isinstance(url_or_path, Path) else parse_database_url("DATABASE_URL", url_or_path)
+    given = sqlite_settings(url_or_path) if isinstance(url_or_path, Path) else parse_database_url("DATABASE_URL", url_or_path)
     settings = {**connections["default"].settings_dict, **given}
     return Sqlite(settings, "default") if isinstance(url_or_path, Path) else Postgres({**settings, "OPTIONS": {}}, "default")
 
@@ -93,7 +93,10 @@ def database_at(url_or_path: str | Path) -> BaseDatabaseWrapper:
 def load(release: Path, folder: Path, url: str) -> None:
     """Make of an empty PostgreSQL database what ``release`` would be there."""
     restore(release, folder / "kept.sqlite3")
-    source, target = Sqlite({**connections["default"].settings_dict, **sqlite(folder / "kept.sqlite3")}, "kept"), database_at(url)
+    source, target = (
+        Sqlite({**connections["default"].settings_dict, **sqlite_settings(folder / "kept.sqlite3")}, "kept"),
+        database_at(url),
+    )
     connections["kept"] = source
     try:
         with in_place(target):
@@ -130,7 +133,7 @@ def copy_rows(target: BaseDatabaseWrapper, models: list[Any]) -> None:
 
 def searched() -> list[int]:
     """The notes that a search in the database in place finds."""
-    return note_search.hits([], index_terms(NOTE_WORD), 10)
+    return note_search.search_notes([], index_terms(NOTE_WORD), 10)
 
 
 @EACH

@@ -21,7 +21,7 @@ from agent import asleep, inbox, runtime
 from agent.store import recovery
 from frostproject import server
 from onebot import delivery, relay
-recovery.LEASE_SECONDS = asleep.ASLEEP_SECONDS = {lease}
+recovery.LEASE_SECONDS = asleep.IDLE_TRANSACTION_SECONDS = {lease}
 runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = 0.2, 0.05
 delivery.LOOK_AGAIN_SECONDS, relay.REFRESH_SECONDS = 0.1, {refresh}
 server.DRAIN_SECONDS = 0.5

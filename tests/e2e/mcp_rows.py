@@ -22,10 +22,10 @@ for name, fields in json.load(sys.stdin).items():
 _LOOK = """
 import django
 django.setup()
-from tools.history import look
+from tools.history import record_look
 from tools.models import ToolConfig
 for row in ToolConfig.objects.exclude(fingerprint=""):
-    look(row.pk, row.fingerprint, None)
+    record_look(row.pk, row.fingerprint, None)
 """
 _STATUS = (
     "SELECT t.* FROM tools_mcpserverstatus t JOIN tools_mcpserver s ON s.id = t.server_id "

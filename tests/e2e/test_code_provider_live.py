@@ -32,14 +32,14 @@ class Kites:
     async def close(self):
         pass
 
-usual = wiring.tool_registry
+usual = wiring.build_tool_registry
 
 def registry(*arguments):
     made = usual(*arguments)
     made.register_provider(Kites())
     return made
 
-wiring.tool_registry = registry
+wiring.build_tool_registry = registry
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

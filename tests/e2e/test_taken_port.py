@@ -102,14 +102,14 @@ def test_endpoints_that_are_no_host_and_port_are_tried_by_daphne_itself_and_fail
     ],
 )
 def test_the_address_of_runserver_is_read_as_the_command_reads_it(arguments: list[str], address: tuple[str, int] | None):
-    assert listening.wanted_by_runserver(arguments) == address
+    assert listening.runserver_address(arguments) == address
 
 
 def test_every_option_of_runserver_that_takes_a_value_is_known():
     options = [option for option in Command().create_parser("manage.py", "runserver")._actions if option.option_strings]
     for option in options:
         words = [option.option_strings[-1], *(["1"] if option.nargs is None else [])]
-        assert listening.wanted_by_runserver([*words, "0.0.0.0:8000"]) == ("0.0.0.0", 8000)
+        assert listening.runserver_address([*words, "0.0.0.0:8000"]) == ("0.0.0.0", 8000)
 
 
 @pytest.mark.parametrize(
@@ -125,17 +125,17 @@ def test_every_option_of_runserver_that_takes_a_value_is_known():
     ],
 )
 def test_the_address_of_the_daphne_command_is_read_as_it_reads_it(arguments: list[str], address: tuple[str, int] | None):
-    assert listening.wanted_by_daphne([*arguments, "frostproject.asgi:application"]) == address
+    assert listening.daphne_address([*arguments, "frostproject.asgi:application"]) == address
 
 
 def test_a_port_that_was_free_is_free_afterwards():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert listening.fault(("127.0.0.1", port)) == ""
+    assert listening.listen_error_message(("127.0.0.1", port)) == ""
     with socket.socket() as now:
         now.bind(("127.0.0.1", port))
 
 
 def test_without_an_address_it_is_that_of_the_settings(settings):
-    assert listening.wanted_by_runserver([]) == settings.WS_LISTEN_ADDR
+    assert listening.runserver_address([]) == settings.WS_LISTEN_ADDR

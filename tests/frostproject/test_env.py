@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostproject.env import Env, WrongSetting, parse_database_url, parse_dotenv
+from frostproject.env import Env, InvalidSetting, parse_database_url, parse_dotenv
 
 WEB = ("http", "https")
 
@@ -43,7 +43,7 @@ def test_the_file_may_begin_with_a_byte_order_mark_and_hold_chinese(tmp_path):
 def test_a_file_in_another_encoding_is_named(tmp_path: Path):
     file = tmp_path / ".env"
     file.write_bytes("SYSTEM_PROMPT=你好".encode("gbk"))
-    with pytest.raises(WrongSetting, match=r"\.env.*UTF-8"):
+    with pytest.raises(InvalidSetting, match=r"\.env.*UTF-8"):
         Env.load(file)
 
 
@@ -182,13 +182,13 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("reader", "options", "word"), WRONG)
 def test_a_wrong_value_stops_the_start_with_the_variables_name(reader, options, word):
-    with pytest.raises(WrongSetting, match=r"^NAME: "):
+    with pytest.raises(InvalidSetting, match=r"^NAME: "):
         getattr(env(word), reader)("NAME", **options)
 
 
 @pytest.mark.parametrize("word", ["ftp://u:s3cret@host", "ftp://u:s3cr@et@host", "u:s3cret@host", "http://u:s3cret@[host"])
 def test_a_wrong_address_is_shown_without_its_password(word):
-    with pytest.raises(WrongSetting) as caught:
+    with pytest.raises(InvalidSetting) as caught:
         env(word).url("NAME", WEB)
     assert "s3cr" not in str(caught.value)
     assert "et@" not in str(caught.value)
@@ -239,6 +239,6 @@ def test_a_sqlite_address_is_a_path(url, name):
     ],
 )
 def test_a_wrong_database_address_is_named_without_its_password(url):
-    with pytest.raises(WrongSetting, match=r"^NAME: ") as caught:
+    with pytest.raises(InvalidSetting, match=r"^NAME: ") as caught:
         parse_database_url("NAME", url)
     assert "s3cret" not in str(caught.value)

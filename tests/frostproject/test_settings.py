@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frostproject.env import WrongSetting
+from frostproject.env import InvalidSetting
 from frostproject.networks import Networks
 from tests.environment import SETTINGS
 
@@ -102,5 +102,5 @@ def test_a_redis_address_makes_the_channel_layer_shared(run):
     ],
 )
 def test_a_wrong_setting_stops_the_start_with_its_name(run, name, value):
-    with pytest.raises(WrongSetting, match=f"^{name}: "):
+    with pytest.raises(InvalidSetting, match=f"^{name}: "):
         run(**{name: value})

@@ -9,7 +9,7 @@ import pytest
 
 from onebot import base64_file
 from onebot.actions import encode_action
-from onebot.base64_file import encoded, read
+from onebot.base64_file import encode_base64, read_base64
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 11, 12, 13, 25])
@@ -18,17 +18,17 @@ def test_a_file_of_any_length_is_the_base64_of_its_bytes(tmp_path: Path, monkeyp
     content = bytes(range(length))
     (tmp_path / "f").write_bytes(content)
     with (tmp_path / "f").open("rb", buffering=0) as file:
-        whole = read(file, 25)
+        whole = read_base64(file, 25)
     assert whole is not None
     assert base64.b64decode("".join(whole.pieces), validate=True) == content
-    assert whole.pieces == encoded(content).pieces
+    assert whole.pieces == encode_base64(content).pieces
     assert whole.size == length
 
 
 def test_a_file_larger_than_the_room_is_not_read(tmp_path: Path):
     (tmp_path / "f").write_bytes(b"12345")
     with (tmp_path / "f").open("rb", buffering=0) as file:
-        assert read(file, 4) is None
+        assert read_base64(file, 4) is None
         assert file.tell() == 0
 
 
@@ -39,7 +39,7 @@ def test_a_file_that_grows_while_it_is_read_is_given_up(tmp_path: Path):
 
     (tmp_path / "f").touch()
     with Growing(tmp_path / "f") as file:
-        assert read(file, 10) is None
+        assert read_base64(file, 10) is None
 
 
 def test_a_file_read_in_small_portions_is_one_text(tmp_path: Path):
@@ -49,13 +49,17 @@ def test_a_file_read_in_small_portions_is_one_text(tmp_path: Path):
 
     (tmp_path / "f").write_bytes(b"seven b")
     with Slow(tmp_path / "f") as file:
-        whole = read(file, 10)
+        whole = read_base64(file, 10)
     assert whole is not None
     assert base64.b64decode("".join(whole.pieces), validate=True) == b"seven b"
 
 
 def test_files_stand_in_the_frame_where_they_belong_and_leave_the_rest_as_it_was():
-    params = {"a": encoded(b"first"), "text": 'base64:// "你好"\ud800 \\u0000', "list": [encoded(b"second"), encoded(b"")]}
+    params = {
+        "a": encode_base64(b"first"),
+        "text": 'base64:// "你好"\ud800 \\u0000',
+        "list": [encode_base64(b"second"), encode_base64(b"")],
+    }
     frame = json.loads(encode_action("x", params, "e"))
     assert frame["params"] == {
         "a": "base64://" + base64.b64encode(b"first").decode(),

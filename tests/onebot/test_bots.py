@@ -6,31 +6,31 @@ import pytest
 from django.utils import timezone
 
 from agent.models import ServerProcess
-from agent.store.recovery import LEASE_SECONDS, Sighting, appear
-from onebot.bots import Holder, change, connected, online_accounts
+from agent.store.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
+from onebot.bots import ProcessMailbox, connected_change, load_account_channels, save_bot_changes
 
 pytestmark = pytest.mark.django_db
 
 
 def hold(account: str, process_id: str) -> None:
     """A process that lives has the account, at the mailbox ``mail``."""
-    appear([Sighting(process_id, alone=False)])
-    change([connected(account, "universal", "OneBot/11", Holder(process_id, "mail"))])
+    record_heartbeats([ProcessHeartbeat(process_id, alone=False)])
+    save_bot_changes([connected_change(account, "universal", "OneBot/11", ProcessMailbox(process_id, "mail"))])
 
 
 def test_accounts_are_where_the_process_that_holds_them_listens():
     hold("10001", "other")
-    assert online_accounts([None]) == [{"10001": "mail"}]
+    assert load_account_channels([None]) == [{"10001": "mail"}]
 
 
 def test_accounts_of_a_process_that_shows_no_sign_of_life_are_connected_no_more():
     hold("10001", "other")
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
-    assert online_accounts([None]) == [{}]
+    assert load_account_channels([None]) == [{}]
 
 
 def test_a_process_whose_clock_is_fast_takes_no_account_from_the_others(monkeypatch):
     hold("10001", "other")
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=1))
-    assert online_accounts([None]) == [{"10001": "mail"}]
+    assert load_account_channels([None]) == [{"10001": "mail"}]

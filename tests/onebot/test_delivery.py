@@ -13,14 +13,14 @@ from aiohttp.test_utils import TestServer
 
 from agent.media_folder import MediaError
 from agent.models import Message
-from agent.types import ChatAddress, Delivery, Part
+from agent.types import ChatAddress, Delivery, MessagePart
 from onebot import calls as calls_module
 from onebot import delivery as delivery_module
 from onebot import outgoing_media, web_media
 from onebot.actions import parse_response
-from onebot.calls import Calls
+from onebot.calls import PendingActions
 from onebot.connections import Connections, Socket
-from onebot.delivery import Delivery11, outcome
+from onebot.delivery import OneBotDelivery, to_delivery
 from onebot.relay import Relay
 
 RESPONSES = json.loads((Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ async def _close_what_was_opened() -> AsyncIterator[None]:
 class Line:
     """A delivery with one connected client, whose answers ``respond`` makes."""
 
-    deliveries: ClassVar[list[Delivery11]] = []
+    deliveries: ClassVar[list[OneBotDelivery]] = []
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Line:
         by_url: bool = False,
     ) -> None:
         self.frames: list[dict[str, Any]] = []
-        self.connections, self.calls = Connections(), Calls()
-        self.delivery = Delivery11(self.connections, self.calls, Relay(no_accounts))
+        self.connections, self.calls = Connections(), PendingActions()
+        self.delivery = OneBotDelivery(self.connections, self.calls, Relay(no_accounts))
         self.deliveries.append(self.delivery)
         self.delivery._by_url = frozenset({ACCOUNT} if by_url else ())
         self.socket = Socket(self._send, "universal", user_agent)
@@ -73,7 +73,7 @@ class Line:
 @pytest.mark.parametrize("payload", JUDGED, ids=lambda payload: payload["name"])
 def test_a_response_says_what_became_of_the_message(payload):
     becomes = payload["becomes"]
-    found = outcome(parse_response(payload["frame"]))
+    found = to_delivery(parse_response(payload["frame"]))
     assert (found.state == State.DELIVERED) == becomes["is_success"]
     assert (found.state == State.UNKNOWN) == becomes.get("is_uncertain", False)
     assert found.message_id == becomes.get("message_id", found.message_id)
@@ -81,7 +81,7 @@ def test_a_response_says_what_became_of_the_message(payload):
 
 
 def test_a_clients_long_words_are_cut():
-    found = outcome(parse_response({"status": "failed", "retcode": 1200, "message": "x" * 100_000}))
+    found = to_delivery(parse_response({"status": "failed", "retcode": 1200, "message": "x" * 100_000}))
     assert len(found.error) == 1_000
 
 
@@ -137,11 +137,11 @@ async def test_a_frame_that_would_end_the_clients_connection_is_not_sent():
 
 def test_parts_become_segments_whose_values_are_text():
     parts = [
-        Part("quote", message_id="-5"),
-        Part("mention_user", mention_user_id="20002"),
-        Part("plain", text="[CQ:at,qq=all]&<"),
-        Part("image", path="/media/a.png"),
-        Part("record", url="https://x.example/a.mp3", path="/media/a.mp3"),
+        MessagePart("quote", message_id="-5"),
+        MessagePart("mention_user", mention_user_id="20002"),
+        MessagePart("plain", text="[CQ:at,qq=all]&<"),
+        MessagePart("image", path="/media/a.png"),
+        MessagePart("record", url="https://x.example/a.mp3", path="/media/a.mp3"),
     ]
     assert Line(lambda _frame: None).delivery.compose(parts) == [
         {"type": "reply", "data": {"id": "-5"}},
@@ -348,7 +348,7 @@ async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, m
 
 
 async def test_files_that_do_not_fit_into_one_frame_together_are_said(folder, monkeypatch):
-    monkeypatch.setattr(outgoing_media, "ROOM", 5)
+    monkeypatch.setattr(outgoing_media, "INLINE_ROOM_BYTES", 5)
     monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
     refused = await Line(always(REFUSED)).delivery.deliver(GROUP, [medium("image", folder / "猫 1.png")] * 2, echo="e-1")
     assert refused.again is not None

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from onebot.actions import ActionResponse
 from onebot.events import MessageEvent, OtherEvent
-from onebot.frames import MAX_DEPTH, MAX_SEGMENTS, Malformed, decode_frame
-from onebot.segments import mentions, quoted_id, render_text, spoken_text
+from onebot.frames import MAX_DEPTH, MAX_SEGMENTS, MalformedFrame, decode_frame
+from onebot.segments import mentions_account, quoted_id, render_text, spoken_text
 
 PAYLOADS = Path(__file__).parent.parent / "payloads"
 CASES = [
@@ -51,7 +51,7 @@ def seen(result: Any, name: str) -> Any:
         case "spoken":
             return spoken_text(result.segments)
         case "mentions":
-            return mentions(result.segments, result.self_id)
+            return mentions_account(result.segments, result.self_id)
         case "quoted":
             return quoted_id(result.segments)
     value = getattr(result, name)
@@ -90,7 +90,7 @@ def test_no_bytes_and_no_text_raise(data):
 
 
 def test_invalid_utf8_is_malformed():
-    assert decode_frame(b'{"retcode":0,"echo":"\xff"}') == Malformed(
+    assert decode_frame(b'{"retcode":0,"echo":"\xff"}') == MalformedFrame(
         "not UTF-8", '{"retcode":0,"echo":"\N{REPLACEMENT CHARACTER}"}'
     )
 
@@ -99,7 +99,7 @@ def test_invalid_utf8_is_malformed():
 def test_a_frame_nested_too_deeply_is_malformed(depth):
     frame = '{"post_type":"message","message":' + "[" * depth + "]" * depth + "}"
     result = decode_frame(frame)
-    assert isinstance(result, Malformed)
+    assert isinstance(result, MalformedFrame)
     assert result.reason == "nested too deeply"
 
 
@@ -116,7 +116,7 @@ def test_many_brackets_side_by_side_are_not_too_deep():
 def test_a_message_of_too_many_segments_is_malformed(message):
     frame = {"post_type": "message", "message_type": "private", "user_id": 1, "message": message}
     result = decode_frame(json.dumps(frame))
-    assert isinstance(result, Malformed)
+    assert isinstance(result, MalformedFrame)
     assert result.reason == "more than 10000 segments"
 
 
@@ -134,14 +134,14 @@ def test_a_message_of_too_many_segments_is_malformed(message):
 )
 def test_an_excerpt_tells_no_secret(text):
     result = decode_frame(text)
-    assert isinstance(result, Malformed)
+    assert isinstance(result, MalformedFrame)
     assert "s3cr3t" not in result.excerpt
     assert len(result.excerpt) <= 120
 
 
 def test_an_excerpt_is_one_line_so_that_no_log_line_can_be_forged():
     result = decode_frame("x\nERROR root: forged\x1b[2J")
-    assert isinstance(result, Malformed)
+    assert isinstance(result, MalformedFrame)
     assert result.excerpt == "x ERROR root: forged [2J"
 
 
@@ -163,7 +163,7 @@ def test_numbers_of_absurd_size_are_read_without_being_written_out():
 
 
 def test_an_integer_of_more_digits_than_python_reads_is_malformed():
-    assert isinstance(decode_frame('{"retcode":' + "1" * 5000 + "}"), Malformed)
+    assert isinstance(decode_frame('{"retcode":' + "1" * 5000 + "}"), MalformedFrame)
 
 
 def test_a_whole_float_is_kept_as_an_exact_integer_in_the_raw_event():

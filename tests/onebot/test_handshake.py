@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.account_tokens import AccountTokens, hashed
-from onebot.handshake import Admission, Admitted, Handshake, Refused, judge
+from onebot.account_tokens import AccountTokens, hash_token
+from onebot.handshake import Handshake, HandshakeAccepted, HandshakePolicy, HandshakeRefused, judge_handshake
 
 TOKEN = "t0k-5ecret"
 LOOPBACK = "127.0.0.1"
@@ -27,14 +27,14 @@ def verdict(
     subprotocols: tuple[str, ...] = (),
     trust: bool = False,
     tokens: Mapping[str, str] = MappingProxyType({}),
-) -> Admitted | Refused:
+) -> HandshakeAccepted | HandshakeRefused:
     handshake = Handshake(path, query, {"host": "bot.example:1234", **(headers or {})}, peer, subprotocols)
     accounts = AccountTokens()
-    accounts.replace({account: hashed(one) for account, one in tokens.items()})
-    return judge(handshake, Admission(token, origins, trust, accounts))
+    accounts.replace({account: hash_token(one) for account, one in tokens.items()})
+    return judge_handshake(handshake, HandshakePolicy(token, origins, trust, accounts))
 
 
-def with_token(**headers: str) -> Admitted | Refused:
+def with_token(**headers: str) -> HandshakeAccepted | HandshakeRefused:
     return verdict({"authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): value for name, value in headers.items()}})
 
 
@@ -43,57 +43,57 @@ def with_token(**headers: str) -> Admitted | Refused:
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "tOkEn", "Bearer "])
 def test_a_token_is_accepted_under_either_scheme_in_any_case(scheme):
-    assert isinstance(verdict({"authorization": f"{scheme} {TOKEN}"}), Admitted)
+    assert isinstance(verdict({"authorization": f"{scheme} {TOKEN}"}), HandshakeAccepted)
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer "])
 def test_a_token_is_accepted_from_the_query(authorization):
     headers = {} if authorization is None else {"authorization": authorization}
-    assert isinstance(verdict(headers, query=f"a=b&access_token={TOKEN}"), Admitted)
+    assert isinstance(verdict(headers, query=f"a=b&access_token={TOKEN}"), HandshakeAccepted)
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer ", "Token", TOKEN, f"Basic {TOKEN}", f"Bearer{TOKEN}"])
 def test_what_is_no_token_is_refused_as_missing(authorization):
-    assert verdict({"authorization": authorization}) == Refused("the client presented no access token")
+    assert verdict({"authorization": authorization}) == HandshakeRefused("the client presented no access token")
 
 
 @pytest.mark.parametrize("given", ["x", TOKEN.upper(), f"{TOKEN}x", TOKEN[:-1], f"{TOKEN} x", "ÿ", f'"{TOKEN}"'])
 def test_another_token_is_refused_as_wrong(given):
-    assert verdict({"authorization": f"Bearer {given}"}) == Refused("the client presented a wrong access token")
+    assert verdict({"authorization": f"Bearer {given}"}) == HandshakeRefused("the client presented a wrong access token")
 
 
 @pytest.mark.parametrize("query", ["", "access_token=", "token=" + TOKEN, "ACCESS_TOKEN=" + TOKEN, "access_token"])
 def test_a_query_without_the_token_is_refused_as_missing(query):
-    assert verdict(query=query) == Refused("the client presented no access token")
+    assert verdict(query=query) == HandshakeRefused("the client presented no access token")
 
 
 @pytest.mark.parametrize("token", ["密钥", "a b", "a&b=c", "100%", "a/b="])
 def test_a_token_of_any_signs_is_accepted_from_header_and_encoded_query(token):
     from_header = verdict({"authorization": f"Bearer {token.encode().decode('latin1')}"}, token=token)
     encoded = "".join(f"%{byte:02X}" for byte in token.encode())
-    assert isinstance(from_header, Admitted)
-    assert isinstance(verdict(query=f"access_token={encoded}", token=token), Admitted)
+    assert isinstance(from_header, HandshakeAccepted)
+    assert isinstance(verdict(query=f"access_token={encoded}", token=token), HandshakeAccepted)
 
 
 def test_a_handshake_is_a_few_tries_and_not_hundreds():
     """Each token is hashed for each account that has one of its own."""
     guesses = [f"access_token=guess{number}" for number in range(1_000)]
-    assert isinstance(verdict(query="&".join([*guesses, f"access_token={TOKEN}"])), Refused)
-    assert isinstance(verdict(query="&".join([guesses[0], *[f"access_token={TOKEN}"] * 1_000])), Admitted)
+    assert isinstance(verdict(query="&".join([*guesses, f"access_token={TOKEN}"])), HandshakeRefused)
+    assert isinstance(verdict(query="&".join([guesses[0], *[f"access_token={TOKEN}"] * 1_000])), HandshakeAccepted)
 
 
 def test_a_plus_in_the_query_is_a_plus():
     """Clients send the address as it was typed; forms alone mean a space by it."""
-    assert isinstance(verdict(query="access_token=a+b/c=", token="a+b/c="), Admitted)
+    assert isinstance(verdict(query="access_token=a+b/c=", token="a+b/c="), HandshakeAccepted)
 
 
 @pytest.mark.parametrize("peer", [LOOPBACK, REMOTE])
 def test_a_configured_token_is_wanted_from_everywhere(peer):
-    assert isinstance(verdict(peer=peer), Refused)
+    assert isinstance(verdict(peer=peer), HandshakeRefused)
 
 
 def test_a_client_with_the_token_may_come_through_a_proxy():
-    assert isinstance(with_token(x_forwarded_for="203.0.113.9", via="1.1 proxy"), Admitted)
+    assert isinstance(with_token(x_forwarded_for="203.0.113.9", via="1.1 proxy"), HandshakeAccepted)
 
 
 # --- Without a token ------------------------------------------------------------
@@ -105,17 +105,17 @@ HERE = {"host": "localhost:1234"}
 @pytest.mark.parametrize("authorization", [None, "Bearer", "Basic x"])
 def test_where_loopback_is_trusted_anything_on_this_machine_may_connect(peer, authorization):
     headers = HERE if authorization is None else {**HERE, "authorization": authorization}
-    assert isinstance(verdict(headers, peer=peer, trust=True), Admitted)
-    assert verdict(headers, peer=peer) == Refused("the client presented no access token")
+    assert isinstance(verdict(headers, peer=peer, trust=True), HandshakeAccepted)
+    assert verdict(headers, peer=peer) == HandshakeRefused("the client presented no access token")
 
 
 @pytest.mark.parametrize("peer", [REMOTE, "10.0.0.5", "169.254.1.1", "2001:db8::1", "::ffff:10.0.0.5", "0.0.0.0", "::", "x", ""])
 def test_where_loopback_is_trusted_nothing_else_is(peer):
-    assert verdict(HERE, peer=peer, trust=True) == Refused("the client presented no access token")
+    assert verdict(HERE, peer=peer, trust=True) == HandshakeRefused("the client presented no access token")
 
 
 def test_a_wrong_token_is_refused_even_where_none_is_needed():
-    refused = Refused("the client presented a wrong access token")
+    refused = HandshakeRefused("the client presented a wrong access token")
     assert verdict({**HERE, "authorization": "Bearer x"}, peer=LOOPBACK, trust=True) == refused
     assert verdict(HERE, query="access_token=x", peer=LOOPBACK, trust=True) == refused
 
@@ -128,14 +128,14 @@ def test_a_wrong_token_is_refused_even_where_none_is_needed():
     ],
 )
 def test_a_proxy_on_this_machine_is_not_trusted(header):
-    assert isinstance(verdict({**HERE, header: ""}, peer=LOOPBACK, trust=True), Refused)
+    assert isinstance(verdict({**HERE, header: ""}, peer=LOOPBACK, trust=True), HandshakeRefused)
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:80", "127.9.8.7:1", "[::1]", "[::1]:1234"]
 )
 def test_a_loopback_host_is_this_machine(host):
-    assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), Admitted)
+    assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), HandshakeAccepted)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_loopback_host_is_this_machine(host):
     ],
 )
 def test_any_other_host_is_not(host):
-    assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), Refused)
+    assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), HandshakeRefused)
 
 
 # --- Tokens of accounts ---------------------------------------------------------
@@ -155,35 +155,35 @@ def test_any_other_host_is_not(host):
 OWN = {"1": "the token of one", "2": "the token of two", "3": "the token of two"}
 
 
-def holding(token: str, self_id: str | None = None, **options: Any) -> Admitted | Refused:
+def holding(token: str, self_id: str | None = None, **options: Any) -> HandshakeAccepted | HandshakeRefused:
     named = {} if self_id is None else {"x-self-id": self_id}
     return verdict({"authorization": f"Bearer {token}", **named}, tokens=OWN, **options)
 
 
 def test_an_account_with_a_token_of_its_own_is_opened_by_that_alone():
-    assert isinstance(holding(OWN["1"], "1"), Admitted)
-    assert isinstance(holding(TOKEN, "1"), Refused)
-    assert isinstance(holding(OWN["2"], "1"), Refused)
-    assert isinstance(verdict({**HERE, "x-self-id": "1"}, peer=LOOPBACK, trust=True, tokens=OWN), Refused)
+    assert isinstance(holding(OWN["1"], "1"), HandshakeAccepted)
+    assert isinstance(holding(TOKEN, "1"), HandshakeRefused)
+    assert isinstance(holding(OWN["2"], "1"), HandshakeRefused)
+    assert isinstance(verdict({**HERE, "x-self-id": "1"}, peer=LOOPBACK, trust=True, tokens=OWN), HandshakeRefused)
 
 
 def test_an_accounts_token_opens_no_other_account():
-    assert isinstance(holding(OWN["1"], "9"), Refused)
-    assert isinstance(holding(TOKEN, "9"), Admitted)
-    assert isinstance(holding(OWN["2"], "3"), Admitted)
+    assert isinstance(holding(OWN["1"], "9"), HandshakeRefused)
+    assert isinstance(holding(TOKEN, "9"), HandshakeAccepted)
+    assert isinstance(holding(OWN["2"], "3"), HandshakeAccepted)
 
 
 def test_a_client_that_names_no_account_is_told_by_its_token_what_it_may_be():
     admitted, common = holding(OWN["1"]), holding(TOKEN)
-    assert isinstance(admitted, Admitted)
-    assert isinstance(common, Admitted)
+    assert isinstance(admitted, HandshakeAccepted)
+    assert isinstance(common, HandshakeAccepted)
     assert admitted.keys.isdisjoint(common.keys)
-    assert isinstance(holding("wrong"), Refused)
+    assert isinstance(holding("wrong"), HandshakeRefused)
 
 
 def test_nobody_is_let_in_before_the_accounts_tokens_are_known():
     handshake = Handshake("/ws/frostagent", f"access_token={TOKEN}", {"host": "x"}, REMOTE)
-    assert isinstance(judge(handshake, Admission(TOKEN, ())), Refused)
+    assert isinstance(judge_handshake(handshake, HandshakePolicy(TOKEN, ())), HandshakeRefused)
 
 
 # --- Origins --------------------------------------------------------------------
@@ -207,7 +207,7 @@ LISTED = ("https://panel.example", "trusted.example:8443", "Plain.Example", "htt
 )
 def test_the_same_host_and_listed_origins_may_connect(origin):
     headers = {"authorization": f"Bearer {TOKEN}", "origin": origin}
-    assert isinstance(verdict(headers, origins=LISTED), Admitted)
+    assert isinstance(verdict(headers, origins=LISTED), HandshakeAccepted)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_the_same_host_and_listed_origins_may_connect(origin):
 )
 def test_other_origins_are_refused_with_the_setting_to_mend(origin):
     refused = verdict({"authorization": f"Bearer {TOKEN}", "origin": origin}, origins=LISTED)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HandshakeRefused)
     assert "WS_ALLOWED_ORIGINS" in refused.reason
 
 
@@ -241,12 +241,12 @@ def test_other_origins_are_refused_with_the_setting_to_mend(origin):
 def test_without_a_token_a_page_must_come_from_this_machine(host, admitted):
     """A name of the attacker's may point at 127.0.0.1; the page then has the same host, and must not get in."""
     headers = {"host": host, "origin": f"http://{host}"}
-    assert isinstance(verdict(headers, peer=LOOPBACK, trust=True), Admitted) == admitted
+    assert isinstance(verdict(headers, peer=LOOPBACK, trust=True), HandshakeAccepted) == admitted
 
 
 def test_an_origin_does_not_stand_in_for_the_token():
     refused = verdict({"origin": "http://bot.example:1234"})
-    assert refused == Refused("the client presented no access token")
+    assert refused == HandshakeRefused("the client presented no access token")
 
 
 # --- Account and role -----------------------------------------------------------
@@ -255,19 +255,19 @@ def test_an_origin_does_not_stand_in_for_the_token():
 @pytest.mark.parametrize("self_id", ["10001", "1", "4294967296", "9" * 32])
 def test_the_account_is_taken_from_the_header(self_id):
     admitted = with_token(x_self_id=self_id)
-    assert isinstance(admitted, Admitted)
+    assert isinstance(admitted, HandshakeAccepted)
     assert admitted.self_id == self_id
 
 
 def test_an_account_that_is_not_named_may_come_in_and_is_learnt_later():
     admitted = with_token()
-    assert isinstance(admitted, Admitted)
+    assert isinstance(admitted, HandshakeAccepted)
     assert admitted.self_id == ""
 
 
 @pytest.mark.parametrize("self_id", ["abc", "", "-5", "+5", "1.0", "1e5", "1 2", "9" * 400, "²"])
 def test_an_account_that_is_no_number_is_refused(self_id):
-    assert with_token(x_self_id=self_id) == Refused("X-Self-ID is not a number")
+    assert with_token(x_self_id=self_id) == HandshakeRefused("X-Self-ID is not a number")
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,14 @@ def test_an_account_that_is_no_number_is_refused(self_id):
 )
 def test_a_role_is_understood_in_any_case(named, role):
     admitted = with_token(x_client_role=named)
-    assert isinstance(admitted, Admitted)
+    assert isinstance(admitted, HandshakeAccepted)
     assert admitted.role == role
 
 
 @pytest.mark.parametrize("named", ["banana", "Universal,API", "客户端"])
 def test_an_unknown_role_is_refused(named):
     refused = with_token(x_client_role=named)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HandshakeRefused)
     assert "X-Client-Role" in refused.reason
 
 
@@ -310,14 +310,14 @@ def test_an_unknown_role_is_refused(named):
 def test_the_path_tells_the_role_where_the_header_does_not(path, named, role):
     headers = {"authorization": f"Bearer {TOKEN}", **({"x-client-role": named} if named else {})}
     admitted = verdict(headers, path=path)
-    assert isinstance(admitted, Admitted)
+    assert isinstance(admitted, HandshakeAccepted)
     assert admitted.role == role
 
 
 @pytest.mark.parametrize("subprotocols", [("12.frost",), ("json", "12.qq")])
 def test_a_onebot_12_client_is_told_what_it_is(subprotocols):
     refused = verdict({"authorization": f"Bearer {TOKEN}"}, subprotocols=subprotocols)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HandshakeRefused)
     assert "OneBot 12" in refused.reason
 
 
@@ -354,6 +354,6 @@ VALUES = st.text(st.characters(max_codepoint=255)) | st.sampled_from([f"Bearer {
 @given(st.dictionaries(NAMES, VALUES), VALUES, st.booleans())
 def test_no_handshake_raises_or_has_the_token_told(headers, query, trusted):
     found = verdict(headers, query=query, peer=LOOPBACK, trust=trusted, tokens=OWN)
-    if isinstance(found, Refused):
+    if isinstance(found, HandshakeRefused):
         assert found.reason.isprintable()
         assert TOKEN not in found.reason or TOKEN in headers.get("origin", "")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.large_frames import MAX_BYTES, MAX_VALUES, SLICE, TEXT_BYTES, TooMuch, made_small
-from onebot.media_refs import media_refs
+from onebot.large_frames import MAX_BYTES, MAX_VALUES, SLICE, TEXT_BYTES, FrameLimitExceeded, cut_large_values
+from onebot.media_refs import parse_media_refs
 from onebot.segments import parse_message
 
 CONTENT = hashlib.shake_256(b"a picture").digest(3 * 2**20 + 1)
@@ -36,7 +36,7 @@ class Files:
 
 def small(frame: str) -> tuple[Any, Files]:
     files = Files()
-    return json.loads(made_small(frame.encode(), files.keep)), files
+    return json.loads(cut_large_values(frame.encode(), files.keep)), files
 
 
 KEPT = f"kept://{hashlib.sha256(CONTENT).hexdigest()}"
@@ -72,7 +72,7 @@ def test_a_file_inside_a_cq_code_is_kept_and_found_by_its_hash():
     frame, files = small(json.dumps({"message": f"看😀[CQ:image,file=base64://{TEXT}]吧"}, ensure_ascii=False))
     segments = parse_message(frame["message"])
     assert [segment["type"] for segment in segments] == ["text", "image", "text"]
-    assert media_refs(segments)[0].sha256 == hashlib.sha256(files.contents[0]).hexdigest()
+    assert parse_media_refs(segments)[0].sha256 == hashlib.sha256(files.contents[0]).hexdigest()
 
 
 def test_what_only_looks_like_base64_is_said_to_be_none():
@@ -116,8 +116,8 @@ def test_ten_thousand_long_segments_are_still_a_message():
     ids=["numbers", "lists", "texts", "objects", "more texts", "long numbers", "longer texts", "blanks", "quotes"],
 )
 def test_a_frame_of_too_many_values_is_refused_before_it_is_decoded(frame):
-    with pytest.raises(TooMuch):
-        made_small(frame.encode(), Files().keep)
+    with pytest.raises(FrameLimitExceeded):
+        cut_large_values(frame.encode(), Files().keep)
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ def is_inline(segment: Segment) -> bool:
 
 
 def test_files_share_the_room_of_a_message_and_the_others_go_by_path(pictures: list[Segment]):
-    assert [is_inline(one) for one in media.first_form(pictures, 1_300)] == [True, True, False]
+    assert [is_inline(one) for one in media.to_first_attempt(pictures, 1_300)] == [True, True, False]
 
 
 def test_what_does_not_fit_into_one_frame_together_is_given_up(pictures: list[Segment]):
-    assert all(map(is_inline, media.base64_form(pictures, 1_800)))
+    assert all(map(is_inline, media.to_base64_attempt(pictures, 1_800)))
     with pytest.raises(MediaError, match=r"2\.png is too large"):
-        media.base64_form(pictures, 1_300)
+        media.to_base64_attempt(pictures, 1_300)
 
 
 def test_a_full_frame_is_smaller_than_what_clients_take():
-    assert media.ROOM * 4 // 3 < media.MAX_FRAME_BYTES == 48 * 2**20
+    assert media.INLINE_ROOM_BYTES * 4 // 3 < media.MAX_FRAME_BYTES == 48 * 2**20

@@ -10,7 +10,7 @@ from channels.layers import get_channel_layer
 from onebot import relay as module
 from onebot.actions import ActionResponse
 from onebot.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
-from onebot.relay import Place, Relay
+from onebot.relay import AccountLocation, Relay
 
 pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
 from tests.services import RedisServer
@@ -23,7 +23,7 @@ class Process:
 
     def __init__(self, accounts: dict[str, str]) -> None:
         self.carried: list[str] = []
-        self.moved: list[Place] = []
+        self.moved: list[AccountLocation] = []
         self.outcome: ActionResponse | OneBotError = ActionResponse("ok", 0, {"message_id": 1}, None, "")
         self.gate = asyncio.Event()
         self.gate.set()
@@ -40,7 +40,7 @@ class Process:
             raise self.outcome
         return ActionResponse(self.outcome.status, self.outcome.retcode, self.outcome.data, echo, self.outcome.error_text)
 
-    async def heard(self, place_count: int) -> list[Place]:
+    async def heard(self, place_count: int) -> list[AccountLocation]:
         async with asyncio.timeout(5):
             while len(self.moved) < place_count:  # noqa: ASYNC110 - what comes over the layer rings no bell
                 await asyncio.sleep(0.01)

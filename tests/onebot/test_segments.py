@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from agent.types import Part
-from onebot.segments import from_parts, mentions, parse_message, quoted_id, render_text, spoken_text
+from agent.types import MessagePart
+from onebot.segments import mentions_account, parse_message, quoted_id, render_text, segments_from_parts, spoken_text
 
 
 def segment(kind, **data):
@@ -33,7 +33,7 @@ def test_data_that_is_no_object_is_empty(data):
 def test_text_in_an_array_is_never_read_as_a_code():
     message = [segment("text", text="[CQ:at,qq=10001]&amp;")]
     assert render_text(parse_message(message), "10001") == "[CQ:at,qq=10001]&amp;"
-    assert not mentions(parse_message(message), "10001")
+    assert not mentions_account(parse_message(message), "10001")
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_a_message_as_text_is_joined_without_the_own_mention_and_trimmed():
 
 def test_no_mention_is_dropped_while_the_own_id_is_unknown():
     assert render_text([segment("at")], "") == "[@]"
-    assert not mentions([segment("at")], "")
+    assert not mentions_account([segment("at")], "")
 
 
 @pytest.mark.parametrize("qq", ["10001", " 10001 ", 10001, 10001.0, Decimal("10001.0"), Decimal("1.0001e4")])
 def test_a_mention_is_seen_whatever_type_its_id_has(qq):
-    assert mentions([segment("text", text="a"), segment("at", qq=qq)], "10001")
+    assert mentions_account([segment("text", text="a"), segment("at", qq=qq)], "10001")
 
 
 @pytest.mark.parametrize("qq", ["all", "100011", "1000", "", None, True, 10001.5, ["10001"], {"qq": 10001}])
 def test_another_mention_is_none_of_the_bot(qq):
-    assert not mentions([segment("at", qq=qq)], "10001")
+    assert not mentions_account([segment("at", qq=qq)], "10001")
 
 
 def test_spoken_text_is_the_text_segments_alone_and_untrimmed():
@@ -121,15 +121,15 @@ def test_the_quoted_id_is_that_of_the_first_reply(items, quoted):
 
 def test_parts_become_segments_with_strings_only():
     parts = [
-        Part("quote", message_id="-5"),
-        Part("mention_user", mention_user_id="20002"),
-        Part("plain", text="[CQ:at,qq=all]&<"),
-        Part("image", url="https://x.invalid/a.png", path="/media/a.png"),
-        Part("record", path="/media/a.amr"),
-        Part("video", url="https://x.invalid/a.mp4"),
-        Part("file", path="/media/a.pdf"),
+        MessagePart("quote", message_id="-5"),
+        MessagePart("mention_user", mention_user_id="20002"),
+        MessagePart("plain", text="[CQ:at,qq=all]&<"),
+        MessagePart("image", url="https://x.invalid/a.png", path="/media/a.png"),
+        MessagePart("record", path="/media/a.amr"),
+        MessagePart("video", url="https://x.invalid/a.mp4"),
+        MessagePart("file", path="/media/a.pdf"),
     ]
-    assert from_parts(parts) == [
+    assert segments_from_parts(parts) == [
         segment("reply", id="-5"),
         segment("at", qq="20002"),
         segment("text", text="[CQ:at,qq=all]&<"),

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from onebot.values import exact_id, json_text, to_plain_json, usable_message_id, value_text
-from tools.text import storable
+from onebot.values import json_text, parse_id, parse_message_id, to_plain_json, value_text
+from tools.text import make_storable
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tools.text import storable
     ],
 )
 def test_an_id_is_exact_text(value, text):
-    assert exact_id(value) == text
+    assert parse_id(value) == text
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def test_an_id_is_exact_text(value, text):
     [None, True, False, 1.5, Decimal("1e-9"), float("nan"), float("inf"), Decimal("1e999999"), {}, [], [1], "x" * 65, 10**64],
 )
 def test_what_is_no_id_is_empty(value):
-    assert exact_id(value) == ""
+    assert parse_id(value) == ""
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(0, ""), ("0", ""), (-1, ""), ("-1", ""), (0.0, ""), (None, ""), (-5, "-5"), (7, "7")]
 )
 def test_a_message_id_that_stands_for_nothing_is_empty(value, text):
-    assert usable_message_id(value) == text
+    assert parse_message_id(value) == text
 
 
 def test_a_message_id_may_be_longer_than_other_ids():
-    assert usable_message_id("m" * 128) == "m" * 128
-    assert usable_message_id("m" * 129) == ""
+    assert parse_message_id("m" * 128) == "m" * 128
+    assert parse_message_id("m" * 129) == ""
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_a_number_that_is_none_becomes_text_in_plain_json():
 
 
 def test_storable_text_has_no_nul_and_no_lone_surrogate_but_keeps_pairs():
-    assert storable({"a\0": ["\ud800", "\ud83d\ude00", "é"]}) == {"a\ufffd": ["\ufffd", "😀", "é"]}
+    assert make_storable({"a\0": ["\ud800", "\ud83d\ude00", "é"]}) == {"a\ufffd": ["\ufffd", "😀", "é"]}

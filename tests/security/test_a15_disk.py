@@ -14,11 +14,11 @@ import pytest
 from django.utils import timezone
 
 from agent.media import daily
-from agent.media.daily import DAY_OVER, Day
-from agent.media.refs import Unavailable
+from agent.media.daily import DAY_OVER, DailyQuota
+from agent.media.refs import MediaUnavailable
 from agent.media.senses import LOW_DISK
 from onebot.frames import decode_frame
-from onebot.raw_frames import LIMIT
+from onebot.raw_frames import KEPT_FRAME_BYTES
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client
@@ -115,7 +115,7 @@ async def test_one_person_gets_so_much_a_day_also_after_a_restart(start_server: 
 
 
 async def test_downloads_of_one_person_at_once_share_the_day():
-    day = Day(100)
+    day = DailyQuota(100)
     granted = []
 
     async def download(wanted: int, taken: int) -> None:
@@ -125,15 +125,15 @@ async def test_downloads_of_one_person_at_once_share_the_day():
             day.note(min(taken, bytes_given))
 
     results = await asyncio.gather(*(download(60, 30) for _ in range(5)), return_exceptions=True)
-    assert sum(isinstance(result, Unavailable) for result in results) == 1
+    assert sum(isinstance(result, MediaUnavailable) for result in results) == 1
     assert granted == [60, 60, 40, 10]
     assert day.left == 0
 
 
 def test_a_day_is_over_after_24_hours(monkeypatch):
-    day = Day(10, [(timezone.now() - timedelta(hours=25), 8), (timezone.now() - timedelta(hours=23), 1)])
+    day = DailyQuota(10, [(timezone.now() - timedelta(hours=25), 8), (timezone.now() - timedelta(hours=23), 1)])
     assert day.left == 9
-    with pytest.raises(Unavailable, match=DAY_OVER):
+    with pytest.raises(MediaUnavailable, match=DAY_OVER):
         day.count(10)
     monkeypatch.setattr(daily, "DAY", timedelta(hours=22))
     assert day.left == 10
@@ -183,7 +183,7 @@ async def test_of_a_huge_event_only_the_beginning_is_kept(live: LiveServer):
         await bot.no_action()
         rows = live.rows("SELECT raw FROM onebot_clientevent WHERE self_id = ? ORDER BY id", str(bot.self_id))
     long, many, short = (json.loads(row["raw"]) for row in rows)
-    assert max(len(row["raw"]) for row in rows) < LIMIT
+    assert max(len(row["raw"]) for row in rows) < KEPT_FRAME_BYTES
     assert (long["group_id"], many["group_id"], short["comment"]) == (group, group, "short")
     assert (long["cut"]["bytes"] > 3 * MIB, many["cut"]["bytes"] > MIB, "cut" in short) == (True, True, False)
     assert long["cut"]["beginning"].startswith("{")
@@ -196,14 +196,14 @@ async def test_a_long_message_is_answered_as_a_whole_and_its_event_is_cut(live: 
         await bot.say_private(person, "长" * 30_000 + "end")
         await bot.next_action()
     row = await live.row("SELECT text, raw FROM agent_message WHERE sender_id = ? AND direction = 'in'", str(person))
-    assert (len(row["text"]), row["text"][-3:], len(row["raw"]) < LIMIT) == (30_003, "end", True)
+    assert (len(row["text"]), row["text"][-3:], len(row["raw"]) < KEPT_FRAME_BYTES) == (30_003, "end", True)
 
 
 @pytest.mark.parametrize("filling", ["\u2028", "\\u0000", '"', "é", "😀"])
 def test_whatever_it_is_made_of_it_fits(filling):
     fields = {f"{filling * 10}{number}": filling * 20 for number in range(100)}
     event: Any = decode_frame(json.dumps({"post_type": "notice", **fields, "comment": filling * 100_000}, ensure_ascii=False))
-    assert len(json.dumps(event.raw)) < LIMIT
+    assert len(json.dumps(event.raw)) < KEPT_FRAME_BYTES
 
 
 # --- The upkeep ---------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call
-from tools.admin.plugins.faults import config_faults
-from tools.arguments import TOO_LONG, check_arguments, schema_faults
+from tools.admin.plugins.faults import check_plugin_config
+from tools.arguments import TOO_LONG, check_arguments, schema_messages
 from tools.errors import InvalidArguments, ToolFailed
-from tools.plugin_runtime.config_schema import schema_fault
+from tools.plugin_runtime.config_schema import check_config_schema
 
 EXPLODING = {
     "mail": (r"^([a-zA-Z0-9]+\.?)+@example\.com$", "a" * 60 + "!"),
@@ -122,7 +122,7 @@ def test_every_keyword_with_a_pattern_is_matched_so():
         {"$schema": "http://json-schema.org/draft-03/schema#", "patternProperties": {slow: {}}, "additionalProperties": False},
         {"$ref": "#/elsewhere", "elsewhere": {"patternProperties": {slow: {}}}},
     ):
-        assert isinstance(schema_faults(part, {text: text}), list)
+        assert isinstance(schema_messages(part, {text: text}), list)
     with pytest.raises(ToolFailed):
         check_arguments({"patternProperties": {slow: {}}, "unevaluatedProperties": False}, {text: 1})
 
@@ -135,10 +135,10 @@ def test_a_pattern_hidden_where_no_schema_is_looked_for_is_refused_when_it_is_us
 
 def test_the_configuration_of_a_plugin_is_matched_so_too():
     slow, text = EXPLODING["mail"]
-    assert [field for field, _ in config_faults(schema(slow), {"text": text}, is_complete=True)] == ["text"]
+    assert [field for field, _ in check_plugin_config(schema(slow), {"text": text}, is_complete=True)] == ["text"]
     with translation.override("en"):
-        assert "lookahead" in schema_fault(schema("(?=a)"))
-        assert "lookahead" in config_faults(schema("(?=a)"), {"text": text}, is_complete=True)[0][1]
+        assert "lookahead" in check_config_schema(schema("(?=a)"))
+        assert "lookahead" in check_plugin_config(schema("(?=a)"), {"text": text}, is_complete=True)[0][1]
 
 
 def test_all_patterns_of_a_call_together_are_bounded():

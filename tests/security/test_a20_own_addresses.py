@@ -11,7 +11,7 @@ import pytest
 from tests.environment import PROJECT
 from tools.fetch import own
 from tools.fetch.allow_list import AllowList
-from tools.fetch.own import is_own
+from tools.fetch.own import is_own_address
 
 #: A usual VPS in a network of its own: a public address on an interface, with something that listens there.
 VPS = """
@@ -74,20 +74,20 @@ def test_a_public_address_of_an_interface_is_refused_until_it_is_listed():
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1"])
 def test_an_address_of_an_interface_is_found(address):
-    assert is_own(ip_address(address))
+    assert is_own_address(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::101:101"])
 def test_an_address_elsewhere_is_none_of_ours(address):
-    assert not is_own(ip_address(address))
+    assert not is_own_address(ip_address(address))
     assert AllowList().permits("example.com", ip_address(address))
 
 
 def test_an_own_address_is_found_where_the_system_lets_any_be_bound(monkeypatch):
     monkeypatch.setattr(own, "_can_be_bound", lambda _address: True)
-    assert is_own(ip_address("127.0.0.1"))
+    assert is_own_address(ip_address("127.0.0.1"))
     monkeypatch.setattr(own, "_is_sent_from_itself", lambda _address: False)
-    assert not is_own(ip_address("93.184.216.34"))
+    assert not is_own_address(ip_address("93.184.216.34"))
 
 
 def test_what_the_machine_is_called_is_judged_by_its_addresses(monkeypatch):

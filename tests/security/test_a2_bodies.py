@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frostproject.callers import HELD_OF_ADDRESS, KEPT_FOR_SMALL, Callers
+from frostproject.callers import HELD_OF_ADDRESS, KEPT_FOR_SMALL, HttpConnections
 from tests.conftest import TOKEN
 from tests.security.wire import answer, ask, connected, head, status
 
@@ -72,7 +72,7 @@ def test_who_is_outside_admin_networks_brings_nothing_large(start_server):
 
 
 def test_large_bodies_leave_room_for_small_ones():
-    callers = Callers(10)
+    callers = HttpConnections(10)
     share = HELD_OF_ADDRESS - KEPT_FOR_SMALL
     assert callers.hold("192.0.2.1", share, is_small=False)
     assert not callers.hold("192.0.2.1", 1, is_small=False)

@@ -7,18 +7,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agent.answer_policy import Limits
+from agent.answer_policy import AnswerLimits
 from agent.commit import GroupCommit
-from agent.conversation import Conversations
+from agent.conversation import ConversationHandler
 from agent.engine import Engine
-from agent.jobs import Jobs
+from agent.jobs import BackgroundCalls
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient
 from agent.llm.meter import meter
 from agent.record import Record
 from agent.store import spendings
-from agent.store.quotas import Quotas
-from agent.store.recovery import Left
+from agent.store.quotas import AnswerQuotas
+from agent.store.recovery import PendingMessage
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
 from tools.configs import SettingsCache
 from tools.registry import ToolRegistry
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 async def limited() -> AsyncIterator[Record]:
     """A record under limits that nobody reaches here."""
-    record = Record(PROCESS, SettingsCache(), lambda: None, Quotas(Mailbox(), Limits(100, 100, 100), 1_000_000))
+    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(Mailbox(), AnswerLimits(100, 100, 100), 1_000_000))
     yield record
     await record.close()
 
@@ -74,15 +74,17 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
     model.script(["fine"])
     meter.lead_to(limited.spend)
     try:
-        conversations = Conversations(limited, Engine(client, ToolRegistry()), Mailbox(), Jobs(limited, lambda account: None))
+        conversations = ConversationHandler(
+            limited, Engine(client, ToolRegistry()), Mailbox(), BackgroundCalls(limited, lambda account: None)
+        )
         said = message("hi", PRIVATE)
         accepted = await limited.accept(arrival(said, plan=conversations.plan(said)))
-        await conversations.answer(Left(accepted.pk, accepted.session_pk, said), accepted.begun)
+        await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said), accepted.begun)
     finally:
         meter.lead_to(None)
         await client.close()
     assert len(made) == 3
-    assert await limited.submit(spendings.spent, spendings.today()) == 18
+    assert await limited.submit(spendings.load_spent_tokens, spendings.current_day()) == 18
 
 
 async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_this(model):

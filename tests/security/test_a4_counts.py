@@ -10,19 +10,29 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent import counts
-from agent.answer_policy import Limits
-from agent.limits import LOOP_EXCHANGES, LOOP_SILENCE, Case, Count, Moment, loop, may_loop, note, refusal
+from agent.answer_policy import AnswerLimits
+from agent.limits import (
+    LOOP_EXCHANGES,
+    LOOP_SILENCE,
+    AnswerCount,
+    LimitCheck,
+    MessageTime,
+    build_loop_refusal,
+    check_limits,
+    count_answer,
+    may_loop,
+)
 from agent.models import Spending, Tally
 from agent.record import Record
-from agent.store.quotas import Quotas
-from agent.store.tallies import silences
+from agent.store.quotas import AnswerQuotas
+from agent.store.tallies import find_silences
 from agent.types import ChatAddress
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
 from tools.configs import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LIMITS = Limits(person_per_minute=3, person_per_day=5, chat_per_minute=4)
+LIMITS = AnswerLimits(person_per_minute=3, person_per_day=5, chat_per_minute=4)
 
 
 class Slip(Exception):  # noqa: N818 - it stands for any
@@ -36,7 +46,7 @@ def slip(_items: Sequence[Any]) -> NoReturn:
 @pytest.fixture
 async def limited() -> AsyncIterator[Record]:
     """A record under :data:`LIMITS`."""
-    record = Record(PROCESS, SettingsCache(), lambda: None, Quotas(Mailbox(), LIMITS, 0))
+    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(Mailbox(), LIMITS, 0))
     yield record
     await record.close()
 
@@ -87,12 +97,12 @@ async def test_a_silence_of_a_clock_that_was_put_back_is_not_shown(limited):
     now = int(timezone.now().timestamp())
     for name, until in (("20001", now + 60), ("20002", now + 10**6)):
         await sync_to_async(Tally.objects.create)(subject=f"{GROUP.place}/{name}", silent_until=until)
-    assert await sync_to_async(silences)(GROUP.place, now) == [("20001", now + 60)]
+    assert await sync_to_async(find_silences)(GROUP.place, now) == [("20001", now + 60)]
 
 
 async def test_counts_from_a_clock_that_was_put_back_are_deleted(limited):
     await said(limited, at=timezone.now() + timedelta(days=30))
-    await counts.forget_old(limited)
+    await counts.prune_counts(limited)
     assert not await sync_to_async(Tally.objects.exists)()
 
 
@@ -120,7 +130,7 @@ async def test_counts_that_nobody_adds_to_are_deleted(limited):
     await said(limited, at=timezone.now() - timedelta(days=3))
     await said(limited, GROUP, sender_id="20009")
     await sync_to_async(Spending.objects.create)(day="2020-01-01", tokens=5)
-    assert await counts.forget_old(limited) == 2
+    assert await counts.prune_counts(limited) == 2
     assert await sync_to_async(Tally.objects.count)() == 3
     assert not await sync_to_async(Spending.objects.exists)()
 
@@ -128,62 +138,62 @@ async def test_counts_that_nobody_adds_to_are_deleted(limited):
 # --- Deciding, without a record ------------------------------------------------------
 
 
-def case(**fields: Any) -> Case:
-    return Case(fields.pop("limits", LIMITS), Count(), Count(), Count(), **fields)
+def case(**fields: Any) -> LimitCheck:
+    return LimitCheck(fields.pop("limits", LIMITS), AnswerCount(), AnswerCount(), AnswerCount(), **fields)
 
 
 def test_a_clock_that_was_put_back_locks_nobody_out():
     one = case()
     for _ in range(3):
-        note(one, None, Moment(2_000_000_000, "2033-05-18"))
-    assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+        count_answer(one, None, MessageTime(2_000_000_000, "2033-05-18"))
+    assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
 
 
 def test_a_silence_begins_after_ten_exchanges_and_ends_after_five_minutes():
-    one = case(limits=Limits(person_per_minute=100))
+    one = case(limits=AnswerLimits(person_per_minute=100))
     now = 1_800_000_000
     for number in range(LOOP_EXCHANGES):
-        moment = Moment(now + number, "2027-01-15")
+        moment = MessageTime(now + number, "2027-01-15")
         assert not may_loop(one, moment)
-        note(one, None, moment)
-    opening = Moment(now + 10, "2027-01-15")
+        count_answer(one, None, moment)
+    opening = MessageTime(now + 10, "2027-01-15")
     assert may_loop(one, opening)
-    refused = loop(one)
+    refused = build_loop_refusal(one)
     assert (refused.reason, refused.opens_loop, refused.is_told) == ("loop", True, False)
-    note(one, refused, opening)
-    later = refusal(one, Moment(now + 10 + LOOP_SILENCE - 1, "2027-01-15"))
+    count_answer(one, refused, opening)
+    later = check_limits(one, MessageTime(now + 10 + LOOP_SILENCE - 1, "2027-01-15"))
     assert later is not None
     assert not later.opens_loop
-    assert refusal(one, Moment(now + 10 + LOOP_SILENCE, "2027-01-15")) is None
+    assert check_limits(one, MessageTime(now + 10 + LOOP_SILENCE, "2027-01-15")) is None
 
 
 def test_a_clock_that_was_put_back_ends_a_silence():
     one = case()
     for _ in range(LOOP_EXCHANGES):
-        note(one, None, Moment(2_000_000_000, "2033-05-18"))
-    ahead = Moment(2_000_000_000, "2033-05-18")
-    note(one, loop(one), ahead)
-    assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+        count_answer(one, None, MessageTime(2_000_000_000, "2033-05-18"))
+    ahead = MessageTime(2_000_000_000, "2033-05-18")
+    count_answer(one, build_loop_refusal(one), ahead)
+    assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
 
 
 def test_a_limit_of_nothing_ends_a_silence():
-    one = case(limits=Limits())
+    one = case(limits=AnswerLimits())
     one.exchanges.silent_until = 1_800_000_100
-    assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
+    assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
 
 
 def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
-    one = case(limits=Limits(person_per_minute=100))
+    one = case(limits=AnswerLimits(person_per_minute=100))
     for number in range(40):
-        moment = Moment(1_800_000_000 + 4 * number, "2027-01-15")
-        assert refusal(one, moment) is None
+        moment = MessageTime(1_800_000_000 + 4 * number, "2027-01-15")
+        assert check_limits(one, moment) is None
         assert not may_loop(one, moment)
-        note(one, None, moment)
+        count_answer(one, None, moment)
 
 
 def test_a_limit_of_nothing_refuses_nobody():
-    one = case(limits=Limits())
+    one = case(limits=AnswerLimits())
     for _ in range(1_000):
-        assert refusal(one, Moment(1_800_000_000, "2027-01-15")) is None
-        assert not may_loop(one, Moment(1_800_000_000, "2027-01-15"))
-        note(one, None, Moment(1_800_000_000, "2027-01-15"))
+        assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
+        assert not may_loop(one, MessageTime(1_800_000_000, "2027-01-15"))
+        count_answer(one, None, MessageTime(1_800_000_000, "2027-01-15"))

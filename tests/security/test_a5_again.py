@@ -18,8 +18,8 @@ django.setup()
 from importlib import import_module
 from django.conf import settings
 session = import_module(settings.SESSION_ENGINE).SessionStore(json.load(sys.stdin))
-assert session.get("{freshness.KEY}"), "nobody signed in with it"
-session["{freshness.KEY}"] -= {freshness.SECONDS} + 1
+assert session.get("{freshness.PROVED_AT_KEY}"), "nobody signed in with it"
+session["{freshness.PROVED_AT_KEY}"] -= {freshness.FRESH_SECONDS} + 1
 session.save()
 """
 

@@ -10,9 +10,9 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 
 from frostproject.signin import known
-from frostproject.signin.attempt import ATTEMPT
-from frostproject.signin.gate import ADDRESS, KNOWN, STRANGERS, Gate
-from frostproject.signin.turns import AT_ONCE, LINE
+from frostproject.signin.attempt import ATTEMPT_KEY
+from frostproject.signin.gate import ADDRESS, KNOWN, STRANGERS, SignInGate
+from frostproject.signin.turns import CHECKS_AT_ONCE, MAX_WAITING
 
 LOGIN = "/admin/login/"
 
@@ -35,7 +35,7 @@ class Behind:
         self.most_at_once = max(self.most_at_once, self.at_once)
         await self.open.wait()
         self.at_once -= 1
-        scope[ATTEMPT].succeeded = self.succeeds
+        scope[ATTEMPT_KEY].succeeded = self.succeeds
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
@@ -45,7 +45,7 @@ class Asker:
 
     def __init__(self) -> None:
         self.behind = Behind()
-        self.gate = Gate(self.behind)
+        self.gate = SignInGate(self.behind)
         self.text = ""
         self.headers: dict[bytes, bytes] = {}
 
@@ -112,8 +112,8 @@ async def asker():
 
 def cookie(name: str) -> str:
     answer = HttpResponse()
-    known.remember(HttpRequest(), answer, name)
-    return f"{known.COOKIE}={answer.cookies[known.COOKIE].value}"
+    known.remember_browser(HttpRequest(), answer, name)
+    return f"{known.KNOWN_COOKIE}={answer.cookies[known.KNOWN_COOKIE].value}"
 
 
 async def test_one_address_is_slowed_before_an_account_is(asker):
@@ -158,7 +158,7 @@ async def test_a_known_browser_is_a_stranger_to_other_accounts_and_cannot_be_mad
     assert await asker.until_refused("other", cookie=mine) == ADDRESS.burst
     assert await asker.ask(cookie=mine) == 200
     assert await asker.ask(cookie=mine[:-1] + ("A" if mine[-1] != "A" else "B")) == 429
-    assert await asker.ask(cookie=f"{known.COOKIE}=nonsense") == 429
+    assert await asker.ask(cookie=f"{known.KNOWN_COOKIE}=nonsense") == 429
 
 
 async def test_a_known_browser_is_no_way_around_the_count_of_a_session(asker):
@@ -211,38 +211,38 @@ async def test_two_are_checked_at_a_time_few_wait_and_no_thread_does(asker):
     asked += [asyncio.create_task(asker.ask("m", f"192.0.3.{n}")) for n in range(20)]
     done, pending = await asyncio.wait(asked, timeout=0.5)
     assert {each.result() for each in done} == {503}
-    assert len(pending) == AT_ONCE + LINE
+    assert len(pending) == CHECKS_AT_ONCE + MAX_WAITING
     assert threading.active_count() == threads
     asker.behind.open.set()
     assert [await each for each in pending] == [200] * len(pending)
-    assert asker.behind.most_at_once == AT_ONCE
+    assert asker.behind.most_at_once == CHECKS_AT_ONCE
 
 
 async def test_whoever_hangs_up_leaves_the_line_and_is_not_checked(asker):
     asker.behind.open.clear()
-    first = [asyncio.create_task(asker.ask(peer=f"192.0.2.{n}")) for n in range(AT_ONCE)]
+    first = [asyncio.create_task(asker.ask(peer=f"192.0.2.{n}")) for n in range(CHECKS_AT_ONCE)]
     gone = asyncio.Event()
-    waiting = [asyncio.create_task(asker.ask(peer=f"192.0.3.{n}", hangs_up=gone)) for n in range(LINE)]
+    waiting = [asyncio.create_task(asker.ask(peer=f"192.0.3.{n}", hangs_up=gone)) for n in range(MAX_WAITING)]
     await asyncio.sleep(0.05)
     gone.set()
-    assert [await each for each in waiting] == [0] * LINE
+    assert [await each for each in waiting] == [0] * MAX_WAITING
     asker.behind.open.set()
-    assert [await each for each in first] == [200] * AT_ONCE
-    assert len(asker.behind.calls) == AT_ONCE
+    assert [await each for each in first] == [200] * CHECKS_AT_ONCE
+    assert len(asker.behind.calls) == CHECKS_AT_ONCE
 
 
 async def test_a_check_that_is_cut_off_keeps_its_turn_until_it_ends(asker):
     """What goes on in a thread cannot be stopped, so another must not begin."""
     asker.behind.open.clear()
-    first = [asyncio.create_task(asker.ask(peer=f"192.0.2.{n}")) for n in range(AT_ONCE)]
+    first = [asyncio.create_task(asker.ask(peer=f"192.0.2.{n}")) for n in range(CHECKS_AT_ONCE)]
     await asyncio.sleep(0.05)
     for each in first:
         each.cancel()
     await asyncio.gather(*first, return_exceptions=True)
     another = asyncio.create_task(asker.ask(peer="192.0.3.1"))
     await asyncio.sleep(0.05)
-    assert asker.behind.at_once == AT_ONCE
-    assert len(asker.behind.calls) == AT_ONCE
+    assert asker.behind.at_once == CHECKS_AT_ONCE
+    assert len(asker.behind.calls) == CHECKS_AT_ONCE
     asker.behind.open.set()
     assert await another == 200
 

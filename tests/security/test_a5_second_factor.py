@@ -225,8 +225,11 @@ def test_the_check_sends_to_no_foreign_address_and_asks_nobody_else(server, owne
 def test_of_tries_at_the_same_moment_one_counts():
     """Each of many that read the row before the first wrong code was noted would otherwise be a guess for nothing."""
     user = User.objects.create_user("racer")
-    app = factors.begin_app(user)
-    for device, right in ((AuthenticatorApp, code_of(factors.written_key(app))), (RecoveryCodes, factors.new_codes(user)[0])):
+    app = factors.begin_authenticator_app(user)
+    for device, right in (
+        (AuthenticatorApp, code_of(factors.format_app_key(app))),
+        (RecoveryCodes, factors.make_recovery_codes(user)[0]),
+    ):
         first, second = device.objects.get(user=user), device.objects.get(user=user)
         assert not first.verify_token("000000")
         assert not second.verify_token(right)

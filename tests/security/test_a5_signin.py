@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from frostproject.signin import buckets as buckets_module
-from frostproject.signin.buckets import Buckets, Rate
+from frostproject.signin.buckets import RefillRate, TokenBuckets
 from frostproject.signin.gate import ADDRESS
-from frostproject.signin.turns import AT_ONCE, LINE, Crowded, Turns
+from frostproject.signin.turns import CHECKS_AT_ONCE, MAX_WAITING, PasswordQueue, PasswordQueueFull
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client
@@ -142,7 +142,7 @@ def clock(monkeypatch):
 
 
 def test_a_bucket_fills_again_with_time(clock):
-    buckets = Buckets(Rate(2, 10))
+    buckets = TokenBuckets(RefillRate(2, 10))
     assert [buckets.take("a") and buckets.wait("a") for _ in range(2)] == [0, 10]
     clock.now += 9
     assert buckets.wait("a") == 1
@@ -155,7 +155,7 @@ def test_a_bucket_fills_again_with_time(clock):
 
 
 def test_filling_the_memory_resets_nobody_and_ends_with_time(clock):
-    buckets = Buckets(Rate(1, 10), most=3)
+    buckets = TokenBuckets(RefillRate(1, 10), most=3)
     for key in ("mine", "b", "c", "d", "e"):
         buckets.take(key)
     assert buckets.wait("mine") == 10
@@ -170,16 +170,16 @@ def test_filling_the_memory_resets_nobody_and_ends_with_time(clock):
 
 
 async def test_known_browsers_have_their_turn_first_and_a_full_line_is_told_at_once():
-    turns, order = Turns(), []
+    turns, order = PasswordQueue(), []
 
     async def check(name: str, *, is_known: bool = False) -> None:
         await turns.take(is_known=is_known)
         order.append(name)
 
-    await asyncio.gather(*(check(f"first {n}") for n in range(AT_ONCE)))
-    line = [asyncio.create_task(check(f"stranger {n}")) for n in range(LINE)]
+    await asyncio.gather(*(check(f"first {n}") for n in range(CHECKS_AT_ONCE)))
+    line = [asyncio.create_task(check(f"stranger {n}")) for n in range(MAX_WAITING)]
     await asyncio.sleep(0)
-    with pytest.raises(Crowded):
+    with pytest.raises(PasswordQueueFull):
         await turns.take(is_known=False)
     owner = asyncio.create_task(check("owner", is_known=True))
     await asyncio.sleep(0)
@@ -188,18 +188,18 @@ async def test_known_browsers_have_their_turn_first_and_a_full_line_is_told_at_o
     turns.give_back()
     turns.give_back()
     await asyncio.gather(owner, line[1])
-    assert order[AT_ONCE:] == ["owner", "stranger 1"]
+    assert order[CHECKS_AT_ONCE:] == ["owner", "stranger 1"]
     for waiting in line[2:]:
         waiting.cancel()
     await asyncio.gather(*line, return_exceptions=True)
     turns.give_back()
     turns.give_back()
-    await asyncio.gather(*(check("again") for _ in range(AT_ONCE)))
+    await asyncio.gather(*(check("again") for _ in range(CHECKS_AT_ONCE)))
 
 
 async def test_a_turn_that_comes_with_the_cancellation_is_not_lost():
-    turns = Turns()
-    for _ in range(AT_ONCE):
+    turns = PasswordQueue()
+    for _ in range(CHECKS_AT_ONCE):
         await turns.take(is_known=False)
     waiting = asyncio.create_task(turns.take(is_known=False))
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from frostproject import callers, descriptors
-from frostproject.callers import HELD, HELD_OF_ADDRESS, PER_ADDRESS, Callers, Phase, address_of
+from frostproject.callers import HELD, HELD_OF_ADDRESS, PER_ADDRESS, ConnectionPhase, HttpConnections, peer_client_key
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.chat import client
@@ -30,7 +30,7 @@ def server(start_server):
 def many_files(server):
     """Lets this process open thousands of sockets; the server has what it was started with."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    descriptors.raise_limit()
+    descriptors.raise_file_limit()
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -102,14 +102,14 @@ def test_a_head_that_drips_is_given_up(server):
 
 def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(server):
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
-    assert soft == min(hard, descriptors.ENOUGH)
-    assert len(os.listdir(f"/proc/{server.pid}/fd")) < descriptors.RESERVE  # what the reserve is there for
+    assert soft == min(hard, descriptors.WANTED_DESCRIPTORS)
+    assert len(os.listdir(f"/proc/{server.pid}/fd")) < descriptors.RESERVED_DESCRIPTORS  # what the reserve is there for
 
 
 @pytest.mark.parametrize(("soft", "held"), [(1_024, 384), (65_536, 1_000), (resource.RLIM_INFINITY, 1_000), (256, 16)])
 def test_connections_leave_a_reserve_of_descriptors(monkeypatch, soft, held):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, soft))
-    assert descriptors.connections_to_hold() == held
+    assert descriptors.http_connection_limit() == held
 
 
 # --- The judge by itself --------------------------------------------------------
@@ -118,7 +118,7 @@ def test_connections_leave_a_reserve_of_descriptors(monkeypatch, soft, held):
 class Caller:
     """A connection that only stands and is watched."""
 
-    def __init__(self, phase: Phase, address: str = "192.0.2.1", since: float = 0.0, received: int = 0) -> None:
+    def __init__(self, phase: ConnectionPhase, address: str = "192.0.2.1", since: float = 0.0, received: int = 0) -> None:
         self.phase, self.address, self.since = phase, address, since
         self.received = lambda: received
         self.is_cut = self.is_given_up = False
@@ -131,9 +131,9 @@ class Caller:
         self.is_cut = True
 
 
-def watched(monkeypatch, now: float, *connections: Caller, most: int = 1_000) -> Callers:
+def watched(monkeypatch, now: float, *connections: Caller, most: int = 1_000) -> HttpConnections:
     monkeypatch.setattr(callers, "time", SimpleNamespace(monotonic=lambda: now))
-    judge = Callers(most)
+    judge = HttpConnections(most)
     for connection in connections:
         judge.add(connection)
     judge.look_after()
@@ -143,15 +143,15 @@ def watched(monkeypatch, now: float, *connections: Caller, most: int = 1_000) ->
 @pytest.mark.parametrize(
     ("phase", "seconds", "received", "is_given_up"),
     [
-        (Phase.HEAD, 14, 0, False),
-        (Phase.HEAD, 16, 0, True),
-        (Phase.BODY, 59, 0, False),
-        (Phase.BODY, 61, 0, True),
-        (Phase.BODY, 61, MIB, False),
-        (Phase.BODY, 600, 80 * MIB, False),
-        (Phase.BODY, 600, 20 * MIB, True),
-        (Phase.HANDSHAKE, 21, 0, True),
-        (Phase.ANSWER, 86_400, 0, False),
+        (ConnectionPhase.HEAD, 14, 0, False),
+        (ConnectionPhase.HEAD, 16, 0, True),
+        (ConnectionPhase.BODY, 59, 0, False),
+        (ConnectionPhase.BODY, 61, 0, True),
+        (ConnectionPhase.BODY, 61, MIB, False),
+        (ConnectionPhase.BODY, 600, 80 * MIB, False),
+        (ConnectionPhase.BODY, 600, 20 * MIB, True),
+        (ConnectionPhase.HANDSHAKE, 21, 0, True),
+        (ConnectionPhase.ANSWER, 86_400, 0, False),
     ],
 )
 def test_what_takes_too_long_is_given_up(monkeypatch, phase, seconds, received, is_given_up):
@@ -161,7 +161,7 @@ def test_what_takes_too_long_is_given_up(monkeypatch, phase, seconds, received, 
 
 
 def test_peers_without_an_address_are_bounded_only_in_all(monkeypatch):
-    local = [Caller(Phase.HEAD, "") for _ in range(2 * PER_ADDRESS)]
+    local = [Caller(ConnectionPhase.HEAD, "") for _ in range(2 * PER_ADDRESS)]
     judge = watched(monkeypatch, 5, *local, most=len(local))
     assert not any(caller.is_cut for caller in local)
     assert judge.has_room()
@@ -169,25 +169,29 @@ def test_peers_without_an_address_are_bounded_only_in_all(monkeypatch):
 
 
 def test_clients_that_come_back_all_at_once_are_let_in(monkeypatch):
-    crowd = [Caller(Phase.HANDSHAKE, since=10) for _ in range(3 * PER_ADDRESS)]
+    crowd = [Caller(ConnectionPhase.HANDSHAKE, since=10) for _ in range(3 * PER_ADDRESS)]
     watched(monkeypatch, 10.5, *crowd)
     assert not any(caller.is_cut for caller in crowd)
 
 
 def test_room_is_made_by_who_has_an_answer_then_by_the_largest_crowd_and_never_by_who_waits_for_one(monkeypatch):
-    honest, waiting, idle = Caller(Phase.HEAD, "192.0.2.7"), Caller(Phase.ANSWER), Caller(Phase.IDLE, since=4)
-    crowd = [Caller(Phase.HEAD, "192.0.2.9", since=number) for number in (2, 1)]
+    honest, waiting, idle = (
+        Caller(ConnectionPhase.HEAD, "192.0.2.7"),
+        Caller(ConnectionPhase.ANSWER),
+        Caller(ConnectionPhase.IDLE, since=4),
+    )
+    crowd = [Caller(ConnectionPhase.HEAD, "192.0.2.9", since=number) for number in (2, 1)]
     judge = watched(monkeypatch, 5, honest, waiting, idle, *crowd, most=5)
     assert judge.has_room()
     assert idle.is_cut
-    judge.add(Caller(Phase.ANSWER))
+    judge.add(Caller(ConnectionPhase.ANSWER))
     assert judge.has_room()
     assert (honest.is_cut, waiting.is_cut, crowd[0].is_cut, crowd[1].is_cut) == (False, False, False, True)
-    assert not watched(monkeypatch, 5, Caller(Phase.ANSWER), most=1).has_room()
+    assert not watched(monkeypatch, 5, Caller(ConnectionPhase.ANSWER), most=1).has_room()
 
 
 def test_bodies_are_bounded_for_an_address_and_in_all():
-    judge = Callers(10)
+    judge = HttpConnections(10)
     assert judge.hold("192.0.2.1", HELD_OF_ADDRESS, is_small=True)
     assert not judge.hold("192.0.2.1", 1, is_small=True)
     assert judge.hold("", HELD - HELD_OF_ADDRESS, is_small=True)
@@ -207,4 +211,4 @@ def test_bodies_are_bounded_for_an_address_and_in_all():
     ],
 )
 def test_an_ipv6_network_counts_as_one_address(host, counted):
-    assert address_of(SimpleNamespace(host=host) if host else SimpleNamespace(name=b"/run/socket")) == counted
+    assert peer_client_key(SimpleNamespace(host=host) if host else SimpleNamespace(name=b"/run/socket")) == counted

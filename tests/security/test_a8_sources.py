@@ -9,15 +9,15 @@ from django.test import Client
 from tests.admin.mcp import SERVERS, address, status, warden
 from tests.tools.fakes import Provider
 from tools.admin.argument_form import ArgumentForm
-from tools.admin.declared import declared
-from tools.admin.mcp.status import facts_about, shown_error
-from tools.admin.plugins.facts import harmless
-from tools.catalogue import MOST_OF_SOURCE, declaration, ensure_rows
+from tools.admin.declared import readable_declaration
+from tools.admin.mcp.status import format_server_error, server_facts
+from tools.admin.plugins.facts import escape_plugin_text
+from tools.catalogue import MOST_OF_SOURCE, declaration_json, ensure_tool_rows
 from tools.configs import ToolSettings
 from tools.contract import ToolSpec
-from tools.looks import fingerprint, source_of
+from tools.looks import declaration_fingerprint, tool_source
 from tools.models import ToolConfig
-from tools.offers import MOST_KEPT, Offers
+from tools.offers import MOST_KEPT, ToolResolver
 
 UNSEEN = "a\u202eb\u3164c\u200bd"
 
@@ -31,19 +31,19 @@ def of_plugin(name: str, plugin_id: str = "git-hub") -> ToolSpec:
 
 
 def mark(spec: ToolSpec) -> str:
-    return fingerprint(declaration(spec), source_of(spec))
+    return declaration_fingerprint(declaration_json(spec), tool_source(spec))
 
 
 def test_a_plugin_that_is_called_like_a_server_is_another_source():
     looked_at = ToolSettings("read", looked_at=mark(of_server("read")))
-    offers, provider = Offers(), Provider("P")
+    offers, provider = ToolResolver(), Provider("P")
     assert not offers.of(provider, of_server("read"), looked_at).is_unlooked
     assert offers.of(provider, of_plugin("read"), looked_at).is_unlooked
     assert offers.of(provider, of_server("read", "plugin:git-hub"), looked_at).is_unlooked
 
 
 def test_what_is_kept_of_tools_with_ever_new_names_has_an_end():
-    offers, provider = Offers(), Provider("P")
+    offers, provider = ToolResolver(), Provider("P")
     for number in range(MOST_KEPT + 10):
         offers.of(provider, of_server(f"tool_{number}"), None)
     assert len(offers) <= MOST_KEPT
@@ -51,9 +51,9 @@ def test_what_is_kept_of_tools_with_ever_new_names_has_an_end():
 
 @pytest.mark.django_db
 def test_one_source_that_makes_up_names_leaves_room_for_the_others():
-    ensure_rows(of_server(f"evil_{number}", "evil") for number in range(MOST_OF_SOURCE))
-    ensure_rows(of_server(f"more_{number}", "evil") for number in range(5))
-    ensure_rows([of_server("good", "good"), of_plugin("own"), ToolSpec(name="builtin")])
+    ensure_tool_rows(of_server(f"evil_{number}", "evil") for number in range(MOST_OF_SOURCE))
+    ensure_tool_rows(of_server(f"more_{number}", "evil") for number in range(5))
+    ensure_tool_rows([of_server("good", "good"), of_plugin("own"), ToolSpec(name="builtin")])
     names = set(ToolConfig.objects.values_list("name", flat=True))
     assert {"good", "own", "builtin"} <= names
     assert not any(name.startswith("more") for name in names)
@@ -65,7 +65,7 @@ def test_a_declaration_is_shown_with_unseen_characters_written_out():
         "properties": {UNSEEN: {"type": UNSEEN, "description": UNSEEN, "default": UNSEEN}, "e": {"enum": [UNSEEN]}},
     }
     said = {"title": UNSEEN, "description": UNSEEN, "parameters_schema": schema, "output_schema": schema}
-    shown = str(declared(said | {"annotation": {"title": UNSEEN}}))
+    shown = str(readable_declaration(said | {"annotation": {"title": UNSEEN}}))
     assert not set(shown) & set("\u202e\u3164\u200b")
     assert "\\u202e" in shown
 
@@ -79,19 +79,19 @@ def test_the_form_of_a_test_run_hides_nothing_either():
 
 
 def test_what_a_server_says_of_itself_hides_nothing():
-    shown = str(facts_about({"title": UNSEEN, "instructions": UNSEEN})) + shown_error(UNSEEN)
+    shown = str(server_facts({"title": UNSEEN, "instructions": UNSEEN})) + format_server_error(UNSEEN)
     assert not set(shown) & set("\u202e\u3164\u200b")
 
 
 def test_what_a_plugin_says_is_shown_with_fillers_written_out():
-    assert harmless("a\u3164b") == r"a\u3164b"
+    assert escape_plugin_text("a\u3164b") == r"a\u3164b"
 
 
 @pytest.mark.django_db
 def test_the_page_of_a_server_says_which_of_its_tools_are_new():
     client: Client = warden()
     server = address("far")
-    ensure_rows([of_server("new_one", "far"), of_server("old_one", "far")])
+    ensure_tool_rows([of_server("new_one", "far"), of_server("old_one", "far")])
     old = ToolConfig.objects.get(name="old_one")
     ToolConfig.objects.filter(pk=old.pk).update(looked_at=old.fingerprint)
     status(server, tools=[{"name": name, "original": name} for name in ("new_one", "old_one")])

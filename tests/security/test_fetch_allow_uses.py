@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from frostproject.env import Env, WrongSetting
+from frostproject.env import Env, InvalidSetting
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.seeing import VISION, answered, image, text
@@ -14,7 +14,7 @@ from tests.pictures import picture
 from tests.scripted_model import call
 from tests.security.test_a3_urls import sent
 from tools.fetch.allow_list import AllowList, Use
-from tools.mcp.server_faults import obstacles
+from tools.mcp.server_faults import check_server_row
 from tools.models import McpServer
 
 USES: tuple[Use, ...] = ("media", "model", "tools", "mcp")
@@ -59,7 +59,7 @@ def test_an_entry_without_a_use_counts_for_each(use):
     ["tool:10.0.0.5", "all:nas.lan", "media:", "media:nas:80", "media:mcp:nas.lan", ":nas.lan", "MEDIA:nas.lan", "mcp://nas"],
 )
 def test_a_use_that_is_none_stops_the_start(entry):
-    with pytest.raises(WrongSetting, match=r"^FETCH_ALLOW: .* media:, model:, tools: or mcp:"):
+    with pytest.raises(InvalidSetting, match=r"^FETCH_ALLOW: .* media:, model:, tools: or mcp:"):
         Env({"FETCH_ALLOW": f"nas.lan,{entry}"}).destinations("FETCH_ALLOW")
 
 
@@ -76,4 +76,4 @@ def test_the_documents_of_http_tools_come_from_what_is_permitted_for_tools(
 def test_an_mcp_server_is_where_it_is_permitted_for_mcp(settings, use, is_saved):
     settings.FETCH_ALLOW = [f"{use}:127.0.0.1"]
     row = McpServer(name="near", transport="http", url="http://127.0.0.1:9/mcp", enabled=True)
-    assert (obstacles(row) == []) == is_saved
+    assert (check_server_row(row) == []) == is_saved

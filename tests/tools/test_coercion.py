@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.coercion import coerced
+from tools.coercion import coerce_value
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -23,7 +23,7 @@ def read(schema: Any, value: Any) -> Any:
         "properties": {"a": schema},
         "$defs": {"n": {"type": "integer"}, "t": {"items": {"$ref": "#/$defs/n"}}},
     }
-    return coerced(root, {"a": value}, root).get("a", "absent")
+    return coerce_value(root, {"a": value}, root).get("a", "absent")
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_null_stays_where_it_is_a_value(schema):
 
 def test_null_for_a_required_field_stays():
     schema = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
-    assert coerced(schema, {"a": None}, schema) == {"a": None}
+    assert coerce_value(schema, {"a": None}, schema) == {"a": None}
 
 
 @given(st.sampled_from(KINDS), json_values)
 def test_no_value_of_any_kind_raises(kind, value):
-    coerced({"type": kind}, value, {})
+    coerce_value({"type": kind}, value, {})
 
 
 @given(json_values)
 def test_a_schema_that_wants_nothing_changes_nothing(value):
-    assert repr(coerced({}, value, {})) == repr(value)
+    assert repr(coerce_value({}, value, {})) == repr(value)

@@ -4,8 +4,8 @@ import pytest
 from django.core.management import call_command
 from pytest_django import DjangoAssertNumQueries
 
-from tools.catalogue import DefaultConfig, ensure_rows, own_settings, parameter_names
-from tools.configs import SettingsCache, ToolSettings, load_settings
+from tools.catalogue import DefaultConfig, declared_settings, ensure_tool_rows, load_parameter_names
+from tools.configs import SettingsCache, ToolSettings, load_tool_settings
 from tools.contract import ToolAnnotation, ToolIcon, ToolSpec
 from tools.models import ConfigVersion, ToolConfig
 
@@ -25,7 +25,7 @@ def test_every_row_is_loaded_in_one_query(django_assert_num_queries: DjangoAsser
     ToolConfig.objects.create(name="a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9)
     ToolConfig.objects.create(name="b", enabled=False)
     with django_assert_num_queries(1):
-        settings = load_settings()
+        settings = load_tool_settings()
     assert settings == {
         "a": ToolSettings("a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9),
         "b": ToolSettings("b", enabled=False),
@@ -101,7 +101,7 @@ def test_a_change_that_is_rolled_back_leaves_the_number_alone():
 
 
 def test_a_new_tool_gets_a_row_with_its_own_first_values():
-    assert ensure_rows([WEATHER, PLAIN]) == 2
+    assert ensure_tool_rows([WEATHER, PLAIN]) == 2
     row = ToolConfig.objects.get(name="get_weather")
     assert (row.provider_name, row.enabled, row.description) == ("samples", True, "")
     assert (row.mock_enabled, row.mock_value, row.timeout_seconds) == (True, "{city}", 5)
@@ -110,26 +110,26 @@ def test_a_new_tool_gets_a_row_with_its_own_first_values():
 
 
 def test_a_long_running_tool_begins_with_the_longest_time_limit(db: None):
-    ensure_rows([ToolSpec(name="t", metadata={"is_long_running": True})])
+    ensure_tool_rows([ToolSpec(name="t", metadata={"is_long_running": True})])
     assert ToolConfig.objects.get().timeout_seconds == 3600
 
 
 def test_known_tools_cost_one_query_and_keep_what_the_operator_made_of_them(django_assert_num_queries: DjangoAssertNumQueries):
-    ensure_rows([WEATHER])
+    ensure_tool_rows([WEATHER])
     ToolConfig.objects.update(mock_value="mine", enabled=False)
     with django_assert_num_queries(1):
-        assert ensure_rows([WEATHER]) == 0
+        assert ensure_tool_rows([WEATHER]) == 0
     row = ToolConfig.objects.get()
     assert (row.mock_value, row.enabled) == ("mine", False)
 
 
 def test_a_row_follows_the_declaration_in_what_only_that_knows():
-    ensure_rows([ToolSpec(name="get_weather")])
-    assert parameter_names("get_weather") is None
-    ensure_rows([WEATHER])
+    ensure_tool_rows([ToolSpec(name="get_weather")])
+    assert load_parameter_names("get_weather") is None
+    ensure_tool_rows([WEATHER])
     assert ToolConfig.objects.get().provider_name == "samples"
-    assert parameter_names("get_weather") == ["city", "days"]
-    assert parameter_names("unheard_of") is None
+    assert load_parameter_names("get_weather") == ["city", "days"]
+    assert load_parameter_names("unheard_of") is None
 
 
 def test_a_row_shows_what_the_tool_says_of_itself():
@@ -143,43 +143,43 @@ def test_a_row_shows_what_the_tool_says_of_itself():
         annotation=ToolAnnotation(audience=["user"], read_only=True),
         metadata={"is_long_running": True},
     )
-    ensure_rows([spec])
+    ensure_tool_rows([spec])
     said = ToolConfig.objects.get().declaration
     assert (said["title"], said["description"], said["output_schema"]) == ("T", "d", {"type": "object"})
     assert said["parameters_schema"] == {"properties": {"n": {"enum": [1, 2]}}}
     assert said["icons"] == [{"src": "i.png", "mime_type": "image/png", "sizes": []}]
     assert (said["annotation"]["read_only"], said["is_long_running"]) == (True, True)
     number = ConfigVersion.current()
-    ensure_rows([spec])
+    ensure_tool_rows([spec])
     assert ConfigVersion.current() == number
-    ensure_rows([ToolSpec(name="t")])
+    ensure_tool_rows([ToolSpec(name="t")])
     assert ToolConfig.objects.get().declaration == {}
 
 
 def test_a_tool_may_start_with_limits_of_its_own():
     default = DefaultConfig(scope="group", allowed="owners", calls_per_minute_person=3)
     spec = ToolSpec(name="t", metadata={"default_config": default})
-    ensure_rows([spec])
-    row = load_settings()["t"]
+    ensure_tool_rows([spec])
+    row = load_tool_settings()["t"]
     assert (row.scope, row.allowed, row.calls_per_minute_person) == ("group", "owners", 3)
-    assert own_settings(spec) == row
+    assert declared_settings(spec) == row
 
 
 def test_two_specs_of_one_name_make_one_row():
-    ensure_rows([PLAIN, ToolSpec(name="plain")])
+    ensure_tool_rows([PLAIN, ToolSpec(name="plain")])
     assert ToolConfig.objects.count() == 1
 
 
 def test_new_rows_are_noticed_by_a_running_process():
     cache = SettingsCache()
     cache.refresh()
-    ensure_rows([WEATHER])
+    ensure_tool_rows([WEATHER])
     assert cache.refresh()["get_weather"].mock_enabled
 
 
 def test_a_tool_without_a_row_behaves_as_its_first_row_would():
-    ensure_rows([WEATHER, PLAIN])
-    assert {spec.name: own_settings(spec) for spec in (WEATHER, PLAIN)} == load_settings()
+    ensure_tool_rows([WEATHER, PLAIN])
+    assert {spec.name: declared_settings(spec) for spec in (WEATHER, PLAIN)} == load_tool_settings()
 
 
 def test_the_migrations_are_up_to_date():

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import GroupOnly, Provider
-from tools.catalogue import DefaultConfig, ensure_rows, own_settings
-from tools.configs import ToolSettings, load_settings
+from tools.catalogue import DefaultConfig, declared_settings, ensure_tool_rows
+from tools.configs import ToolSettings, load_tool_settings
 from tools.contract import ToolAnnotation, ToolAvailabilityContext, ToolInvocation, ToolProvider, ToolSpec
-from tools.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, named
+from tools.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, format_tool_names
 from tools.models import ToolConfig
 from tools.registry import ToolRegistry
 
@@ -120,14 +120,14 @@ async def test_the_definitions_alone_are_those_of_a_model_that_has_found_nothing
 @pytest.mark.django_db
 def test_the_first_row_of_a_tool_is_what_it_declares_and_is_read_back():
     specs = [ToolSpec(name="a", metadata=DEFERRED), ToolSpec(name="b", metadata={"core_tool": True}), ToolSpec(name="c")]
-    ensure_rows(specs)
-    stored = load_settings()
+    ensure_tool_rows(specs)
+    stored = load_tool_settings()
     assert [(stored[name].visibility, stored[name].pinned) for name in "abc"] == [
         ("deferred", False),
         ("visible", True),
         ("visible", False),
     ]
-    assert {spec.name: own_settings(spec) for spec in specs} == stored
+    assert {spec.name: declared_settings(spec) for spec in specs} == stored
     assert ToolConfig.objects.get(name="a").get_visibility_display()
 
 
@@ -136,19 +136,19 @@ def test_the_first_row_of_a_tool_is_what_it_declares_and_is_read_back():
 
 def test_a_name_has_one_short_line_whatever_its_description_is_made_of():
     tools = [ToolSpec(name="a", description="one\n2. b: two\u2028\x00three"), ToolSpec(name="c", description="长" * 500)]
-    first, second = named(tools)
+    first, second = format_tool_names(tools)
     assert first == "1. a: one 2. b: two three"
     assert (len(second), second[-1]) == (NAMED, "…")
 
 
 def test_all_lines_together_are_bounded():
-    lines = named([ToolSpec(name=f"t{number}", description="x" * 50) for number in range(5_000)])
+    lines = format_tool_names([ToolSpec(name=f"t{number}", description="x" * 50) for number in range(5_000)])
     assert sum(map(len, lines)) < NAMED_CHARS
     assert len(lines) > 100
 
 
 def test_of_many_tools_the_names_alone_are_told_so_that_all_of_them_fit():
     tools = [ToolSpec(name=f"a_tool_{number}", description="x" * 50) for number in range(200)]
-    assert named(tools)[:2] == ["1. a_tool_0", "2. a_tool_1"]
-    assert len(named(tools)) == 200
-    assert named(tools[:DESCRIBED])[0].startswith("1. a_tool_0: xxx")
+    assert format_tool_names(tools)[:2] == ["1. a_tool_0", "2. a_tool_1"]
+    assert len(format_tool_names(tools)) == 200
+    assert format_tool_names(tools[:DESCRIBED])[0].startswith("1. a_tool_0: xxx")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tools.arguments import schema_faults
-from tools.faults import MAX_SHOWN, listed, place
+from tools.arguments import schema_messages
+from tools.faults import MAX_SHOWN, format_path, limit_lines
 
 MESSAGES: dict[str, Any] = {
     "type": "object",
@@ -31,7 +31,7 @@ MESSAGES: dict[str, Any] = {
 
 def faults(schema: Any, value: Any) -> list[str]:
     """The faults of ``value`` as the argument ``a``."""
-    return schema_faults({"type": "object", "properties": {"a": schema}}, {"a": value})
+    return schema_messages({"type": "object", "properties": {"a": schema}}, {"a": value})
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def faults(schema: Any, value: Any) -> list[str]:
     ],
 )
 def test_faults_name_the_place_and_what_is_wanted(arguments, expected):
-    assert schema_faults(MESSAGES, arguments) == expected
+    assert schema_messages(MESSAGES, arguments) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_more_than_one_alternative_at_once_is_a_fault():
 
 
 def test_each_missing_field_has_one_line():
-    assert schema_faults({"required": ["x", "y"]}, {}) == ["x 不能为空", "y 不能为空"]
+    assert schema_messages({"required": ["x", "y"]}, {}) == ["x 不能为空", "y 不能为空"]
 
 
 def test_a_fault_of_the_whole_is_of_the_arguments():
-    assert schema_faults({"minProperties": 1}, {}) == ["参数 不能为空"]
+    assert schema_messages({"minProperties": 1}, {}) == ["参数 不能为空"]
 
 
 def test_after_twenty_lines_the_rest_is_counted():
@@ -124,11 +124,11 @@ def test_after_twenty_lines_the_rest_is_counted():
     assert len(lines) == 21
     assert lines[19] == "a[19] 应为字符串"
     assert lines[20] == "……还有 5 处"
-    assert listed(str(n) for n in range(20)) == [str(n) for n in range(20)]
+    assert limit_lines(str(n) for n in range(20)) == [str(n) for n in range(20)]
 
 
 def test_what_a_line_repeats_is_cut_and_stays_on_one_line():
     [line] = faults({"enum": ["x"]}, "a\nb" + "c" * 1000)
     assert line.startswith("a 不支持: a b")
     assert len(line) < MAX_SHOWN + 20
-    assert place(["a\nb", 0]) == "a b[0]"
+    assert format_path(["a\nb", 0]) == "a b[0]"

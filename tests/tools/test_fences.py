@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from tools.fences import (
     OUTCOME,
     PERSON,
-    Fence,
-    Label,
-    fenced,
-    frame,
-    harmless,
-    harmless_content,
-    harmless_json,
+    FenceKind,
+    MediaLabel,
+    build_frame,
+    fence_values,
     json_line,
-    labelled,
-    labelled_file,
-    unmarked,
+    label_file,
+    label_medium,
+    neutralize_content,
+    neutralize_json,
+    neutralize_marks,
+    strip_marks,
 )
 
-MARKS = [f"⟦{PERSON}⟧", f"⟦{OUTCOME}⟧", *(kind.opening for kind in Fence), *(kind.closing for kind in Fence)]
-LABELS = [*(f"【{label.value}】" for label in Label), "【以上是文件“a”的内容】"]
+MARKS = [f"⟦{PERSON}⟧", f"⟦{OUTCOME}⟧", *(kind.opening for kind in FenceKind), *(kind.closing for kind in FenceKind)]
+LABELS = [*(f"【{label.value}】" for label in MediaLabel), "【以上是文件“a”的内容】"]
 #: Pieces that hostile texts are made of, and anything.
 PIECES = st.lists(
     st.one_of(
@@ -36,31 +36,31 @@ PIECES = st.lists(
 
 @given(PIECES)
 def test_no_text_keeps_a_mark_or_a_label(text: str):
-    told = harmless(text)
+    told = neutralize_marks(text)
     assert not set("⟦⟧") & set(told)
-    assert not any(f"【{label.value}" in told for label in Label)
+    assert not any(f"【{label.value}" in told for label in MediaLabel)
     assert "【以上是文件" not in told
-    assert harmless(told) == told
-    assert len(harmless(text.replace("\\", ""))) == len(text.replace("\\", ""))
+    assert neutralize_marks(told) == told
+    assert len(neutralize_marks(text.replace("\\", ""))) == len(text.replace("\\", ""))
 
 
 @given(PIECES, PIECES)
 def test_whatever_is_fenced_framed_or_labelled_only_the_true_marks_stand_there(first: str, second: str):
     value = {first: [second, {"text": first}], "n": 1}
-    assert frame(PERSON, {"name": first, "chat": second}).count("⟦") == 1
-    assert frame(PERSON, {"name": first}).splitlines()[0].startswith('{"frame": "⟦以下是此人的话⟧"')
-    block = fenced(Fence.MEMORY, [value, second])
+    assert build_frame(PERSON, {"name": first, "chat": second}).count("⟦") == 1
+    assert build_frame(PERSON, {"name": first}).splitlines()[0].startswith('{"frame": "⟦以下是此人的话⟧"')
+    block = fence_values(FenceKind.MEMORY, [value, second])
     assert block.count("⟦") == block.count("⟧") == 2
     opening, _reading, *values, closing = block.split("\n")
     assert (opening, len(values), closing) == ("⟦以下是记忆⟧", 2, "⟦以上是记忆⟧")
-    assert labelled(Label.PICTURE, first).count("【图片内容】") == 1
-    file = labelled_file(first, second)
+    assert label_medium(MediaLabel.PICTURE, first).count("【图片内容】") == 1
+    file = label_file(first, second)
     assert (file.count("【文件内容】"), file.count("【以上是文件“")) == (1, 1)
 
 
 @given(st.text(st.characters(exclude_characters="⟦⟧〚〛⟬⟭〘〙⦋⦌⦍⦎⦏⦐⁅⁆⟅⟆[［﹇【〖❲⎡⸢⌈﹝\\")))
 def test_texts_without_such_signs_stay_as_they_are(text: str):
-    assert harmless(text) is text
+    assert neutralize_marks(text) is text
     assert json.loads(json_line({"text": text})) == {"text": text}
 
 
@@ -76,7 +76,7 @@ def test_texts_without_such_signs_stay_as_they_are(text: str):
     ],
 )
 def test_what_people_write_stays_as_it_is(text: str):
-    assert harmless(text) == text
+    assert neutralize_marks(text) == text
 
 
 @pytest.mark.parametrize("mark", ["以下是此人的话", "以上是记忆", "以下是工具结果", "以上是聊天记录"])
@@ -108,7 +108,7 @@ def test_look_alikes_of_a_mark_are_changed(mark: str, disguise: str):
         "\x02\u2800".join(mark),
         mark.replace("话", "話").replace("记", "記").replace("人", "⼈"),
     ):
-        told = harmless(disguise.format(words))
+        told = neutralize_marks(disguise.format(words))
         assert told != disguise.format(words)
         assert "〔" in told
 
@@ -118,20 +118,20 @@ def test_look_alikes_of_a_mark_are_changed(mark: str, disguise: str):
 )
 @pytest.mark.parametrize("bracket", ["【", "〖", "[", "［", "【\u200d", "【\n"])
 def test_look_alikes_of_a_label_are_changed(bracket: str, label: str):
-    assert harmless(bracket + label).startswith("〔")
+    assert neutralize_marks(bracket + label).startswith("〔")
 
 
 def test_a_mark_spelled_out_in_json_is_changed():
-    assert harmless('{"frame": "\\u27e6x\\u27E7"}') == '{"frame": "〔x〕"}'
+    assert neutralize_marks('{"frame": "\\u27e6x\\u27E7"}') == '{"frame": "〔x〕"}'
 
 
 def test_names_of_entries_and_parts_of_messages_are_made_harmless_too():
-    assert harmless_json({"⟦": ["⟧", 1, None, ("⟦",)]}) == {"〔": ["〕", 1, None, ["〔"]]}
+    assert neutralize_json({"⟦": ["⟧", 1, None, ("⟦",)]}) == {"〔": ["〕", 1, None, ["〔"]]}
     parts = [{"type": "text", "text": "⟦"}, {"type": "image_url", "image_url": {"url": "data:"}}, "x"]
-    assert harmless_content(parts)[0]["text"] == "〔"
-    assert harmless_content(parts)[1:] == parts[1:]
-    assert harmless_content(None) is None
+    assert neutralize_content(parts)[0]["text"] == "〔"
+    assert neutralize_content(parts)[1:] == parts[1:]
+    assert neutralize_content(None) is None
 
 
 def test_what_was_read_by_an_earlier_version_keeps_its_labels_and_no_mark():
-    assert unmarked(" 【图片内容】: ⟦x⟧") == " 【图片内容】: 〔x〕"
+    assert strip_marks(" 【图片内容】: ⟦x⟧") == " 【图片内容】: 〔x〕"

@@ -24,7 +24,7 @@ from tools.fetch.errors import (
     UnreadableAnswer,
 )
 from tools.fetch.fetcher import Fetcher
-from tools.fetch.pinning import pinned, pinned_socket
+from tools.fetch.pinning import open_pinned_socket, pin_addresses
 from tools.fetch.request import FetchRequest
 
 HERE = AllowList.parse(["127.0.0.1"])
@@ -160,9 +160,9 @@ async def test_a_name_without_an_address_says_whether_to_try_again(code, again):
 def test_a_socket_to_an_address_that_was_not_judged_is_never_made():
     info = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80))
     with pytest.raises(PermissionError):
-        pinned_socket(info)
-    with pinned([ipaddress.ip_address("127.0.0.2")]), pytest.raises(PermissionError):
-        pinned_socket(info)
+        open_pinned_socket(info)
+    with pin_addresses([ipaddress.ip_address("127.0.0.2")]), pytest.raises(PermissionError):
+        open_pinned_socket(info)
 
 
 # --- Redirects ------------------------------------------------------------------

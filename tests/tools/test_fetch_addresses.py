@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostproject.env import Env, WrongSetting
-from tools.fetch.addresses import is_public, plain
+from frostproject.env import Env, InvalidSetting
+from tools.fetch.addresses import is_public, unwrap_address
 from tools.fetch.allow_list import AllowList
 
 v4 = st.ip_addresses(v=4)
@@ -44,8 +44,8 @@ def test_metadata_and_special_purposes_are_not_public(address):
 @given(v4 | v6)
 def test_nothing_is_public_that_the_standard_library_says_is_not(address):
     if is_public(address):
-        assert plain(address).is_global
-        assert not plain(address).is_multicast
+        assert unwrap_address(address).is_global
+        assert not unwrap_address(address).is_multicast
 
 
 @given(inner)
@@ -122,5 +122,5 @@ def test_an_entry_that_cannot_be_meant_is_refused(entry):
 
 def test_a_setting_that_cannot_be_meant_stops_the_start():
     assert Env({"FETCH_ALLOW": "10.0.0.0/8， nas.lan"}).destinations("FETCH_ALLOW") == ["10.0.0.0/8", "nas.lan"]
-    with pytest.raises(WrongSetting, match=r"^FETCH_ALLOW: 'nas:80' cannot be read"):
+    with pytest.raises(InvalidSetting, match=r"^FETCH_ALLOW: 'nas:80' cannot be read"):
         Env({"FETCH_ALLOW": "nas:80"}).destinations("FETCH_ALLOW")

@@ -11,7 +11,7 @@ import pytest
 from tests import file_server as server
 from tests.file_server import FileServer
 from tools.fetch.allow_list import AllowList
-from tools.fetch.body import PIECE, Unpacking
+from tools.fetch.body import PIECE, BodyDecoder
 from tools.fetch.errors import ConnectionFailed, FetchError, TookTooLong, TooLarge, UnreadableAnswer
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
@@ -121,7 +121,7 @@ async def test_a_packed_body_that_stops_in_the_middle_is_incomplete(fetcher, fil
 
 
 def test_unpacking_goes_piece_by_piece():
-    pieces = list(Unpacking("gzip").pieces(server.packed("gzip", 4)))
+    pieces = list(BodyDecoder("gzip").pieces(server.packed("gzip", 4)))
     assert max(map(len, pieces)) == PIECE
     assert sum(map(len, pieces)) == 4 * MIB
 

@@ -12,7 +12,7 @@ from yarl import URL
 
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import FetchError, RequestRefused
-from tools.fetch.redirects import Hop, next_hop
+from tools.fetch.redirects import WireRequest, follow_redirect
 from tools.fetch.request import FetchRequest, check_headers
 from tools.fetch.urls import check_url, join_url, parse_url
 
@@ -132,8 +132,8 @@ def test_a_method_that_is_none_is_a_mistake_of_the_program():
 # --- Redirects ------------------------------------------------------------------
 
 
-def hop(url: str = "http://a.cn/x", method: str = "GET", body: bytes | None = None, **headers: Any) -> Hop:
-    return Hop(URL(url), method, headers, body)
+def hop(url: str = "http://a.cn/x", method: str = "GET", body: bytes | None = None, **headers: Any) -> WireRequest:
+    return WireRequest(URL(url), method, headers, body)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def hop(url: str = "http://a.cn/x", method: str = "GET", body: bytes | None = No
     ],
 )
 def test_a_redirect_changes_the_method_as_in_browsers(method, status, becomes):
-    following = next_hop(hop(method=method, body=b"x", Content_Type="text/plain"), status, "/y")
+    following = follow_redirect(hop(method=method, body=b"x", Content_Type="text/plain"), status, "/y")
     assert (following.method, str(following.url)) == (becomes, "http://a.cn/y")
     assert following.body == (None if becomes == "GET" else b"x")
 
@@ -156,30 +156,30 @@ def test_a_redirect_changes_the_method_as_in_browsers(method, status, becomes):
 @pytest.mark.parametrize("location", ["http://b.cn/", "http://a.cn:81/", "http://sub.a.cn/", "https://a.cn:444/", "//b.cn"])
 def test_another_origin_is_told_nothing_that_may_be_secret(location):
     headers: dict[str, Any] = {"Authorization": "k", "X-Api-Key": "k", "Cookie": "c", "Referer": "r", "Accept": "image/*"}
-    assert next_hop(hop(**headers), 302, location).headers == {"Accept": "image/*"}
+    assert follow_redirect(hop(**headers), 302, location).headers == {"Accept": "image/*"}
 
 
 @pytest.mark.parametrize("location", ["http://A.CN./y", "https://a.cn/y", "?q", "http://a.cn:80"])
 def test_the_same_origin_and_its_encrypted_twin_are_told_everything(location):
-    following = next_hop(hop(method="POST", body=b"x", Authorization="k"), 308, location)
+    following = follow_redirect(hop(method="POST", body=b"x", Authorization="k"), 308, location)
     assert (following.headers, following.body) == ({"Authorization": "k"}, b"x")
 
 
 def test_a_body_does_not_follow_to_another_origin():
     with pytest.raises(FetchError, match="redirects a request with a body"):
-        next_hop(hop(method="POST", body=b"x"), 307, "http://b.cn/")
+        follow_redirect(hop(method="POST", body=b"x"), 307, "http://b.cn/")
 
 
 def test_what_may_be_secret_does_not_leave_encryption():
     with pytest.raises(FetchError, match="from https to http"):
-        next_hop(hop("https://a.cn/", Authorization="k"), 302, "http://a.cn/")
+        follow_redirect(hop("https://a.cn/", Authorization="k"), 302, "http://a.cn/")
 
 
 def test_a_plain_picture_may_leave_encryption():
-    assert str(next_hop(hop("https://a.cn/", Accept="image/*"), 302, "http://a.cn/").url) == "http://a.cn/"
+    assert str(follow_redirect(hop("https://a.cn/", Accept="image/*"), 302, "http://a.cn/").url) == "http://a.cn/"
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "http://u:p@a.cn/", "http://[", "javascript:x"])
 def test_a_redirect_to_what_cannot_be_fetched_is_refused(location):
     with pytest.raises(FetchError, match="cannot be fetched"):
-        next_hop(hop(), 302, location)
+        follow_redirect(hop(), 302, location)

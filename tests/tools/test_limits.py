@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tools.limits import standing_still, time_limit
+from tools.limits import pause_timeouts, time_limit
 
 
 async def test_a_limit_ends_what_takes_longer():
@@ -17,7 +17,7 @@ async def test_all_limits_around_stand_still_and_keep_what_they_had_left():
     loop = asyncio.get_running_loop()
     async with time_limit(0.05) as outer, time_limit(0.04) as inner:
         left = [when - loop.time() for limit in (outer, inner) if (when := limit.when())]
-        with standing_still():
+        with pause_timeouts():
             assert (outer.when(), inner.when()) == (None, None)
             await asyncio.wait({asyncio.create_task(asyncio.Event().wait())}, timeout=0.1)
         after = [when - loop.time() for limit in (outer, inner) if (when := limit.when())]
@@ -27,7 +27,7 @@ async def test_all_limits_around_stand_still_and_keep_what_they_had_left():
 async def test_time_runs_again_afterwards():
     async def waiting() -> None:
         async with time_limit(0.05):
-            with standing_still():
+            with pause_timeouts():
                 await asyncio.sleep(0)
             await asyncio.Event().wait()
 
@@ -37,13 +37,13 @@ async def test_time_runs_again_afterwards():
 
 async def test_standing_still_inside_standing_still_changes_nothing():
     async with time_limit(10) as limit:
-        with standing_still(), standing_still():
+        with pause_timeouts(), pause_timeouts():
             assert limit.when() is None
         assert limit.when() is not None
 
 
 async def test_without_a_limit_there_is_nothing_to_hold():
-    with standing_still():
+    with pause_timeouts():
         await asyncio.sleep(0)
 
 
@@ -52,7 +52,7 @@ async def test_work_that_outlives_a_limit_may_still_wait():
 
     async def job() -> str:
         await ended.wait()
-        with standing_still():
+        with pause_timeouts():
             return "waited"
 
     ended = asyncio.Event()
@@ -66,7 +66,7 @@ async def test_work_that_outlives_a_limit_may_still_wait():
 async def test_cancellation_passes_through():
     async def waiting() -> None:
         async with time_limit(10):
-            with standing_still():
+            with pause_timeouts():
                 await asyncio.Event().wait()
 
     work = asyncio.create_task(waiting())

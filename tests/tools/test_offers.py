@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools.choices import Scope
+from tools.choices import ToolScope
 from tools.configs import ToolSettings
 from tools.contract import LONG_RUNNING_NOTE, ToolAnnotation, ToolAvailabilityContext, ToolIcon, ToolInvocation, ToolSpec
-from tools.definitions import Definitions
+from tools.definitions import DefinitionCache
 from tools.registry import ToolRegistry
 
 PRIVATE = ToolAvailabilityContext(is_group_chat=False)
@@ -98,7 +98,7 @@ async def test_a_long_running_tool_says_so_in_its_declaration_alone():
 
 
 async def test_a_schema_of_other_than_plain_values_is_told_as_it_is():
-    odd = {"type": "object", "properties": {"n": {"enum": [Scope.GROUP]}}}
+    odd = {"type": "object", "properties": {"n": {"enum": [ToolScope.GROUP]}}}
     [definition] = await registry_of(ToolSpec(name="t", parameters_schema=odd)).get_llm_definitions()
     assert definition["parameters_schema"] == odd
 
@@ -113,14 +113,14 @@ async def test_a_new_spec_of_the_same_name_is_told_at_once():
 
 
 def test_a_definition_is_the_same_object_for_as_long_as_the_spec_is():
-    definitions, old, new = Definitions(), ToolSpec(name="t"), ToolSpec(name="t", description="new")
+    definitions, old, new = DefinitionCache(), ToolSpec(name="t"), ToolSpec(name="t", description="new")
     assert definitions.of([old])[0] is definitions.of([old, new])[0]
     assert definitions.of([new]) == [{"name": "t", "description": "new"}]
 
 
 def test_what_is_kept_of_old_specs_is_bounded(monkeypatch):
     monkeypatch.setattr("tools.definitions.MOST_KEPT", 10)
-    definitions = Definitions()
+    definitions = DefinitionCache()
     for number in range(30):
         specs = [ToolSpec(name=str(number)), ToolSpec(name=f"{number}b")]
         assert [told["name"] for told in definitions.of(specs)] == [str(number), f"{number}b"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.patterns import PatternRefused, compiled, found
+from tools.patterns import PatternRefused, compile_pattern, search_pattern
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ from tools.patterns import PatternRefused, compiled, found
     ],
 )
 def test_a_pattern_means_what_json_schema_says(pattern, text, is_found):
-    assert found(pattern, text) is is_found
+    assert search_pattern(pattern, text) is is_found
 
 
 @pytest.mark.parametrize("pattern", ["a++", "(?>a)", r"\k<n>", "[", "*", r"\ud800", "\ud800", r"[\q]", "a{1001}", "(?#x)"])
 def test_what_the_matcher_does_not_know_is_refused(pattern):
     with pytest.raises(PatternRefused, match=r"."):
-        compiled(pattern)
+        compile_pattern(pattern)

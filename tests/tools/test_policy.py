@@ -7,9 +7,9 @@ import pytest
 
 from tools.configs import ToolSettings
 from tools.contract import ToolExecutionContext, ToolSpec
-from tools.policy import Permit, decide
+from tools.policy import CallPermit, decide_call
 from tools.rate import CallRates
-from tools.refusals import Reason, Refuse
+from tools.refusals import RefusalReason, ToolRefusal
 
 TOOL = ToolSpec(name="t")
 
@@ -29,8 +29,8 @@ def chat(*, group: str = "", user: str = "7", **metadata: Any) -> ToolExecutionC
 def verdict(context: ToolExecutionContext | None, **row: Any) -> str:
     """``""`` for a permit, else the reason's word."""
     ids = frozenset(row.pop("ids", ()))
-    decision = decide(TOOL, ToolSettings("t", allowed_ids=ids, **row), context, CallRates(), 0.0)
-    return "" if isinstance(decision, Permit) else decision.reason
+    decision = decide_call(TOOL, ToolSettings("t", allowed_ids=ids, **row), context, CallRates(), 0.0)
+    return "" if isinstance(decision, CallPermit) else decision.reason
 
 
 @pytest.mark.parametrize("context", [chat(), chat(group="5"), ToolExecutionContext(), None])
@@ -93,21 +93,23 @@ def test_the_role_in_the_group_counts_in_the_group_only(role, expected):
 
 
 def test_the_refusal_names_who_may():
-    decision = decide(TOOL, ToolSettings("t", allowed="owners"), chat(), CallRates(), 0.0)
-    assert decision == Refuse(Reason.NOT_PERMITTED, "没有权限: 工具 t 只有机器人的主人可以使用。请如实告诉用户，不要重试。")
+    decision = decide_call(TOOL, ToolSettings("t", allowed="owners"), chat(), CallRates(), 0.0)
+    assert decision == ToolRefusal(
+        RefusalReason.NOT_PERMITTED, "没有权限: 工具 t 只有机器人的主人可以使用。请如实告诉用户，不要重试。"
+    )
 
 
 def test_nothing_of_the_call_itself_is_looked_at():
     """Whatever user a model names in the arguments cannot matter: they are not given."""
-    assert list(inspect.signature(decide).parameters) == ["spec", "settings", "context", "rates", "now"]
+    assert list(inspect.signature(decide_call).parameters) == ["spec", "settings", "context", "rates", "now"]
 
 
 def test_limits_count_people_and_chats_apart():
     rates, row = CallRates(), ToolSettings("t", calls_per_minute_person=1, calls_per_minute_chat=2)
 
     def call(user: str, group: str) -> str:
-        decision = decide(TOOL, row, chat(user=user, group=group), rates, 0.0)
-        if isinstance(decision, Refuse):
+        decision = decide_call(TOOL, row, chat(user=user, group=group), rates, 0.0)
+        if isinstance(decision, ToolRefusal):
             return decision.reason
         rates.take(decision.quotas, 0.0)
         return ""
@@ -118,14 +120,14 @@ def test_limits_count_people_and_chats_apart():
 
 def test_the_refusal_says_when_to_try_again():
     rates, row = CallRates(), ToolSettings("t", calls_per_minute_person=7)
-    permit = decide(TOOL, row, chat(), rates, 0.0)
-    assert isinstance(permit, Permit)
+    permit = decide_call(TOOL, row, chat(), rates, 0.0)
+    assert isinstance(permit, CallPermit)
     for _ in range(7):
         rates.take(permit.quotas, 0.0)
-    decision = decide(TOOL, row, chat(), rates, 0.0)
-    assert decision == Refuse(Reason.RATE_LIMITED, "调用过于频繁: 工具 t 请在 9 秒后再试。")
+    decision = decide_call(TOOL, row, chat(), rates, 0.0)
+    assert decision == ToolRefusal(RefusalReason.RATE_LIMITED, "调用过于频繁: 工具 t 请在 9 秒后再试。")
 
 
 def test_deciding_counts_no_call():
     rates, row = CallRates(), ToolSettings("t", calls_per_minute_person=1)
-    assert [type(decide(TOOL, row, chat(), rates, 0.0)) for _ in range(3)] == [Permit] * 3
+    assert [type(decide_call(TOOL, row, chat(), rates, 0.0)) for _ in range(3)] == [CallPermit] * 3

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.tools.fakes import Provider
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 from tools.configs import SettingsCache
 from tools.contract import ToolExecutionContext, ToolInvocation, ToolSpec
 from tools.registry import ToolRegistry
@@ -16,7 +16,7 @@ from tools.registry import ToolRegistry
 @pytest.mark.parametrize("count", [1, 50])
 def test_listing_and_calling_ask_nothing_of_the_database(count: int, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     specs = [ToolSpec(name=f"t{number}", parameters_schema={"type": "object"}) for number in range(count)]
-    ensure_rows(specs)
+    ensure_tool_rows(specs)
     cache, chat = SettingsCache(), ToolExecutionContext(is_group_chat=False)
     registry = ToolRegistry(lambda: cache.current)
     registry.register_provider(Provider("P", *specs))

@@ -1,11 +1,11 @@
 """Token buckets: how many calls, in how much time, for whom."""
 
-from tools.rate import CallRates, Quota
+from tools.rate import CallQuota, CallRates
 
-FIVE = (Quota(("t", "person", "1"), 5),)
+FIVE = (CallQuota(("t", "person", "1"), 5),)
 
 
-def taken(rates: CallRates, quotas: tuple[Quota, ...], now: float) -> int:
+def taken(rates: CallRates, quotas: tuple[CallQuota, ...], now: float) -> int:
     """How many calls can be made at once."""
     count = 0
     while not rates.wait(quotas, now):
@@ -43,11 +43,11 @@ def test_looking_takes_nothing():
 def test_keys_do_not_share_a_bucket():
     rates = CallRates()
     taken(rates, FIVE, 100.0)
-    assert taken(rates, (Quota(("t", "person", "2"), 5),), 100.0) == 5
+    assert taken(rates, (CallQuota(("t", "person", "2"), 5),), 100.0) == 5
 
 
 def test_the_scarcest_of_several_quotas_decides():
-    both = (*FIVE, Quota(("t", "chat", "1"), 2))
+    both = (*FIVE, CallQuota(("t", "chat", "1"), 2))
     rates = CallRates()
     assert taken(rates, both, 100.0) == 2
     assert rates.wait(both, 100.0) == 30.0
@@ -56,14 +56,14 @@ def test_the_scarcest_of_several_quotas_decides():
 
 def test_a_limit_that_was_lowered_counts_at_once():
     rates = CallRates()
-    rates.take((Quota(("t",), 100),), 100.0)
-    assert taken(rates, (Quota(("t",), 3),), 100.0) == 3
+    rates.take((CallQuota(("t",), 100),), 100.0)
+    assert taken(rates, (CallQuota(("t",), 3),), 100.0) == 3
 
 
 def test_buckets_that_are_full_again_are_forgotten():
     rates = CallRates()
     for number in range(1000):
-        rates.take((Quota((str(number),), 5),), 100.0 + number / 1000)
+        rates.take((CallQuota((str(number),), 5),), 100.0 + number / 1000)
     rates.take(FIVE, 160.5)
     assert len(rates) < 510
     rates.take(FIVE, 300.0)
@@ -71,7 +71,7 @@ def test_buckets_that_are_full_again_are_forgotten():
 
 
 def test_a_bucket_in_use_does_not_keep_the_others():
-    rates, other = CallRates(), (Quota(("t", "person", "2"), 5),)
+    rates, other = CallRates(), (CallQuota(("t", "person", "2"), 5),)
     rates.take(FIVE, 100.0)
     rates.take(other, 110.0)
     rates.take(FIVE, 159.0)

@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
-from tools.configs import SettingsCache, ToolSettings, load_settings
-from tools.history import record_change, revert, snapshot
+from tools.configs import SettingsCache, ToolSettings, load_tool_settings
+from tools.history import record_change, revert_change, snapshot_settings
 from tools.models import ToolConfig, ToolConfigChange
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def faults(config: ToolConfig, **values: Any) -> dict[str, list[str]]:
 
 
 def changed(config: ToolConfig, author: User | None, **values: Any) -> ToolConfigChange | None:
-    before = snapshot(config)
+    before = snapshot_settings(config)
     assert faults(config, **values) == {}
     config.save()
     return record_change(config, author, before)
@@ -114,7 +114,7 @@ def test_every_setting_reaches_the_run_loop_in_one_query(django_assert_num_queri
     }
     ToolConfig.objects.create(name="t", allowed_ids="1, 2\n2", **values)
     with django_assert_num_queries(1):
-        assert load_settings() == {"t": ToolSettings("t", allowed_ids=frozenset({"1", "2"}), **values)}
+        assert load_tool_settings() == {"t": ToolSettings("t", allowed_ids=frozenset({"1", "2"}), **values)}
 
 
 def test_a_change_leaves_what_was_and_what_is(weather, author):
@@ -142,7 +142,7 @@ def test_a_change_is_taken_back_and_what_came_later_stays(weather, author):
     first = changed(weather, author, scope="group", timeout_seconds=5, parameter_descriptions={"city": "x"})
     changed(weather, author, description="later", timeout_seconds=9)
     assert first is not None
-    back = revert(first, author)
+    back = revert_change(first, author)
     weather.refresh_from_db()
     assert (weather.scope, weather.timeout_seconds, weather.parameter_descriptions) == ("all", 60, {})
     assert weather.description == "later"
@@ -153,17 +153,17 @@ def test_a_change_is_taken_back_and_what_came_later_stays(weather, author):
 def test_taking_back_twice_changes_nothing_more(weather, author):
     change = changed(weather, author, enabled=False)
     assert change is not None
-    assert revert(change, author) is not None
-    assert revert(change, author) is None
+    assert revert_change(change, author) is not None
+    assert revert_change(change, author) is None
     assert ToolConfigChange.objects.count() == 2
 
 
 def test_a_revert_can_be_reverted(weather, author):
     change = changed(weather, author, enabled=False)
     assert change is not None
-    back = revert(change, author)
+    back = revert_change(change, author)
     assert back is not None
-    revert(back, author)
+    revert_change(back, author)
     weather.refresh_from_db()
     assert not weather.enabled
 
@@ -173,7 +173,7 @@ def test_a_value_that_is_no_longer_valid_is_not_brought_back(weather, author):
     ToolConfig.objects.update(parameter_names=["town"])
     assert change is not None
     with pytest.raises(ValidationError):
-        revert(change, author)
+        revert_change(change, author)
     weather.refresh_from_db()
     assert weather.mock_value == ""
     assert ToolConfigChange.objects.count() == 1
@@ -184,12 +184,12 @@ def test_a_revert_is_obeyed_from_the_next_message_on(weather, author):
     change = changed(weather, author, enabled=False)
     assert not cache.refresh()["get_weather"].enabled
     assert change is not None
-    revert(change, author)
+    revert_change(change, author)
     assert cache.refresh()["get_weather"].enabled
 
 
 def test_a_field_of_an_older_version_is_left_out_of_a_revert(weather, author):
     change = ToolConfigChange.objects.create(config=weather, before={"enabled": False, "name": "x", "colour": "red"}, after={})
-    revert(change, author)
+    revert_change(change, author)
     weather.refresh_from_db()
     assert (weather.enabled, weather.name) == (False, "get_weather")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.catalogue import ensure_rows
-from tools.configs import ToolSettings, load_settings
+from tools.catalogue import ensure_tool_rows
+from tools.configs import ToolSettings, load_tool_settings
 from tools.contract import ToolInvocation
 from tools.functions import FunctionTool
 from tools.providers.functions import FunctionProvider
@@ -41,8 +41,8 @@ async def test_the_one_argument_is_required_and_described(tool, arguments, text)
 
 @pytest.mark.django_db
 def test_their_rows_start_with_the_mock_on():
-    ensure_rows([get_weather.spec, get_game_version.spec])
-    assert {name: (row.mock_enabled, row.mock_value) for name, row in load_settings().items()} == {
+    ensure_tool_rows([get_weather.spec, get_game_version.spec])
+    assert {name: (row.mock_enabled, row.mock_value) for name, row in load_tool_settings().items()} == {
         "get_weather": (True, "{city} 的天气是晴朗，温度 25°C"),
         "get_game_version": (True, "{game} 的最新版本是 V1.14.51"),
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.contract import ToolSpec
-from tools.search import TERM_LIMIT, normal, ranked, score, terms_of
+from tools.search import TERM_LIMIT, normalize_query, query_terms, rank_tools, score_tool
 
 TOOLS = [
     ToolSpec(name="get_weather", description="查询指定城市的天气预报"),
@@ -32,7 +32,7 @@ TOOLS = [
 )
 def test_the_scores_of_all_that_fits_add_up(query: str, points: int):
     described = "calls get_weather and reads" if "_" in query else "get and reads"
-    assert score(query, "get_weather", described) == points
+    assert score_tool(query, "get_weather", described) == points
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_scores_of_all_that_fits_add_up(query: str, points: int):
     ],
 )
 def test_what_is_written_without_spaces_is_looked_for_in_pairs(query: str, terms: list[str]):
-    assert terms_of(normal(query)) == terms
+    assert query_terms(normalize_query(query)) == terms
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_what_is_written_without_spaces_is_looked_for_in_pairs(query: str, terms
     ],
 )
 def test_tools_are_found_in_the_words_people_use(query: str, found: list[str]):
-    assert [tool.name for tool in ranked(query, TOOLS)] == found
+    assert [tool.name for tool in rank_tools(query, TOOLS)] == found
 
 
 def test_equal_scores_are_in_the_order_of_the_names():
     tools = [ToolSpec(name=name, description="a map") for name in ("c", "a", "b", "map")]
-    assert [tool.name for tool in ranked("map", tools)] == ["map", "a", "b", "c"]
+    assert [tool.name for tool in rank_tools("map", tools)] == ["map", "a", "b", "c"]
 
 
 def test_a_query_of_any_length_has_a_bounded_number_of_terms():
-    assert len(terms_of(normal("".join(map(chr, range(0x4E00, 0x5E00)))))) == TERM_LIMIT
-    assert [tool.name for tool in ranked("get_weather " + "x" * 10**6, TOOLS)] == ["get_weather", "get_forecast"]
+    assert len(query_terms(normalize_query("".join(map(chr, range(0x4E00, 0x5E00)))))) == TERM_LIMIT
+    assert [tool.name for tool in rank_tools("get_weather " + "x" * 10**6, TOOLS)] == ["get_weather", "get_forecast"]

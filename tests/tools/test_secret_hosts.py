@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.secret_hosts import SecretHosts, host_of, origin
+from tools.secret_hosts import SecretHosts, format_origin, parse_host
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_program_is_named_by_its_command():
 
 
 def test_an_origin_is_scheme_host_and_port():
-    assert origin("HTTPS://Api.Example.com.:443/a?b#c") == "https://api.example.com"
-    assert origin("http://[::1]:8000/secret") == "http://[::1]:8000"
-    assert origin("https://u:p@a.example/") == ""
-    assert host_of("https://a.example/x") == host_of("https://A.example:443/y") != host_of("http://a.example/x")
+    assert format_origin("HTTPS://Api.Example.com.:443/a?b#c") == "https://api.example.com"
+    assert format_origin("http://[::1]:8000/secret") == "http://[::1]:8000"
+    assert format_origin("https://u:p@a.example/") == ""
+    assert parse_host("https://a.example/x") == parse_host("https://A.example:443/y") != parse_host("http://a.example/x")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from tools.contract import ToolExecutionContext
 from tools.errors import InvalidDeclaration
-from tools.signatures import Function, Parameters, Words, result_adapter, result_schema
+from tools.signatures import DocstringParts, Function, FunctionParameters, result_adapter, result_schema
 
 GOOGLE = """Find it.
 
@@ -63,7 +63,7 @@ class Tree(BaseModel):
 
 
 def schema_of(function: Function) -> dict[str, Any]:
-    return Parameters(function, Words.of(function).parameters).schema()
+    return FunctionParameters(function, DocstringParts.of(function).parameters).schema()
 
 
 def property_of(annotation: Any) -> Any:
@@ -86,14 +86,14 @@ def test_a_docstring_of_any_style_gives_the_words(doc):
         pass
 
     find.__doc__ = doc
-    words = Words.of(find)
+    words = DocstringParts.of(find)
     assert words.description == "Find it.\n\nSlowly."
     assert words.parameters == {"city": "where", "days": "how many"}
     assert schema_of(find)["properties"]["days"] == {"type": "integer", "description": "how many"}
 
 
 def test_a_function_without_a_docstring_has_no_words():
-    assert Words.of(lambda: None) == Words("", {})
+    assert DocstringParts.of(lambda: None) == DocstringParts("", {})
 
 
 def test_annotations_win_over_the_docstring():
@@ -164,7 +164,7 @@ def test_any_name_may_be_a_parameter():
 
     assert list(schema_of(go)["properties"]) == ["json", "schema", "model_config", "_private", "self", "title"]
     given = {"json": "1", "schema": "2", "model_config": "3", "_private": "4"}
-    _, values = Parameters(go, {}).bind(given, ToolExecutionContext())
+    _, values = FunctionParameters(go, {}).bind(given, ToolExecutionContext())
     assert values == {**given, "self": "", "title": ""}
 
 
@@ -175,14 +175,14 @@ def test_a_default_may_be_declared_as_a_field():
     properties = schema_of(go)["properties"]
     assert properties["n"] == {"default": 7, "description": "how many", "maximum": 9, "type": "integer"}
     assert "from" in properties
-    assert Parameters(go, {}).bind({"from": "y"}, ToolExecutionContext()) == ([], {"n": 7, "label": "y"})
+    assert FunctionParameters(go, {}).bind({"from": "y"}, ToolExecutionContext()) == ([], {"n": 7, "label": "y"})
 
 
 def test_a_mutable_default_is_not_shared_between_calls():
     def go(seen: list[int] = []):  # noqa: B006 - what is tested
         pass
 
-    parameters = Parameters(go, {})
+    parameters = FunctionParameters(go, {})
     parameters.bind({}, ToolExecutionContext())[1]["seen"].append(1)
     assert parameters.bind({}, ToolExecutionContext())[1] == {"seen": []}
 

@@ -7,12 +7,12 @@ from django import forms
 from django.forms import BoundField
 from django.utils.translation import gettext
 
-from tools.admin.declared import Parameter, parameters, properties, seen, without_null
+from tools.admin.declared import DeclaredParameter, argument_schemas, describe_parameter, list_parameters, strip_null
 from tools.admin.json_field import IndentedJSONField
-from tools.readable import printable
-from tools.visible import visible
+from tools.readable import drop_surrogates
+from tools.visible import escape_invisible_chars
 
-WHOLE = ""
+WHOLE_VALUE = ""
 """The one field of a tool that does not say what it takes: all arguments as one JSON object."""
 
 
@@ -24,26 +24,30 @@ class ArgumentForm(forms.Form):
 
     def __init__(self, schema: Any, data: Any = None) -> None:
         super().__init__(data, prefix="argument")
-        self._parameters = parameters(schema) if schema else [Parameter(WHOLE, "object", "", is_required=False)]
-        parts = properties(schema)
-        self.fields.update({parameter.name: argument_field(parts.get(parameter.name, {})) for parameter in self._parameters})
+        self._parameters = (
+            list_parameters(schema) if schema else [DeclaredParameter(WHOLE_VALUE, "object", "", is_required=False)]
+        )
+        parts = argument_schemas(schema)
+        self.fields.update(
+            {parameter.name: build_argument_field(parts.get(parameter.name, {})) for parameter in self._parameters}
+        )
 
-    def rows(self) -> list[tuple[BoundField, Parameter]]:
-        return [(self[parameter.name], seen(parameter)) for parameter in self._parameters]
+    def rows(self) -> list[tuple[BoundField, DeclaredParameter]]:
+        return [(self[parameter.name], describe_parameter(parameter)) for parameter in self._parameters]
 
     def arguments(self) -> Any:
         """The arguments of a valid form, as a model would give them."""
         given = {name: value for name, value in self.cleaned_data.items() if value is not None}
-        return given.get(WHOLE, {}) if WHOLE in self.fields else given
+        return given.get(WHOLE_VALUE, {}) if WHOLE_VALUE in self.fields else given
 
 
-def argument_field(part: dict[str, Any]) -> forms.Field:
+def build_argument_field(part: dict[str, Any]) -> forms.Field:
     """The input for one argument: what is neither a plain value nor one of a few is written as JSON."""
-    part = without_null(part)
+    part = strip_null(part)
     values = part.get("enum")
     if isinstance(values, list):
         texts = [(json.dumps(value), value if isinstance(value, str) else json.dumps(value)) for value in values]
-        return _choice([(value, visible(printable(text))) for value, text in texts])
+        return _choice([(value, escape_invisible_chars(drop_surrogates(text))) for value, text in texts])
     match part.get("type"):
         case "string":
             return forms.CharField(required=False, strip=False, empty_value=None, widget=_text_input())

@@ -12,16 +12,16 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin_base import RecordAdmin, moment, record_link, row_number
+from tools.admin_base import RecordAdmin, format_moment, parse_row_number, record_link
 from tools.models import ToolConfig, ToolConfigChange
-from tools.readable import printable, readable, shortened
+from tools.readable import drop_surrogates, format_readable, shorten_text
 
 #: Characters of one value that a difference shows.
 VALUE_LIMIT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """One field of a change, its values as the form calls them."""
 
     label: str
@@ -29,15 +29,17 @@ class Difference:
     after: str
 
 
-def differences(change: ToolConfigChange) -> list[Difference]:
+def list_differences(change: ToolConfigChange) -> list[FieldDifference]:
     """What ``change`` did, field by field in the order of the model."""
     return [
-        Difference(field_label(name), shown(name, change.before.get(name)), shown(name, value))
+        FieldDifference(
+            tool_field_label(name), format_field_value(name, change.before.get(name)), format_field_value(name, value)
+        )
         for name, value in change.after.items()
     ]
 
 
-def field_label(name: str) -> str:
+def tool_field_label(name: str) -> str:
     """What people call a field; a field that is no more keeps its name."""
     try:
         return str(capfirst(ToolConfig._meta.get_field(name).verbose_name))  # type: ignore[union-attr]
@@ -45,7 +47,7 @@ def field_label(name: str) -> str:
         return name
 
 
-def shown(name: str, value: Any) -> str:
+def format_field_value(name: str, value: Any) -> str:
     """A value of the field ``name`` as text; "-" for an empty one."""
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
@@ -54,8 +56,8 @@ def shown(name: str, value: Any) -> str:
     if name == "looked_at":
         return str(value)[:12]
     if not isinstance(value, str):
-        return readable(value, limit=VALUE_LIMIT)
-    return str(_choices(name).get(value, printable(shortened(value, VALUE_LIMIT))))
+        return format_readable(value, limit=VALUE_LIMIT)
+    return str(_choices(name).get(value, drop_surrogates(shorten_text(value, VALUE_LIMIT))))
 
 
 def _choices(name: str) -> dict[Any, Any]:
@@ -74,12 +76,12 @@ class ToolConfigChangeAdmin(RecordAdmin):
     fields = ("tool", "author", "at", "difference")
 
     def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=row_number(term))
+        yield Q(pk=parse_row_number(term))
         yield Q(config__name=term)
 
     @admin.display(description=_("changed"))
     def changed(self, change: ToolConfigChange) -> str:
-        return moment(change.at)
+        return format_moment(change.at)
 
     @admin.display(description=_("tool"))
     def tool(self, change: ToolConfigChange) -> str:
@@ -87,4 +89,4 @@ class ToolConfigChangeAdmin(RecordAdmin):
 
     @admin.display(description=_("difference"))
     def difference(self, change: ToolConfigChange) -> str:
-        return render_to_string("admin/tools/toolconfig/difference.html", {"differences": differences(change)})
+        return render_to_string("admin/tools/toolconfig/difference.html", {"differences": list_differences(change)})

@@ -15,12 +15,12 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.changes import differences, field_label
-from tools.admin.declared import declared, title
-from tools.admin.glance import MOST_AT_ONCE, OPEN, Glance, LookFilter, look_badge, look_state
+from tools.admin.changes import list_differences, tool_field_label
+from tools.admin.declared import declared_title, readable_declaration
+from tools.admin.glance import LOOK_NEEDED, MOST_AT_ONCE, DeclarationDiff, LookFilter, look_badge, look_state
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin_base import PageAdmin, row_number
-from tools.history import look, record_change, revert, snapshot
+from tools.admin_base import PageAdmin, parse_row_number
+from tools.history import record_change, record_look, revert_change, snapshot_settings
 from tools.models import ToolConfig, ToolConfigChange
 
 #: Changes that a tool's page shows.
@@ -102,7 +102,7 @@ class ToolConfigAdmin(PageAdmin):
 
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:
-        words = " · ".join(filter(None, (title(config.declaration), config.provider_name)))
+        words = " · ".join(filter(None, (declared_title(config.declaration), config.provider_name)))
         return format_html('{} {}<div class="quiet">{}</div>', config.name, look_badge(config), words)
 
     @admin.display(description=_("arguments"))
@@ -115,7 +115,7 @@ class ToolConfigAdmin(PageAdmin):
 
     def save_model(self, request: HttpRequest, obj: ToolConfig, form: Any, change: bool) -> None:
         """Save, and put on record what became different, by whom. Django holds one transaction around both."""
-        before = snapshot(ToolConfig.objects.get(pk=obj.pk))
+        before = snapshot_settings(ToolConfig.objects.get(pk=obj.pk))
         super().save_model(request, obj, form, change)
         record_change(obj, cast("User", request.user), before)
 
@@ -128,12 +128,12 @@ class ToolConfigAdmin(PageAdmin):
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
     def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
         """The page on which the declarations stand, and are said to have been looked at."""
-        found = list(rows.filter(OPEN).order_by("name")[: MOST_AT_ONCE + 1])
+        found = list(rows.filter(LOOK_NEEDED).order_by("name")[: MOST_AT_ONCE + 1])
         if not found:
             self.message_user(request, gettext("None of these tools is new or has changed."), messages.INFO)
             return None
         page = {
-            "glances": [Glance(config) for config in found[:MOST_AT_ONCE]],
+            "glances": [DeclarationDiff(config) for config in found[:MOST_AT_ONCE]],
             "most": MOST_AT_ONCE if len(found) > MOST_AT_ONCE else 0,
             "title": gettext("Look at what tools declare"),
             "opts": self.opts,
@@ -153,10 +153,10 @@ class ToolConfigAdmin(PageAdmin):
         return redirect("admin:tools_toolconfig_changelist")
 
     def _looked(self, request: HttpRequest, entry: str) -> bool:
-        """Put down one entry of the form, :attr:`Glance.mark`; whether it was still true."""
+        """Put down one entry of the form, :attr:`DeclarationDiff.mark`; whether it was still true."""
         number, _colon, mark = entry.partition(":")
-        config = get_object_or_404(ToolConfig, pk=row_number(number))
-        if look(config.pk, mark, cast("User", request.user)):
+        config = get_object_or_404(ToolConfig, pk=parse_row_number(number))
+        if record_look(config.pk, mark, cast("User", request.user)):
             self.log_change(request, config, gettext("Looked at what the tool declares."))
             return True
         words = gettext("%(name)s has changed since this page was made: look again.") % {"name": config.name}
@@ -170,9 +170,9 @@ class ToolConfigAdmin(PageAdmin):
             return HttpResponseNotAllowed(["POST"])
         change = get_object_or_404(ToolConfigChange, pk=change_id, config=config)
         try:
-            made = revert(change, cast("User", request.user))
+            made = revert_change(change, cast("User", request.user))
         except ValidationError as error:
-            for line in fault_lines(error):
+            for line in form_error_lines(error):
                 self.message_user(request, line, messages.ERROR)
         else:
             self._tell(request, config, change, made)
@@ -183,27 +183,27 @@ class ToolConfigAdmin(PageAdmin):
             self.message_user(request, gettext("There was nothing to take back: these values are in force."), messages.INFO)
             return
         self.log_change(request, config, gettext("Took back change #%(number)d.") % {"number": change.pk})
-        fields = ", ".join(field_label(name) for name in made.after)
+        fields = ", ".join(tool_field_label(name) for name in made.after)
         self.message_user(request, gettext("Taken back: %(fields)s.") % {"fields": fields}, messages.SUCCESS)
 
     def changeable(self, request: HttpRequest, object_id: str) -> ToolConfig:
         """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        return get_object_or_404(ToolConfig, pk=row_number(object_id))
+        return get_object_or_404(ToolConfig, pk=parse_row_number(object_id))
 
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
         """What the template of a tool's page is given beside the stock context."""
-        page: dict[str, Any] = {"declared": declared(config.declaration)}
+        page: dict[str, Any] = {"declared": readable_declaration(config.declaration)}
         if look_state(config):
-            page["glance"] = Glance(config)
+            page["glance"] = DeclarationDiff(config)
         if request.user.has_perm("tools.view_toolconfigchange"):
             rows = config.changes.select_related("author")[:CHANGES_SHOWN]
-            page["changes"] = [(change, differences(change)) for change in rows]
+            page["changes"] = [(change, list_differences(change)) for change in rows]
             page["all_changes_url"] = f"{reverse('admin:tools_toolconfigchange_changelist')}?config__id__exact={config.pk}"
         return page
 
 
-def fault_lines(error: ValidationError) -> list[str]:
+def form_error_lines(error: ValidationError) -> list[str]:
     """A line for each fault, with the field it is about."""
-    return [f"{field_label(field)}: {line}" for field, lines in error.message_dict.items() for line in lines]
+    return [f"{tool_field_label(field)}: {line}" for field, lines in error.message_dict.items() for line in lines]

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tools.readable import printable, readable
-from tools.visible import visible
+from tools.readable import drop_surrogates, format_readable
+from tools.visible import escape_invisible_chars
 
 ICON_SOURCES = ("https://", "data:image/")
-KEPT = "\n\t\u3000\ufe0f"
+UNESCAPED_CHARS = "\n\t\u3000\ufe0f"
 """Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One argument of a tool; ``kind`` is its type in JSON Schema's words, or the values it may have."""
+class DeclaredParameter:
+    """One argument of a tool; ``type_label`` is its type in JSON Schema's words, or the values it may have."""
 
     name: str
     kind: str
@@ -22,18 +22,18 @@ class Parameter:
     default: str = ""
 
 
-def declared(declaration: dict[str, Any]) -> dict[str, Any]:
+def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
     """The parts of a row's ``declaration`` as a page shows them; whatever a foreign tool declares can be shown."""
     schema, output = declaration.get("parameters_schema"), declaration.get("output_schema")
     annotation = declaration.get("annotation") or {}
     return {
-        "title": title(declaration),
+        "title": declared_title(declaration),
         "description": _shown(declaration.get("description") or ""),
         "icons": [icon["src"] for icon in declaration.get("icons") or () if str(icon.get("src")).startswith(ICON_SOURCES)],
-        "parameters": [seen(parameter) for parameter in parameters(schema)],
-        "parameters_json": _shown(readable(schema)) if schema else "",
-        "output_json": _shown(readable(output)) if output else "",
-        "annotation_json": _shown(readable(said))
+        "parameters": [describe_parameter(parameter) for parameter in list_parameters(schema)],
+        "parameters_json": _shown(format_readable(schema)) if schema else "",
+        "output_json": _shown(format_readable(output)) if output else "",
+        "annotation_json": _shown(format_readable(said))
         if (said := {k: v for k, v in annotation.items() if v not in (None, "", [], {})})
         else "",
         "is_long_running": bool(declaration.get("is_long_running")),
@@ -41,37 +41,39 @@ def declared(declaration: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def title(declaration: dict[str, Any]) -> str:
+def declared_title(declaration: dict[str, Any]) -> str:
     """What the tool is called by people; "" where it does not say."""
     return _shown(declaration.get("title") or (declaration.get("annotation") or {}).get("title") or "")
 
 
-def parameters(schema: Any) -> list[Parameter]:
+def list_parameters(schema: Any) -> list[DeclaredParameter]:
     """The arguments that a parameters schema names, in its order."""
     required = schema.get("required") if isinstance(schema, dict) else None
     needed = required if isinstance(required, list) else ()
     return [
-        Parameter(
+        DeclaredParameter(
             name,
-            kind(part),
+            type_label(part),
             str(part.get("description") or ""),
             is_required=name in needed,
-            default=readable(part["default"], limit=200) if part.get("default") is not None else "",
+            default=format_readable(part["default"], limit=200) if part.get("default") is not None else "",
         )
-        for name, part in properties(schema).items()
+        for name, part in argument_schemas(schema).items()
     ]
 
 
-def seen(said: Parameter) -> Parameter:
+def describe_parameter(said: DeclaredParameter) -> DeclaredParameter:
     """An argument for people to read."""
-    return Parameter(_shown(said.name), _shown(said.kind), _shown(said.description), said.is_required, _shown(said.default))
+    return DeclaredParameter(
+        _shown(said.name), _shown(said.kind), _shown(said.description), said.is_required, _shown(said.default)
+    )
 
 
 def _shown(text: Any) -> str:
-    return visible(printable(str(text)), keep=KEPT)
+    return escape_invisible_chars(drop_surrogates(str(text)), keep=UNESCAPED_CHARS)
 
 
-def properties(schema: Any) -> dict[str, dict[str, Any]]:
+def argument_schemas(schema: Any) -> dict[str, dict[str, Any]]:
     """The schema of each argument by name, a local reference followed; {} where there is none to read."""
     found = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(found, dict):
@@ -79,7 +81,7 @@ def properties(schema: Any) -> dict[str, dict[str, Any]]:
     return {str(name): _followed(part, schema) if isinstance(part, dict) else {} for name, part in found.items()}
 
 
-def without_null(part: dict[str, Any]) -> dict[str, Any]:
+def strip_null(part: dict[str, Any]) -> dict[str, Any]:
     """``X | None`` as ``X``; any other schema as it is."""
     for word in ("anyOf", "oneOf"):
         options = part.get(word)
@@ -91,19 +93,19 @@ def without_null(part: dict[str, Any]) -> dict[str, Any]:
     return {**part, "type": real[0]} if len(real) == 1 else part
 
 
-def kind(part: dict[str, Any]) -> str:
+def type_label(part: dict[str, Any]) -> str:
     values = part.get("enum")
     if isinstance(values, list):
-        return " | ".join(readable(value, limit=40) for value in values[:20])
+        return " | ".join(format_readable(value, limit=40) for value in values[:20])
     types = part.get("type")
     if types is None and (options := part.get("anyOf") or part.get("oneOf")):
-        return " | ".join(kind(option) for option in options if isinstance(option, dict))
+        return " | ".join(type_label(option) for option in options if isinstance(option, dict))
     return " | ".join(map(str, types)) if isinstance(types, list) else str(types or "any")
 
 
 def _followed(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """``part`` with the definition that it, or its one alternative to null, points to."""
-    plain = without_null(part)
+    plain = strip_null(part)
     place = str(plain.get("$ref") or "").removeprefix("#/$defs/")
     definitions = schema.get("$defs")
     target = definitions.get(place) if isinstance(definitions, dict) else None

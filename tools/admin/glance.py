@@ -12,23 +12,23 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin_base import badge
-from tools.looks import covers, judged
+from tools.admin_base import render_badge
+from tools.looks import covers_fingerprint, judged_parts
 from tools.models import ToolConfig
-from tools.visible import visible, visible_json
+from tools.visible import escape_invisible_chars, escape_invisible_json
 
 MOST_AT_ONCE = 50
 """Tools on one page: nobody looks at more."""
 MOST_COMPARED = 500
 """Lines of a declaration that are compared; what is longer is shown as it was and as it is."""
-OPEN = ~Q(fingerprint="") & ~Q(looked_at=F("fingerprint"))
+LOOK_NEEDED = ~Q(fingerprint="") & ~Q(looked_at=F("fingerprint"))
 """Tools that somebody has to look at."""
-NEW = OPEN & Q(looked_at="")
+NEVER_LOOKED_AT = LOOK_NEEDED & Q(looked_at="")
 
 
 def look_state(config: ToolConfig) -> str:
     """``new``, ``changed``, or "" where nobody has to look."""
-    if not config.fingerprint or covers(config.looked_at, config.fingerprint):
+    if not config.fingerprint or covers_fingerprint(config.looked_at, config.fingerprint):
         return ""
     return "changed" if config.looked_at else "new"
 
@@ -37,9 +37,9 @@ def look_badge(config: ToolConfig) -> str:
     """The state as a label, "" for none."""
     match look_state(config):
         case "new":
-            return badge("waiting", _("new"))
+            return render_badge("waiting", _("new"))
         case "changed":
-            return badge("waiting", _("has changed"))
+            return render_badge("waiting", _("has changed"))
     return SafeString("")
 
 
@@ -55,16 +55,16 @@ class LookFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: "QuerySet[Any]") -> "QuerySet[Any]":
         match self.value():
             case "open":
-                return queryset.filter(OPEN)
+                return queryset.filter(LOOK_NEEDED)
             case "new":
-                return queryset.filter(NEW)
+                return queryset.filter(NEVER_LOOKED_AT)
             case "changed":
-                return queryset.filter(OPEN).exclude(looked_at="")
+                return queryset.filter(LOOK_NEEDED).exclude(looked_at="")
         return queryset
 
 
 @dataclass(slots=True)
-class Glance:
+class DeclarationDiff:
     """A tool's declaration line by line, each with ``-`` or ``+`` before it where it is gone or new. Nothing in it is unseen."""
 
     config: ToolConfig
@@ -112,7 +112,7 @@ def declaration_lines(declaration: dict[str, Any]) -> Iterator[str]:
         "requires_approval": gettext("asks an owner"),
         "is_long_running": gettext("long-running"),
     }
-    for key, value in judged(declaration).items():
-        text = visible(value, keep="\n") if isinstance(value, str) else visible_json(value)
+    for key, value in judged_parts(declaration).items():
+        text = escape_invisible_chars(value, keep="\n") if isinstance(value, str) else escape_invisible_json(value)
         yield f"{labels.get(key, key)}:"
         yield from (f"  | {line}" for line in text.split("\n"))

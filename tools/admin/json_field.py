@@ -7,7 +7,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms.fields import InvalidJSONInput
 
-from tools.text import storable
+from tools.text import make_storable
 
 JSON_INPUT = {"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"}
 
@@ -19,7 +19,7 @@ class IndentedJSONField(forms.JSONField):
 
     def to_python(self, value: Any) -> Any:
         try:
-            return storable(super().to_python(value))
+            return make_storable(super().to_python(value))
         except (ValueError, RecursionError) as error:  # numbers and nesting beyond what Python reads
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from error
 

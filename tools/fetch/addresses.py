@@ -10,7 +10,7 @@ import ipaddress
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-FAKE = ipaddress.IPv4Network("198.18.0.0/15")
+FAKE_IP_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")
 """For benchmarks by RFC 2544; what proxies such as Clash answer for every name in "fake-ip" mode."""
 _NOT_PUBLIC_4 = tuple(
     ipaddress.IPv4Network(network)
@@ -26,7 +26,7 @@ _NOT_PUBLIC_4 = tuple(
         "192.0.2.0/24",
         "192.88.99.0/24",  # relays of 6to4
         "192.168.0.0/16",
-        FAKE,
+        FAKE_IP_NETWORK,
         "198.51.100.0/24",
         "203.0.113.0/24",
         "224.0.0.0/4",  # multicast
@@ -46,7 +46,7 @@ _NOT_PUBLIC_6 = tuple(
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-def plain(address: Address) -> Address:
+def unwrap_address(address: Address) -> Address:
     """The IPv4 address that is reached through ``address`` where it only wraps one, else ``address``.
 
     IPv4-mapped addresses, and those of NAT64, through which hosts without IPv4 see the public internet.
@@ -64,13 +64,13 @@ def is_public(address: Address) -> bool:
     Of IPv6, only what is handed out as global unicast; the tunnels that carry an IPv4
     address (6to4, Teredo) are out of use and count as not public, whatever they carry.
     """
-    inner = plain(address)
+    inner = unwrap_address(address)
     if isinstance(inner, ipaddress.IPv4Address):
         return not any(inner in network for network in _NOT_PUBLIC_4)
     return inner in _GLOBAL_6 and not any(inner in network for network in _NOT_PUBLIC_6)
 
 
-def literal(host: str) -> Address | None:
+def parse_address(host: str) -> Address | None:
     """The address that ``host`` is in its usual spelling, or None."""
     try:
         return ipaddress.ip_address(host)

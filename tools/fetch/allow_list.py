@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from yarl import URL
 
-from tools.fetch.addresses import Address, Network, is_public, plain
-from tools.fetch.own import is_own
+from tools.fetch.addresses import Address, Network, is_public, unwrap_address
+from tools.fetch.own import is_own_address
 
 Use = Literal["media", "model", "tools", "mcp"]
 """What is loaded: what people send, addresses that the model writes, HTTP tools with their documents, MCP servers."""
@@ -59,16 +59,16 @@ class AllowList:
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether ``address``, found for ``host``, may be dialled."""
-        return self._names(canonical(host)) or self._holds(address) or (is_public(address) and not is_own(address))
+        return self._names(normalize_host(host)) or self._holds(address) or (is_public(address) and not is_own_address(address))
 
     def _names(self, host: str) -> bool:
         return host in self.names or host.endswith(self.suffixes)
 
     def _holds(self, address: Address) -> bool:
-        return any(one in network for network in self.networks for one in (address, plain(address)))
+        return any(one in network for network in self.networks for one in (address, unwrap_address(address)))
 
 
-def canonical(host: str) -> str:
+def normalize_host(host: str) -> str:
     """``host`` as it is compared: in lower case, without the dot that ends a full name."""
     return host.lower().removesuffix(".")
 
@@ -89,7 +89,7 @@ def _network(entry: str) -> Network | None:
 def _name(entry: str, destination: str) -> str:
     star, bare = ("*.", destination[2:]) if destination.startswith("*.") else ("", destination)
     try:
-        name = canonical(URL.build(scheme="http", host=bare).raw_host or "")
+        name = normalize_host(URL.build(scheme="http", host=bare).raw_host or "")
     except ValueError:
         name = ""
     if not _NAME.fullmatch(name):

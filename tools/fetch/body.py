@@ -27,7 +27,7 @@ async def read_body(response: ClientResponse, max_bytes: int, turn: asyncio.Lock
         return b""
     if (response.content_length or 0) > max_bytes:
         raise TooLarge(max_bytes)
-    unpacking = Unpacking(response.headers.get("Content-Encoding", ""))
+    unpacking = BodyDecoder(response.headers.get("Content-Encoding", ""))
     received, body = 0, bytearray()
     async for chunk in response.content.iter_any():
         received += len(chunk)
@@ -42,7 +42,7 @@ async def read_body(response: ClientResponse, max_bytes: int, turn: asyncio.Lock
     return bytes(body)
 
 
-class Unpacking:
+class BodyDecoder:
     """One body's ``Content-Encoding`` undone. Raises :class:`UnreadableAnswer`, also for encodings that were not asked for."""
 
     def __init__(self, encoding: str) -> None:

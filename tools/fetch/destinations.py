@@ -5,21 +5,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from ipaddress import ip_address
 
-from tools.fetch.addresses import FAKE, Address, plain
+from tools.fetch.addresses import FAKE_IP_NETWORK, Address, unwrap_address
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import DestinationRefused, NameUnknown
 from tools.threads import run_in_thread
 
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
+ResolveHost = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses of a host, best first. Raises ``socket.gaierror`` when there are none."""
 
 
-class Destinations:
+class DestinationResolver:
     """Judges hosts by what ``resolve`` says, under ``allow``."""
 
-    def __init__(self, allow: AllowList | None = None, resolve: Resolve | None = None) -> None:
+    def __init__(self, allow: AllowList | None = None, resolve: ResolveHost | None = None) -> None:
         self._allow = allow or AllowList()
-        self._resolve = resolve or system_addresses
+        self._resolve = resolve or resolve_system_addresses
 
     async def permitted(self, host: str) -> tuple[Address, ...]:
         """The addresses of ``host`` that may be dialled, best first; at least one.
@@ -53,7 +53,7 @@ class Destinations:
         return tuple(dict.fromkeys(ip_address(answer) for answer in answers))
 
 
-async def system_addresses(host: str) -> list[str]:
+async def resolve_system_addresses(host: str) -> list[str]:
     """What this machine's resolver says, which also reads every spelling of an address.
 
     In a thread of its own: a name server that never answers would otherwise hold up the
@@ -71,5 +71,9 @@ def _unknown(host: str, error: OSError | UnicodeError) -> NameUnknown:
 
 
 def _refusal(host: str, found: Sequence[Address]) -> str:
-    hint = " (a proxy in fake-ip mode answers so for every name)" if any(plain(address) in FAKE for address in found) else ""
+    hint = (
+        " (a proxy in fake-ip mode answers so for every name)"
+        if any(unwrap_address(address) in FAKE_IP_NETWORK for address in found)
+        else ""
+    )
     return f"{host} is {', '.join(map(str, found))}, which is not public{hint}; FETCH_ALLOW can list it"

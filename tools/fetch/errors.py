@@ -18,7 +18,7 @@
 model and names none, since what a name of the inside resolves to is not the chat's affair.
 """
 
-AGAIN = frozenset({408, 425, 429})
+RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class FetchError(Exception):
@@ -96,7 +96,7 @@ class StatusRefused(FetchError):  # noqa: N818
 
     def __init__(self, operator: str, status: int) -> None:
         self.status = status
-        self.again = status in AGAIN or status >= 500
+        self.again = status in RETRYABLE_STATUSES or status >= 500
         advice = "可以稍后再试" if self.again else "请不要重试"
         super().__init__(operator, f"该网址返回了错误（HTTP {status}），{advice}。")
 

@@ -10,7 +10,7 @@ from aiohttp.http import HttpProcessingError
 
 from tools.fetch.allow_list import AllowList
 from tools.fetch.body import ENCODINGS, read_body
-from tools.fetch.destinations import Destinations, Resolve
+from tools.fetch.destinations import DestinationResolver, ResolveHost
 from tools.fetch.errors import (
     ConnectionFailed,
     RedirectRefused,
@@ -20,9 +20,9 @@ from tools.fetch.errors import (
     TookTooLong,
     UnreadableAnswer,
 )
-from tools.fetch.pinning import pinned, pinned_connector
-from tools.fetch.redirects import MAX_REDIRECTS, STATUSES, Hop, next_hop
-from tools.fetch.request import Fetched, FetchRequest, require_sendable
+from tools.fetch.pinning import build_pinned_connector, pin_addresses
+from tools.fetch.redirects import MAX_REDIRECTS, STATUSES, WireRequest, follow_redirect
+from tools.fetch.request import FetchRequest, FetchResponse, require_sendable
 from tools.fetch.urls import parse_url
 
 CONCURRENT = 64
@@ -40,15 +40,15 @@ class Fetcher:
     """
 
     def __init__(
-        self, allow: AllowList | None = None, *, resolve: Resolve | None = None, tls: ssl.SSLContext | None = None
+        self, allow: AllowList | None = None, *, resolve: ResolveHost | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
-        self.destinations = Destinations(allow, resolve)
+        self.destinations = DestinationResolver(allow, resolve)
         self._tls = tls
         self._turns = asyncio.Semaphore(CONCURRENT)
         self._turn_to_read = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
 
-    async def fetch(self, request: FetchRequest) -> Fetched:
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
         """The answer to ``request``, with whatever status, after redirects. Raises :class:`FetchError`.
 
         When it returns, raises or is cancelled, its connection is closed.
@@ -57,12 +57,12 @@ class Fetcher:
         require_sendable(request.headers)
         try:
             async with asyncio.timeout(request.seconds), self._turns:
-                hop = Hop(url, request.method, request.headers, request.body, request.is_private)
+                hop = WireRequest(url, request.method, request.headers, request.body, request.is_private)
                 return await self._follow(hop, request.max_bytes)
         except TimeoutError as error:
             raise TookTooLong(f"{url.host} took more than {request.seconds:g} s", request.seconds) from error
 
-    async def download(self, request: FetchRequest) -> Fetched:
+    async def download(self, request: FetchRequest) -> FetchResponse:
         """As :meth:`fetch`, but raises :class:`StatusRefused` for an answer that is no success."""
         fetched = await self.fetch(request)
         if not fetched.is_success:
@@ -75,24 +75,24 @@ class Fetcher:
         if session is not None:
             await session.close()
 
-    async def _follow(self, hop: Hop, max_bytes: int) -> Fetched:
+    async def _follow(self, hop: WireRequest, max_bytes: int) -> FetchResponse:
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._ask(hop, max_bytes)
-            if isinstance(answer, Fetched):
+            if isinstance(answer, FetchResponse):
                 return answer
             hop = answer
         raise RedirectRefused(f"more than {MAX_REDIRECTS} redirects, the last to {hop.url.host}")
 
-    async def _ask(self, hop: Hop, max_bytes: int) -> Fetched | Hop:
+    async def _ask(self, hop: WireRequest, max_bytes: int) -> FetchResponse | WireRequest:
         """One exchange: the answer, or what is to be asked instead."""
         host = hop.url.raw_host or ""
-        with pinned(await self.destinations.permitted(host)), _in_our_words(host):
+        with pin_addresses(await self.destinations.permitted(host)), _in_our_words(host):
             response = await self._opened().request(
                 hop.method, hop.url, headers=hop.headers, data=hop.body, allow_redirects=False
             )
             try:
                 if response.status in STATUSES and (location := response.headers.get("Location")):
-                    return next_hop(hop, response.status, location)
+                    return follow_redirect(hop, response.status, location)
                 return await _read(response, max_bytes, self._turn_to_read)
             finally:
                 response.close()
@@ -100,7 +100,7 @@ class Fetcher:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=pinned_connector(self._tls, CONCURRENT_PER_HOST),
+                connector=build_pinned_connector(self._tls, CONCURRENT_PER_HOST),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=HEADERS,
                 timeout=_ENDLESS,
@@ -110,13 +110,13 @@ class Fetcher:
         return self._session
 
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int, turn: asyncio.Lock) -> Fetched:
+async def _read(response: aiohttp.ClientResponse, max_bytes: int, turn: asyncio.Lock) -> FetchResponse:
     if response.status < 200:
         raise UnreadableAnswer(f"an answer of status {response.status} is no end")
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         headers.setdefault(name.lower(), value)
-    return Fetched(str(response.url), response.status, headers, await read_body(response, max_bytes, turn))
+    return FetchResponse(str(response.url), response.status, headers, await read_body(response, max_bytes, turn))
 
 
 @contextlib.contextmanager

@@ -31,8 +31,8 @@ _pins: ContextVar[_Pins] = ContextVar("pins", default=_NOTHING)
 
 
 @contextlib.contextmanager
-def pinned(addresses: Sequence[Address]) -> Iterator[None]:
-    """Inside, in this task and those it starts, a :func:`pinned_connector` dials ``addresses`` and nothing else.
+def pin_addresses(addresses: Sequence[Address]) -> Iterator[None]:
+    """Inside, in this task and those it starts, a :func:`build_pinned_connector` dials ``addresses`` and nothing else.
 
     At the end the connections made inside are cut. Closing alone lets TLS wait half a
     minute for a peer that does not say goodbye.
@@ -48,7 +48,7 @@ def pinned(addresses: Sequence[Address]) -> Iterator[None]:
                 sock.shutdown(socket.SHUT_RDWR)
 
 
-def pinned_connector(tls: ssl.SSLContext | None, limit_per_host: int) -> TCPConnector:
+def build_pinned_connector(tls: ssl.SSLContext | None, limit_per_host: int) -> TCPConnector:
     """A connector without memory: each request has a connection of its own.
 
     One that is kept would be to an address that was judged for another request.
@@ -59,12 +59,12 @@ def pinned_connector(tls: ssl.SSLContext | None, limit_per_host: int) -> TCPConn
         force_close=True,
         limit=0,
         limit_per_host=limit_per_host,
-        socket_factory=pinned_socket,
+        socket_factory=open_pinned_socket,
         ssl=tls or True,
     )
 
 
-def pinned_socket(info: AddrInfoType) -> socket.socket:
+def open_pinned_socket(info: AddrInfoType) -> socket.socket:
     """A socket for ``info``. Raises PermissionError for an address that is not pinned."""
     family, kind, protocol, _name, address = info
     pins = _pins.get()

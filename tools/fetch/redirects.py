@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 
 from yarl import URL
 
-from tools.fetch.allow_list import canonical
+from tools.fetch.allow_list import normalize_host
 from tools.fetch.errors import RedirectRefused, RequestRefused
 from tools.fetch.urls import join_url
 
 MAX_REDIRECTS = 5
 STATUSES = frozenset({301, 302, 303, 307, 308})
-HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
+FORWARDED_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
 """Headers that say nothing about who asks. Any other may be a key, whatever its name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class WireRequest:
     """One request on the wire."""
 
     url: URL
@@ -27,14 +27,14 @@ class Hop:
 
     @property
     def has_secrets(self) -> bool:
-        return self.body is not None or self.is_private or any(name.lower() not in HARMLESS for name in self.headers)
+        return self.body is not None or self.is_private or any(name.lower() not in FORWARDED_HEADERS for name in self.headers)
 
 
-def next_hop(hop: Hop, status: int, location: str) -> Hop:
+def follow_redirect(hop: WireRequest, status: int, location: str) -> WireRequest:
     """The request that ``status`` and ``location`` ask for instead of ``hop``.
 
     Its method is that of RFC 9110, 15.4, as browsers read it. To another origin only
-    ``HARMLESS`` headers go along, and none of a private request; the step from http to https of the same host is none.
+    ``FORWARDED_HEADERS`` headers go along, and none of a private request; the step from http to https of the same host is none.
     Raises :class:`RedirectRefused` when a body would go to another origin or anything that
     may be secret from https to http, and when ``location`` cannot be fetched.
     """
@@ -46,11 +46,11 @@ def next_hop(hop: Hop, status: int, location: str) -> Hop:
         raise RedirectRefused(f"{hop.url.host} redirects from https to http, and the request may hold secrets")
     if asked.body is not None:
         raise RedirectRefused(f"{hop.url.host} redirects a request with a body to {url.host}")
-    headers = {name: value for name, value in asked.headers.items() if name.lower() in HARMLESS and not hop.is_private}
-    return Hop(url, asked.method, headers, None)
+    headers = {name: value for name, value in asked.headers.items() if name.lower() in FORWARDED_HEADERS and not hop.is_private}
+    return WireRequest(url, asked.method, headers, None)
 
 
-def _target(hop: Hop, location: str) -> URL:
+def _target(hop: WireRequest, location: str) -> URL:
     try:
         return join_url(hop.url, location)
     except RequestRefused as error:
@@ -61,13 +61,13 @@ def _becomes_get(method: str, status: int) -> bool:
     return (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST")
 
 
-def _as_get(hop: Hop) -> Hop:
+def _as_get(hop: WireRequest) -> WireRequest:
     headers = {name: value for name, value in hop.headers.items() if not name.lower().startswith("content-")}
     return replace(hop, method="GET", headers=headers, body=None)
 
 
 def _is_same_site(old: URL, new: URL) -> bool:
-    if canonical(old.raw_host or "") != canonical(new.raw_host or ""):
+    if normalize_host(old.raw_host or "") != normalize_host(new.raw_host or ""):
         return False
     is_upgrade = (old.scheme, new.scheme) == ("http", "https") and old.is_default_port() and new.is_default_port()
     return is_upgrade or (old.scheme, old.port) == (new.scheme, new.port)

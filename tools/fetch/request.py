@@ -58,7 +58,7 @@ class FetchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchResponse:
     """An answer, whatever its status. ``url`` is where it came from, after redirects."""
 
     url: str

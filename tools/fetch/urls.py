@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from yarl import URL
 
-from tools.fetch.addresses import literal
+from tools.fetch.addresses import parse_address
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import RequestRefused
 
@@ -18,19 +18,19 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 
 
 @dataclass(frozen=True, slots=True)
-class UrlFault:
+class UrlProblem:
     """What is wrong with a URL: a message for forms and the log, a sentence for the model."""
 
     message: str
     text: str
 
 
-TOO_LONG = UrlFault(gettext_noop("The URL is too long."), "网址过长。")
-NOT_A_URL = UrlFault(gettext_noop("This is not a URL."), "这不是一个有效的网址。")
-SCHEME = UrlFault(gettext_noop("The URL must begin with http:// or https://."), "网址只能以 http:// 或 https:// 开头。")
-USER = UrlFault(gettext_noop("The URL must not hold a user name or password."), "网址中不能包含用户名或密码。")
-HOST = UrlFault(gettext_noop("The URL names no valid host."), "网址中没有有效的主机名。")
-NOT_PUBLIC = UrlFault(
+TOO_LONG = UrlProblem(gettext_noop("The URL is too long."), "网址过长。")
+NOT_A_URL = UrlProblem(gettext_noop("This is not a URL."), "这不是一个有效的网址。")
+SCHEME = UrlProblem(gettext_noop("The URL must begin with http:// or https://."), "网址只能以 http:// 或 https:// 开头。")
+USER = UrlProblem(gettext_noop("The URL must not hold a user name or password."), "网址中不能包含用户名或密码。")
+HOST = UrlProblem(gettext_noop("The URL names no valid host."), "网址中没有有效的主机名。")
+NOT_PUBLIC = UrlProblem(
     gettext_noop("The URL's address is not public, and FETCH_ALLOW does not list it."),
     "该网址指向内部网络或保留地址，不允许访问。",
 )
@@ -45,7 +45,7 @@ def check_url(url: str, allow: AllowList | None = None) -> list[str]:
     parsed, fault = _judged(url)
     if fault is None and allow is not None:
         host = parsed.raw_host or ""
-        address = literal(host)
+        address = parse_address(host)
         fault = NOT_PUBLIC if address and not allow.permits(host, address) else None
     return [_(fault.message)] if fault else []
 
@@ -70,7 +70,7 @@ def join_url(base: URL, reference: str) -> URL:
         raise RequestRefused(NOT_A_URL.message, NOT_A_URL.text) from error
 
 
-def _judged(url: str) -> tuple[URL, UrlFault | None]:
+def _judged(url: str) -> tuple[URL, UrlProblem | None]:
     url = url.strip(" ")
     if len(url) > MAX_LENGTH:
         return URL(), TOO_LONG
@@ -83,7 +83,7 @@ def _judged(url: str) -> tuple[URL, UrlFault | None]:
     return parsed, _fault(parsed, url)
 
 
-def _fault(parsed: URL, url: str) -> UrlFault | None:
+def _fault(parsed: URL, url: str) -> UrlProblem | None:
     if parsed.scheme not in ("http", "https"):
         return SCHEME
     if "@" in re.split(r"[/?#\\]", url.partition("//")[2], maxsplit=1)[0]:

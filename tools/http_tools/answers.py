@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tools.contract import ToolContentItem, ToolExecutionResult
-from tools.fetch.errors import AGAIN
-from tools.fetch.request import Fetched
-from tools.http_tools.charset import text_of
-from tools.http_tools.html_text import html_text
-from tools.http_tools.picking import Picker, TooMuchWork, picker
+from tools.fetch.errors import RETRYABLE_STATUSES
+from tools.fetch.request import FetchResponse
+from tools.http_tools.charset import decode_text
+from tools.http_tools.html_text import extract_text
+from tools.http_tools.picking import JsonPathQuery, TooManyNodesError, compile_jsonpath
 from tools.http_tools.rows import HttpToolSettings
-from tools.http_tools.secrets import Mask
-from tools.outcomes import failed
+from tools.http_tools.secrets import SecretMask
+from tools.outcomes import failed_result
 
 EXCERPT = 1_000
 """Characters of a failure's answer that the model is told."""
@@ -39,13 +39,13 @@ class AnswerTemplate:
     """How a tool's answers are told. Made by :func:`answer_template`."""
 
     tool_name: str
-    picker: Picker | None = None
+    picker: JsonPathQuery | None = None
 
-    def is_quick(self, fetched: Fetched) -> bool:
+    def is_quick(self, fetched: FetchResponse) -> bool:
         """Whether :meth:`result` may be asked for on the event loop."""
         return len(fetched.body) <= QUICK_BYTES and (self.picker is None or self.picker.is_single)
 
-    def result(self, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
+    def result(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         """What the model is told of ``fetched``, with no secret in it. Never raises."""
         if not fetched.is_success:
             return self._refused(fetched, mask)
@@ -55,45 +55,45 @@ class AnswerTemplate:
             return self._picked(self.picker, fetched, mask)
         return self._whole(fetched, mask)
 
-    def _refused(self, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
-        advice = "，可以稍后再试" if fetched.status in AGAIN or fetched.status >= 500 else ""
-        said = shown_text(fetched, mask, EXCERPT)
+    def _refused(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
+        advice = "，可以稍后再试" if fetched.status in RETRYABLE_STATUSES or fetched.status >= 500 else ""
+        said = mask_answer_text(fetched, mask, EXCERPT)
         reason = f"接口返回了错误（HTTP {fetched.status}）{advice}{'：' if said else '。'}{said}"
-        return failed(self.tool_name, reason, http_status=fetched.status)
+        return failed_result(self.tool_name, reason, http_status=fetched.status)
 
-    def _picked(self, picker: Picker, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
-        value = json_of(text_of(fetched.body, fetched.content_type), mask)
+    def _picked(self, picker: JsonPathQuery, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
+        value = parse_masked_json(decode_text(fetched.body, fetched.content_type), mask)
         if value is NOT_JSON:
-            said = shown_text(fetched, mask, EXCERPT)
-            return failed(self.tool_name, f"接口返回的不是 JSON，取不出所需内容{'：' if said else '。'}{said}")
+            said = mask_answer_text(fetched, mask, EXCERPT)
+            return failed_result(self.tool_name, f"接口返回的不是 JSON，取不出所需内容{'：' if said else '。'}{said}")
         try:
             found = picker.picked(value)
             texts = _texts(found, math.inf if picker.is_single else PICKED_LIMIT)
-        except TooMuchWork:
-            return failed(self.tool_name, "接口返回的数据过多或嵌套过深，取不出所需内容。")
+        except TooManyNodesError:
+            return failed_result(self.tool_name, "接口返回的数据过多或嵌套过深，取不出所需内容。")
         if not found:
             return self._told(NO_MATCH)
         if not picker.is_single:
             return self._told(f"[{', '.join(texts)}]", found)
         return self._told(found[0] if isinstance(found[0], str) else texts[0], found[0])
 
-    def _whole(self, fetched: Fetched, mask: Mask) -> ToolExecutionResult:
+    def _whole(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         if not is_text(fetched):
             mime = picture_mime(fetched.body)
             return self._picture(fetched.body, mime, mask) if mime else self._binary(fetched)
-        text = text_of(fetched.body, fetched.content_type)
-        value = json_of(text, mask) if _may_be_json(text, fetched) else NOT_JSON
+        text = decode_text(fetched.body, fetched.content_type)
+        value = parse_masked_json(text, mask) if _may_be_json(text, fetched) else NOT_JSON
         if value is NOT_JSON:
             return self._told(_words(text, fetched, mask) or NOTHING)
         return self._told(json.dumps(value, ensure_ascii=False) if mask else text, value)
 
-    def _picture(self, body: bytes, mime: str, mask: Mask) -> ToolExecutionResult:
+    def _picture(self, body: bytes, mime: str, mask: SecretMask) -> ToolExecutionResult:
         if mask.hides(body):
-            return failed(self.tool_name, "接口返回的图片中含有密钥，已丢弃。")
+            return failed_result(self.tool_name, "接口返回的图片中含有密钥，已丢弃。")
         item = ToolContentItem("image", data=base64.b64encode(body).decode(), mime_type=mime)
         return ToolExecutionResult(self.tool_name, success=True, content_items=[item])
 
-    def _binary(self, fetched: Fetched) -> ToolExecutionResult:
+    def _binary(self, fetched: FetchResponse) -> ToolExecutionResult:
         mime = _mime(fetched) or "application/octet-stream"
         kind = "audio" if mime.startswith("audio/") else "binary"
         item = ToolContentItem(kind, mime_type=mime, metadata={"bytes": len(fetched.body)})
@@ -106,24 +106,24 @@ class AnswerTemplate:
 
 def answer_template(settings: HttpToolSettings) -> AnswerTemplate:
     """How ``settings`` have answers told. Raises ValueError for a JSONPath that cannot be used."""
-    wanted = picker(settings.answer_path) if settings.answer_kind == "jsonpath" else None
+    wanted = compile_jsonpath(settings.answer_path) if settings.answer_kind == "jsonpath" else None
     return AnswerTemplate(settings.name, wanted)
 
 
-def shown_text(fetched: Fetched, mask: Mask, limit: int) -> str:
+def mask_answer_text(fetched: FetchResponse, mask: SecretMask, limit: int) -> str:
     """The beginning of an answer in words, without secrets; "" of what has none."""
     if not is_text(fetched):
         return ""
-    text = _words(text_of(fetched.body, fetched.content_type), fetched, mask)
+    text = _words(decode_text(fetched.body, fetched.content_type), fetched, mask)
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def shown_headers(headers: Mapping[str, str], mask: Mask) -> dict[str, str]:
+def mask_headers(headers: Mapping[str, str], mask: SecretMask) -> dict[str, str]:
     """Headers of a request or an answer without secrets."""
     return {mask.text(name): mask.text(value) for name, value in headers.items()}
 
 
-def json_of(text: str, mask: Mask) -> Any:
+def parse_masked_json(text: str, mask: SecretMask) -> Any:
     """The JSON that ``text`` is, without secrets; ``NOT_JSON`` for what is none, also for NaN and what is nested too deep."""
     try:
         value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse, parse_float=_finite)
@@ -132,7 +132,7 @@ def json_of(text: str, mask: Mask) -> Any:
     return mask.json(value) if _is_shallow(value) else NOT_JSON
 
 
-def is_text(fetched: Fetched) -> bool:
+def is_text(fetched: FetchResponse) -> bool:
     """Whether words can be expected of ``fetched``: by what it says, else by its bytes."""
     mime = _mime(fetched)
     if mime.startswith("text/") or any(word in mime for word in _TEXT_WORDS):
@@ -147,7 +147,7 @@ def picture_mime(body: bytes) -> str:
     return next((mime for sign, mime in _SIGNS if body.startswith(sign)), "")
 
 
-def _mime(fetched: Fetched) -> str:
+def _mime(fetched: FetchResponse) -> str:
     mime = fetched.content_type.partition(";")[0].strip().lower()
     return mime if _MIME.fullmatch(mime) else ""
 
@@ -159,12 +159,12 @@ def _is_utf8(body: bytes) -> bool:
         return False
 
 
-def _may_be_json(text: str, fetched: Fetched) -> bool:
+def _may_be_json(text: str, fetched: FetchResponse) -> bool:
     return "json" in _mime(fetched) or text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
 
 
-def _words(text: str, fetched: Fetched, mask: Mask) -> str:
-    return mask.text(html_text(text) if "html" in _mime(fetched) else text.strip())
+def _words(text: str, fetched: FetchResponse, mask: SecretMask) -> str:
+    return mask.text(extract_text(text) if "html" in _mime(fetched) else text.strip())
 
 
 def _is_shallow(value: Any) -> bool:
@@ -183,7 +183,7 @@ def _texts(values: list[Any], limit: float) -> list[str]:
         texts.append(json.dumps(value, ensure_ascii=False))
         limit -= len(texts[-1])
         if limit < 0:
-            raise TooMuchWork("the picked values are too long")
+            raise TooManyNodesError("the picked values are too long")
     return texts
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote_plus
 
-from tools.http_tools.filling import ABSENT, Filling
-from tools.http_tools.templates import Template, parsed
-from tools.http_tools.url_template import Entries, pairs, table_entries
+from tools.http_tools.filling import ABSENT, TemplateValues
+from tools.http_tools.templates import Template, parse_template
+from tools.http_tools.url_template import Entries, render_pairs, table_entries
 
 
 @dataclass(frozen=True, slots=True)
 class NoBody:
-    """The body of each kind has ``body(filling)``: that of one call, None for none; it raises as ``Filling.text`` does."""
+    """The body of each kind has ``body(filling)``: that of one call, None for none; it raises as ``TemplateValues.text`` does."""
 
     content_type: str = ""
 
-    def body(self, filling: Filling) -> bytes | None:
+    def body(self, filling: TemplateValues) -> bytes | None:
         return None
 
 
@@ -29,7 +29,7 @@ class JsonBody:
     tree: Any
     content_type: str = "application/json"
 
-    def body(self, filling: Filling) -> bytes | None:
+    def body(self, filling: TemplateValues) -> bytes | None:
         value = _filled(self.tree, filling)
         return None if value is ABSENT else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -41,8 +41,10 @@ class FormBody:
     fields: Entries
     content_type: str = "application/x-www-form-urlencoded"
 
-    def body(self, filling: Filling) -> bytes | None:
-        return "&".join(pair for name, template in self.fields for pair in pairs(name, template, filling, _field_value)).encode()
+    def body(self, filling: TemplateValues) -> bytes | None:
+        return "&".join(
+            pair for name, template in self.fields for pair in render_pairs(name, template, filling, _field_value)
+        ).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class TextBody:
     is_xml: bool
     content_type: str = "text/plain; charset=utf-8"
 
-    def body(self, filling: Filling) -> bytes | None:
+    def body(self, filling: TemplateValues) -> bytes | None:
         return filling.text(self.template, self._value).encode("utf-8", "replace")
 
     def _value(self, text: str, _name: str) -> str:
@@ -70,7 +72,7 @@ def body_template(kind: str, body: str, headers: Mapping[str, str]) -> BodyTempl
     if kind == "form":
         return FormBody(tuple((quote_plus(name), template) for name, template in table_entries(json.loads(body), quote_plus)))
     if kind == "text":
-        return TextBody(parsed(body), "xml" in content_type(headers))
+        return TextBody(parse_template(body), "xml" in content_type(headers))
     return NoBody()
 
 
@@ -91,12 +93,12 @@ def _tree(value: Any) -> Any:
         case list():
             return [_tree(item) for item in value]
         case str():
-            return parsed(value)
+            return parse_template(value)
         case _:
             return value
 
 
-def _filled(tree: Any, filling: Filling) -> Any:
+def _filled(tree: Any, filling: TemplateValues) -> Any:
     match tree:
         case dict():
             filled = {name: _filled(item, filling) for name, item in tree.items()}
@@ -109,7 +111,7 @@ def _filled(tree: Any, filling: Filling) -> Any:
             return tree
 
 
-def _leaf(template: Template, filling: Filling) -> Any:
+def _leaf(template: Template, filling: TemplateValues) -> Any:
     """A null that was given is null here, for to clear something is not to leave it as it is."""
     if (value := filling.only(template)) is not ABSENT:
         return value

@@ -81,16 +81,16 @@ class AnswerCache:
     def _keep(self, key: bytes, result: ToolExecutionResult, until: float) -> None:
         self._drop(key)
         self._kept[key] = result, until
-        self._bytes += size_of(result)
+        self._bytes += estimate_size(result)
         while len(self._kept) > ENTRIES or self._bytes > BYTES:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, key: bytes) -> None:
         if kept := self._kept.pop(key, None):
-            self._bytes -= size_of(kept[0])
+            self._bytes -= estimate_size(kept[0])
 
 
-def size_of(result: ToolExecutionResult) -> int:
+def estimate_size(result: ToolExecutionResult) -> int:
     """About how many bytes ``result`` takes in memory; of JSON, at most."""
     text = len(result.content)
     values = 24 * text if isinstance(result.structured_content, dict | list) else 0

@@ -17,7 +17,7 @@ _KNOWN = re.compile(
 _GUESSES = ("utf-8", "gb18030")
 
 
-def text_of(body: bytes, content_type: str) -> str:
+def decode_text(body: bytes, content_type: str) -> str:
     """``body`` as text: by its mark, by what it claims, or as whatever fits; what fits nothing is ``�``. Never raises."""
     for charset in (*_claims(body, content_type), *_GUESSES):
         try:

@@ -9,30 +9,30 @@ from django.utils.translation import gettext
 
 from tools.contract import TOOL_NAME
 from tools.errors import InvalidArguments
-from tools.extent import refuse_excess
+from tools.extent import check_size
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import METHODS, check_headers
 from tools.fetch.urls import check_url
 from tools.http_tools.body_template import content_type
-from tools.http_tools.picking import picker
-from tools.http_tools.rows import HttpToolSettings, parameters_of, required_of
-from tools.http_tools.schema_faults import has_ascii_classes, schema_faults
-from tools.http_tools.secrets import refusal
-from tools.http_tools.templates import arguments_of, has_places, parsed, secrets_of, template_faults
-from tools.http_tools.texts import read_json, texts_of
-from tools.http_tools.url_template import is_dotted, url_template
-from tools.secret_hosts import SecretHosts, origin
+from tools.http_tools.picking import compile_jsonpath
+from tools.http_tools.rows import HttpToolSettings, declared_parameters, required_parameters
+from tools.http_tools.schema_faults import check_parameters_schema, has_ascii_classes
+from tools.http_tools.secrets import secret_refusal_message
+from tools.http_tools.templates import check_template, has_placeholders, parse_template, template_arguments, template_secrets
+from tools.http_tools.texts import parse_json_or_none, row_templates
+from tools.http_tools.url_template import is_dot_segment, url_template
+from tools.secret_hosts import SecretHosts, format_origin
 
 BODY_CHARS = 100_000
 ENTRIES = 100
 """Entries of a query, of headers or of a form."""
 _AUTHORITY = re.compile(r"https?://[^/?#\\]*", re.IGNORECASE)
 
-Faults = dict[str, list[str]]
+MessagesByField = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ValidationContext:
     """What is there beside the row: names of ``secrets`` (None: any may be) and the ``hosts`` they may be sent to (None: not
     judged), what downloads may reach (None: not judged),
     and the provider of another tool with the row's name."""
@@ -43,9 +43,9 @@ class Surroundings:
     taken_by: str = ""
 
 
-def tool_faults(settings: HttpToolSettings, around: Surroundings) -> Faults:
+def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> MessagesByField:
     """Every fault, by the field it is in; empty for a row that can be used. Fields without faults are left out."""
-    faults: Faults = {
+    faults: MessagesByField = {
         "name": _name_faults(settings.name, around.taken_by),
         "method": _method_faults(settings.method),
         "url": _url_faults(settings.url, around.allow),
@@ -54,33 +54,35 @@ def tool_faults(settings: HttpToolSettings, around: Surroundings) -> Faults:
         "body": _body_faults(settings),
         "body_kind": _kind_faults(settings),
         "answer_path": _path_faults(settings),
-        "parameters_schema": schema_faults(settings.parameters_schema),
+        "parameters_schema": check_parameters_schema(settings.parameters_schema),
     }
-    arguments = None if faults["parameters_schema"] else list(parameters_of(settings))
-    for field, text in texts_of(settings):
-        faults[field] += template_faults(text, arguments, around.secrets)
+    arguments = None if faults["parameters_schema"] else list(declared_parameters(settings))
+    for field, text in row_templates(settings):
+        faults[field] += check_template(text, arguments, around.secrets)
     if not faults["url"]:
-        faults["url"] += host_faults(settings, around.hosts)
+        faults["url"] += check_hosts(settings, around.hosts)
     return {field: list(dict.fromkeys(lines)) for field, lines in faults.items() if lines}
 
 
-def tool_warnings(settings: HttpToolSettings) -> list[str]:
+def list_tool_warnings(settings: HttpToolSettings) -> list[str]:
     """What may be meant, but probably is not: a translated line each."""
     return list(_warnings(settings))
 
 
 def _warnings(settings: HttpToolSettings) -> Iterator[str]:
-    used = {name for _, text in texts_of(settings) for name in arguments_of(parsed(text))}
-    path = parsed(settings.url.partition("?")[0])
-    for name in parameters_of(settings):
+    used = {name for _, text in row_templates(settings) for name in template_arguments(parse_template(text))}
+    path = parse_template(settings.url.partition("?")[0])
+    for name in declared_parameters(settings):
         if name not in used:
             yield gettext("The argument “%(name)s” is used nowhere.") % {"name": name}
-    for name in dict.fromkeys(arguments_of(path)):
-        if name not in required_of(settings):
+    for name in dict.fromkeys(template_arguments(path)):
+        if name not in required_parameters(settings):
             yield gettext("“%(name)s” stands in the path: require it, or calls without it fail.") % {"name": name}
-    for name in dict.fromkeys(secrets_of(path)):
+    for name in dict.fromkeys(template_secrets(path)):
         yield gettext("The secret “%(name)s” stands in the path, which servers write into their logs.") % {"name": name}
-    if settings.url.lower().startswith("http:") and any(list(secrets_of(parsed(text))) for _, text in texts_of(settings)):
+    if settings.url.lower().startswith("http:") and any(
+        list(template_secrets(parse_template(text))) for _, text in row_templates(settings)
+    ):
         yield gettext("The URL begins with http: its secrets travel where others can read them.")
     if has_ascii_classes(settings.parameters_schema):
         yield gettext(
@@ -91,13 +93,17 @@ def _warnings(settings: HttpToolSettings) -> Iterator[str]:
         yield gettext("Without a description the model does not know what the tool is for.")
 
 
-def host_faults(settings: HttpToolSettings, hosts: Mapping[str, SecretHosts] | None) -> list[str]:
+def check_hosts(settings: HttpToolSettings, hosts: Mapping[str, SecretHosts] | None) -> list[str]:
     """A line for each secret of ``settings`` that may not be sent to its URL; a secret that is not there is not judged."""
     if hosts is None:
         return []
-    named = {name for _, text in texts_of(settings) for name in secrets_of(parsed(text))}
+    named = {name for _, text in row_templates(settings) for name in template_secrets(parse_template(text))}
     url = _sample(settings.url)
-    return [refusal(name, origin(url), hosts[name]) for name in sorted(named & hosts.keys()) if not hosts[name].permits(url)]
+    return [
+        secret_refusal_message(name, format_origin(url), hosts[name])
+        for name in sorted(named & hosts.keys())
+        if not hosts[name].permits(url)
+    ]
 
 
 def _name_faults(name: str, taken_by: str) -> list[str]:
@@ -114,7 +120,7 @@ def _method_faults(method: str) -> list[str]:
 
 def _url_faults(url: str, allow: AllowList | None) -> list[str]:
     authority = _AUTHORITY.match(url.strip())
-    if authority and has_places(authority[0]):
+    if authority and has_placeholders(authority[0]):
         return [gettext("Nothing in braces can stand before the path: the host is always the same.")]
     if faults := check_url(_sample(url), allow):
         return faults
@@ -125,9 +131,9 @@ def _url_faults(url: str, allow: AllowList | None) -> list[str]:
 
 
 def _part_faults(segments: tuple[Any, ...], url: str) -> Iterator[str]:
-    if any(is_dotted("".join(piece for piece in segment if isinstance(piece, str))) for segment in segments):
+    if any(is_dot_segment("".join(piece for piece in segment if isinstance(piece, str))) for segment in segments):
         yield gettext("The path cannot have parts that are “.” or “..”.")
-    if any(has_places(entry.partition("=")[0]) for entry in url.partition("?")[2].split("&")):
+    if any(has_placeholders(entry.partition("=")[0]) for entry in url.partition("?")[2].split("&")):
         yield gettext("Braces can stand in values, not in names.")
 
 
@@ -140,7 +146,7 @@ def _table_faults(table: Any) -> list[str]:
 
 
 def _entry_faults(name: str, value: Any) -> Iterator[str]:
-    if not name or has_places(name):
+    if not name or has_placeholders(name):
         yield gettext("“%(name)s” cannot be a name: braces can stand in values, not in names.") % {"name": name[:64]}
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(item, str | int | float | bool) for item in values):
@@ -158,7 +164,7 @@ def _header_faults(headers: Any) -> list[str]:
 
 
 def _sample(text: str) -> str:
-    return "".join(piece if isinstance(piece, str) else "x" for piece in parsed(text))
+    return "".join(piece if isinstance(piece, str) else "x" for piece in parse_template(text))
 
 
 def _kind_faults(settings: HttpToolSettings) -> list[str]:
@@ -179,13 +185,13 @@ def _body_faults(settings: HttpToolSettings) -> list[str]:
         return [gettext("At most %(count)d characters.") % {"count": BODY_CHARS}]
     if settings.body_kind not in ("json", "form"):
         return []
-    value = read_json(settings.body)
+    value = parse_json_or_none(settings.body)
     if value is None and settings.body.strip() != "null":
         return [gettext('This is no JSON. An argument stands in quotes, also where it is a number: "{count}".')]
     if settings.body_kind == "form":
         return _table_faults(value)
     try:
-        refuse_excess(value)
+        check_size(value)
     except InvalidArguments:
         return [gettext("This is too large, or nested too deep.")]
     return []
@@ -195,7 +201,7 @@ def _path_faults(settings: HttpToolSettings) -> list[str]:
     if settings.answer_kind != "jsonpath":
         return []
     try:
-        picker(settings.answer_path)
+        compile_jsonpath(settings.answer_path)
     except ValueError as error:
         return [gettext("This JSONPath cannot be used: %(fault)s") % {"fault": error}]
     return []

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.errors import InvalidArguments
-from tools.http_tools.secrets import Secrets
-from tools.http_tools.templates import Argument, SecretPlace, Template, arguments_of
+from tools.http_tools.secrets import SecretValues
+from tools.http_tools.templates import ArgumentPlaceholder, SecretPlaceholder, Template, template_arguments
 
 TEXT_LIMIT = 4 * 2**20
 """Characters that the values of one request may come to; a template can name an argument many times."""
@@ -15,24 +15,24 @@ Encode = Callable[[str, str], str]
 """From a value's text and its name to how it stands. Raises :class:`InvalidArguments` for what cannot stand there."""
 
 
-class Filling:
+class TemplateValues:
     """The arguments and secrets of one call."""
 
-    def __init__(self, arguments: Mapping[str, Any], secrets: Secrets) -> None:
+    def __init__(self, arguments: Mapping[str, Any], secrets: SecretValues) -> None:
         self._arguments = arguments
         self._secrets = secrets
         self._room = TEXT_LIMIT
 
     def leaves_out(self, template: Template) -> bool:
         """Whether ``template`` names arguments of which none was given; null is none."""
-        names = list(arguments_of(template))
+        names = list(template_arguments(template))
         return bool(names) and all(self._arguments.get(name) is None for name in names)
 
     def only(self, template: Template) -> Any:
         """The argument itself, where ``template`` is one place and nothing else; else, or where it is missing, ``ABSENT``."""
         match template:
-            case (Argument(name),) if name in self._arguments:
-                self._take(as_text(value := self._arguments[name]))
+            case (ArgumentPlaceholder(name),) if name in self._arguments:
+                self._take(render_value(value := self._arguments[name]))
                 return value
         return ABSENT
 
@@ -46,10 +46,10 @@ class Filling:
         """
         return "".join(piece if isinstance(piece, str) else self._encoded(piece, encode) for piece in template)
 
-    def _encoded(self, place: Argument | SecretPlace, encode: Encode) -> str:
-        if isinstance(place, SecretPlace):
+    def _encoded(self, place: ArgumentPlaceholder | SecretPlaceholder, encode: Encode) -> str:
+        if isinstance(place, SecretPlaceholder):
             return encode(self._take(self._secrets[place.name]), place.name)
-        return encode(self._take(as_text(self._arguments.get(place.name))), place.name)
+        return encode(self._take(render_value(self._arguments.get(place.name))), place.name)
 
     def _take(self, text: str) -> str:
         self._room -= len(text)
@@ -58,12 +58,12 @@ class Filling:
         return text
 
 
-def as_text(value: Any) -> str:
+def render_value(value: Any) -> str:
     """Texts stand bare, a list of plain values with commas between them, everything else as JSON; null is ""."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and not any(isinstance(item, dict | list) for item in value):
-        return ",".join(map(as_text, value))
+        return ",".join(map(render_value, value))
     return json.dumps(value, ensure_ascii=False)

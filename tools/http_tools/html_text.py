@@ -14,7 +14,7 @@ PAGE_CHARS = 512 * 1024
 """Characters of a page that are read: many times what the model is given of the words in them."""
 
 
-def html_text(page: str) -> str:
+def extract_text(page: str) -> str:
     """What a reader of ``page`` sees, more or less: one line for each block, nothing of scripts."""
     words: list[str] = []
     page = page[:PAGE_CHARS]

@@ -20,7 +20,7 @@ NODES = 200_000
 _left: ContextVar[list[int]] = ContextVar("nodes_left")
 
 
-class TooMuchWork(Exception):  # noqa: N818 - it says what is wrong
+class TooManyNodesError(Exception):
     """The answer has more nodes than are looked at, or is nested too deep."""
 
 
@@ -53,8 +53,8 @@ class _Node(JSONPathMatch):
 _environment = _Environment()
 
 
-class Picker:
-    """A path, ready to be applied in any thread. Made by :func:`picker`."""
+class JsonPathQuery:
+    """A path, ready to be applied in any thread. Made by :func:`compile_jsonpath`."""
 
     def __init__(self, path: JSONPath) -> None:
         self._path = path
@@ -62,7 +62,7 @@ class Picker:
         """Whether the path can only lead to one value."""
 
     def picked(self, answer: Any) -> list[Any]:
-        """The values that the path leads to, in order. Raises :class:`TooMuchWork`."""
+        """The values that the path leads to, in order. Raises :class:`TooManyNodesError`."""
         token = _left.set([NODES])
         nodes: Iterable[JSONPathMatch] = [_node(answer, answer)]
         try:
@@ -70,12 +70,12 @@ class Picker:
                 nodes = segment.resolve(nodes)
             return [node.obj for node in nodes]
         except (JSONPathError, RecursionError) as error:
-            raise TooMuchWork(str(error)) from error
+            raise TooManyNodesError(str(error)) from error
         finally:
             _left.reset(token)
 
 
-def picker(path: str) -> Picker:
+def compile_jsonpath(path: str) -> JsonPathQuery:
     """The path that ``path`` writes. Raises ValueError, with a reason, where it cannot be used."""
     try:
         compiled = _environment.compile(path)
@@ -88,14 +88,14 @@ def picker(path: str) -> Picker:
         raise ValueError("nested too deep") from error
     except JSONPathError as error:
         raise ValueError(str(error).partition("\n")[0]) from error
-    return Picker(compiled)
+    return JsonPathQuery(compiled)
 
 
 def _count() -> None:
     left = _left.get()
     left[0] -= 1
     if left[0] < 0:
-        raise TooMuchWork(f"more than {NODES} nodes")
+        raise TooManyNodesError(f"more than {NODES} nodes")
 
 
 def _node(obj: Any, root: Any) -> _Node:

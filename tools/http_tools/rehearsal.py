@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from tools import outcomes
 from tools.arguments import check_arguments
-from tools.boundary import caught
+from tools.boundary import capture_error
 from tools.contract import ToolExecutionResult
 from tools.errors import InvalidArguments
 from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
-from tools.http_tools.answers import shown_headers, shown_text
-from tools.http_tools.faults import Surroundings, tool_faults
-from tools.http_tools.rows import settings_of
-from tools.http_tools.secrets import Mask, SecretRefused, Secrets
-from tools.http_tools.tool import ReadyTool, ready_tool
+from tools.http_tools.answers import mask_answer_text, mask_headers
+from tools.http_tools.faults import ValidationContext, check_http_tool
+from tools.http_tools.rows import to_http_tool_settings
+from tools.http_tools.secrets import SecretMask, SecretRefused, SecretValues
+from tools.http_tools.tool import ReadyHttpTool, build_ready_tool
 
 if TYPE_CHECKING:
     from tools.models.http_tool import HttpTool
@@ -27,7 +27,7 @@ SHOWN = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class DryRun:
     """What was sent and what came, as far as it got, with ``••••`` in the place of secrets.
 
     ``method`` is "" where nothing could be sent, ``status`` None where nothing came.
@@ -47,30 +47,30 @@ class Rehearsal:
     error: str = ""
 
 
-async def rehearse(row: "HttpTool", arguments: Mapping[str, Any], secrets: Secrets, fetcher: Fetcher) -> Rehearsal:
+async def dry_run_tool(row: "HttpTool", arguments: Mapping[str, Any], secrets: SecretValues, fetcher: Fetcher) -> DryRun:
     """Make the request of ``row``, saved or not, switched on or not, once. Whatever goes wrong is in what comes back.
 
     ``secrets`` are what :func:`tools.http_tools.store.load_secrets` reads; ``fetcher`` stays open.
     """
-    settings, begin = settings_of(row), time.monotonic()
-    if faults := tool_faults(settings, Surroundings()):
+    settings, begin = to_http_tool_settings(row), time.monotonic()
+    if faults := check_http_tool(settings, ValidationContext()):
         lines = "\n".join(f"{name}: {line}" for name, lines in faults.items() for line in lines)
-        return Rehearsal(outcomes.failed(settings.name, "工具的设置有误"), error=lines)
-    tool = ready_tool(settings)
+        return DryRun(outcomes.failed_result(settings.name, "工具的设置有误"), error=lines)
+    tool = build_ready_tool(settings)
     mask = secrets.mask(tool.request.secrets)
-    with caught() as attempt:
+    with capture_error() as attempt:
         request = tool.request.request(check_arguments(tool.spec.parameters_schema, arguments), secrets)
         return replace(await _sent(tool, request, mask, fetcher), seconds=time.monotonic() - begin)
     told = attempt.error.operator if isinstance(attempt.error, SecretRefused) else ""
-    return Rehearsal(_failure(settings.name, attempt.error), error=told)
+    return DryRun(_failure(settings.name, attempt.error), error=told)
 
 
-async def _sent(tool: ReadyTool, request: FetchRequest, mask: Mask, fetcher: Fetcher) -> Rehearsal:
-    shown = Rehearsal(
-        outcomes.failed(tool.settings.name, ""),
+async def _sent(tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask, fetcher: Fetcher) -> DryRun:
+    shown = DryRun(
+        outcomes.failed_result(tool.settings.name, ""),
         method=request.method,
         url=mask.text(request.url),
-        headers=shown_headers(request.headers, mask),
+        headers=mask_headers(request.headers, mask),
         body=mask.text((request.body or b"").decode("utf-8", "replace"))[:SHOWN],
     )
     try:
@@ -79,18 +79,18 @@ async def _sent(tool: ReadyTool, request: FetchRequest, mask: Mask, fetcher: Fet
         return replace(shown, result=_failure(tool.settings.name, error), error=mask.text(str(error)))
     return replace(
         shown,
-        result=outcomes.clipped(result),
+        result=outcomes.clip_result(result),
         status=fetched.status,
-        answer_headers=shown_headers(fetched.headers, mask),
-        text=shown_text(fetched, mask, SHOWN),
+        answer_headers=mask_headers(fetched.headers, mask),
+        text=mask_answer_text(fetched, mask, SHOWN),
     )
 
 
 def _failure(name: str, error: Exception | None) -> ToolExecutionResult:
     match error:
         case InvalidArguments():
-            return outcomes.invalid(name, error)
+            return outcomes.invalid_arguments_result(name, error)
         case FetchError():
-            return outcomes.failed(name, error.text)
+            return outcomes.failed_result(name, error.text)
         case _:
-            return outcomes.raised(name, error or RuntimeError("nothing came of it"))
+            return outcomes.raised_result(name, error or RuntimeError("nothing came of it"))

@@ -8,12 +8,12 @@ from typing import Any
 from tools.errors import InvalidArguments
 from tools.fetch.request import FetchRequest
 from tools.http_tools.body_template import BodyTemplate, body_template
-from tools.http_tools.filling import Encode, Filling
+from tools.http_tools.filling import Encode, TemplateValues
 from tools.http_tools.rows import HttpToolSettings
-from tools.http_tools.secrets import Secrets
-from tools.http_tools.templates import Template, parsed, secrets_of
-from tools.http_tools.texts import texts_of
-from tools.http_tools.url_template import Entries, UrlTemplate, entries, percent, url_template
+from tools.http_tools.secrets import SecretValues
+from tools.http_tools.templates import Template, parse_template, template_secrets
+from tools.http_tools.texts import row_templates
+from tools.http_tools.url_template import Entries, UrlTemplate, parse_query_entries, percent_encode, url_template
 
 HEADER_LIMIT = 8_000
 """Characters of a header's value; most servers take no more."""
@@ -34,7 +34,7 @@ class RequestTemplate:
     secrets: frozenset[str]
     """The names of all secrets that the row names."""
 
-    def request(self, arguments: Mapping[str, Any], secrets: Secrets) -> FetchRequest:
+    def request(self, arguments: Mapping[str, Any], secrets: SecretValues) -> FetchRequest:
         """The request of one call; ``arguments`` are checked already.
 
         Raises :class:`tools.errors.InvalidArguments` for a value that cannot stand where it
@@ -42,7 +42,7 @@ class RequestTemplate:
         be sent there (:class:`tools.http_tools.secrets.SecretRefused`), and
         :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
         """
-        filling = Filling(arguments, secrets)
+        filling = TemplateValues(arguments, secrets)
         body = self.body.body(filling)
         url = self.url.url(filling, self.query)
         secrets.require_permitted(self.secrets, url)
@@ -56,7 +56,7 @@ class RequestTemplate:
             is_private=bool(self.secrets),
         )
 
-    def _headers(self, filling: Filling, content_type: str) -> dict[str, str]:
+    def _headers(self, filling: TemplateValues, content_type: str) -> dict[str, str]:
         headers = {
             name: filling.text(template, _header_value(name))
             for name, template in self.headers
@@ -75,12 +75,12 @@ def request_template(settings: HttpToolSettings) -> RequestTemplate:
     return RequestTemplate(
         method=settings.method,
         url=url,
-        query=entries(settings.query),
-        headers=tuple((name, parsed(value)) for name, value in settings.headers.items()),
+        query=parse_query_entries(settings.query),
+        headers=tuple((name, parse_template(value)) for name, value in settings.headers.items()),
         body=body_template(settings.body_kind, settings.body, settings.headers),
         seconds=settings.timeout_seconds,
         max_bytes=settings.max_kib * 1024,
-        secrets=frozenset(name for _, text in texts_of(settings) for name in secrets_of(parsed(text))),
+        secrets=frozenset(name for _, text in row_templates(settings) for name in template_secrets(parse_template(text))),
     )
 
 
@@ -90,6 +90,6 @@ def _header_value(header: str) -> Encode:
     def encoded(text: str, name: str) -> str:
         if _CONTROL.search(text) or len(text) > HEADER_LIMIT:
             raise InvalidArguments([f"{name} 含有不能放进请求头的控制字符，或者过长"])
-        return percent(text) if header.lower() == "cookie" else text
+        return percent_encode(text) if header.lower() == "cookie" else text
 
     return encoded

@@ -52,19 +52,19 @@ class HttpToolSettings:
 FIELDS = tuple(field.name for field in fields(HttpToolSettings))
 
 
-def settings_of(row: "HttpTool") -> HttpToolSettings:
+def to_http_tool_settings(row: "HttpTool") -> HttpToolSettings:
     """``row``, saved or not, and whatever is wrong with it (see :mod:`tools.http_tools.faults`)."""
     return HttpToolSettings(**{name: getattr(row, name) for name in FIELDS})
 
 
-def parameters_of(settings: HttpToolSettings) -> dict[str, Any]:
+def declared_parameters(settings: HttpToolSettings) -> dict[str, Any]:
     """The declared arguments by name; empty where the schema names none."""
     schema = settings.parameters_schema
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return properties if isinstance(properties, dict) else {}
 
 
-def required_of(settings: HttpToolSettings) -> list[str]:
+def required_parameters(settings: HttpToolSettings) -> list[str]:
     """The arguments that every call has to give."""
     schema = settings.parameters_schema
     required = schema.get("required") if isinstance(schema, dict) else None

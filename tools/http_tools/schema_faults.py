@@ -9,7 +9,7 @@ from jsonschema.exceptions import SchemaError
 
 from tools.checking import REFUSED, UNEVALUATED, check_schema
 from tools.errors import InvalidArguments
-from tools.extent import refuse_excess
+from tools.extent import check_size
 from tools.http_tools.templates import PARAMETER_NAME
 from tools.patterns import PatternRefused
 
@@ -18,7 +18,7 @@ BYTES = 64 * 1024
 PROPERTIES = 100
 
 
-def schema_faults(schema: Any) -> list[str]:
+def check_parameters_schema(schema: Any) -> list[str]:
     """A translated line each; ``{}`` declares a tool without arguments."""
     if not isinstance(schema, dict):
         return [gettext("A JSON Schema is wanted: an object with the type “object”.")]
@@ -33,7 +33,7 @@ def schema_faults(schema: Any) -> list[str]:
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path)) or "/"
         if isinstance(error.cause, PatternRefused):
-            return [f"{place}: {refused_pattern(str(error.instance), error.cause)}"]
+            return [f"{place}: {describe_refused_pattern(str(error.instance), error.cause)}"]
         if error.message == UNEVALUATED:
             return [f"{place}: {gettext(UNEVALUATED)}"]
         return [gettext("This is no JSON Schema, at %(place)s: %(fault)s") % {"place": place, "fault": error.message[:200]}]
@@ -42,14 +42,14 @@ def schema_faults(schema: Any) -> list[str]:
     return list(dict.fromkeys([*_name_faults(schema), *_part_faults(schema)]))
 
 
-def refused_pattern(pattern: str, refused: PatternRefused) -> str:
+def describe_refused_pattern(pattern: str, refused: PatternRefused) -> str:
     """Why ``pattern`` cannot be used, translated."""
     return gettext(REFUSED) % {"pattern": pattern[:200], "reason": gettext(refused.text) % refused.values}
 
 
 def _excess(schema: dict[str, Any]) -> str:
     try:
-        refuse_excess(schema)
+        check_size(schema)
         is_small = len(json.dumps(schema, ensure_ascii=False).encode()) <= BYTES
     except (InvalidArguments, ValueError, RecursionError):
         is_small = False

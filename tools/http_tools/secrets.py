@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 from django.utils.translation import gettext
 
 from tools.errors import ToolFailed
-from tools.secret_hosts import SecretHosts, origin
+from tools.secret_hosts import SecretHosts, format_origin
 
 MASK = "••••"
 
@@ -24,17 +24,17 @@ class SecretRefused(ToolFailed):
         super().__init__(
             f"密钥 {name} 不允许发送到这个地址，请求没有发出。请告诉机器人主人在后台“密钥”页检查它的主机，现在不要重试。"
         )
-        self.operator = refusal(name, place, hosts)
+        self.operator = secret_refusal_message(name, place, hosts)
 
 
-def refusal(name: str, place: str, hosts: SecretHosts) -> str:
+def secret_refusal_message(name: str, place: str, hosts: SecretHosts) -> str:
     """Why the secret ``name`` may not be sent to ``place``, for who set it up."""
     words = gettext("The secret “%(name)s” may not be sent to %(place)s. Hosts that it names: %(hosts)s.")
     return words % {"name": name, "place": place or "?", "hosts": hosts.words}
 
 
 @dataclass(frozen=True, slots=True)
-class Secrets:
+class SecretValues:
     """What ``{secret:NAME}`` stands for; ``broken`` are the names whose values cannot be read any more."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -56,14 +56,14 @@ class Secrets:
         """Raise :class:`SecretRefused` unless a request to ``url`` may carry all those secrets of ``names`` that there are."""
         for name in sorted(self.values.keys() & names):
             if not (hosts := self.hosts.get(name, SecretHosts())).permits(url):
-                raise SecretRefused(name, origin(url), hosts)
+                raise SecretRefused(name, format_origin(url), hosts)
 
-    def mask(self, names: Iterable[str]) -> "Mask":
+    def mask(self, names: Iterable[str]) -> "SecretMask":
         """What hides the secrets of these names."""
-        return Mask(self.values[name] for name in names if name in self.values)
+        return SecretMask(self.values[name] for name in names if name in self.values)
 
 
-class Mask:
+class SecretMask:
     """Puts ``••••`` in the place of secrets, in every form in which a request or an answer may write them."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:

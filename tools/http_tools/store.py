@@ -1,18 +1,18 @@
 """The rows of HTTP tools and secrets, read. Synchronous; for the thread that talks to the database."""
 
 from tools.http_tools.rows import FIELDS, HttpToolSettings
-from tools.http_tools.secrets import Secrets
+from tools.http_tools.secrets import SecretValues
 from tools.models import HttpTool, Secret
 from tools.secret_hosts import SecretHosts
-from tools.vault import SealBroken, unseal
+from tools.vault import DecryptionError, decrypt
 
 
-def load_tools() -> list[HttpToolSettings]:
+def load_http_tools() -> list[HttpToolSettings]:
     """Every row, switched off ones as well, by name."""
     return [HttpToolSettings(**values) for values in HttpTool.objects.values(*FIELDS).order_by("name")]
 
 
-def load_secrets() -> Secrets:
+def load_secrets() -> SecretValues:
     """Every secret; those that this installation's secret key does not open are ``broken``."""
     values: dict[str, str] = {}
     hosts: dict[str, SecretHosts] = {}
@@ -20,7 +20,7 @@ def load_secrets() -> Secrets:
     for name, sealed, named in Secret.objects.order_by("name").values_list("name", "sealed", "hosts"):
         hosts[name] = SecretHosts.stored(named)
         try:
-            values[name] = unseal(sealed)
-        except SealBroken:
+            values[name] = decrypt(sealed)
+        except DecryptionError:
             broken.add(name)
-    return Secrets(values, frozenset(broken), hosts)
+    return SecretValues(values, frozenset(broken), hosts)

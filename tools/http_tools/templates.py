@@ -16,26 +16,26 @@ _PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{secret:(?P<secret>[^{}]*)\}|\{(?P<n
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ArgumentPlaceholder:
     """The place of an argument."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class SecretPlace:
+class SecretPlaceholder:
     """The place of a secret."""
 
     name: str
 
 
-Template = tuple[str | Argument | SecretPlace, ...]
+Template = tuple[str | ArgumentPlaceholder | SecretPlaceholder, ...]
 """Literal texts and places, in order."""
 
 
-def parsed(text: str, encode: Callable[[str], str] = str) -> Template:
+def parse_template(text: str, encode: Callable[[str], str] = str) -> Template:
     """``text`` as a template, its literal parts encoded by ``encode``. Stray braces stay as they are written."""
-    pieces: list[str | Argument | SecretPlace] = []
+    pieces: list[str | ArgumentPlaceholder | SecretPlaceholder] = []
     literal, end = "", 0
     for piece in _PIECE.finditer(text):
         literal, end = literal + text[end : piece.start()], piece.end()
@@ -43,28 +43,28 @@ def parsed(text: str, encode: Callable[[str], str] = str) -> Template:
             literal += piece[0][0]
             continue
         pieces += [encode(literal)] if literal else []
-        pieces.append(Argument(piece["name"]) if piece["name"] is not None else SecretPlace(piece["secret"]))
+        pieces.append(ArgumentPlaceholder(piece["name"]) if piece["name"] is not None else SecretPlaceholder(piece["secret"]))
         literal = ""
     literal += text[end:]
     return (*pieces, encode(literal)) if literal else tuple(pieces)
 
 
-def arguments_of(template: Template) -> Iterator[str]:
+def template_arguments(template: Template) -> Iterator[str]:
     """The names of the arguments in ``template``, in order, with repetitions."""
-    return (piece.name for piece in template if isinstance(piece, Argument))
+    return (piece.name for piece in template if isinstance(piece, ArgumentPlaceholder))
 
 
-def secrets_of(template: Template) -> Iterator[str]:
+def template_secrets(template: Template) -> Iterator[str]:
     """The names of the secrets in ``template``."""
-    return (piece.name for piece in template if isinstance(piece, SecretPlace))
+    return (piece.name for piece in template if isinstance(piece, SecretPlaceholder))
 
 
-def has_places(text: str) -> bool:
+def has_placeholders(text: str) -> bool:
     """Whether anything stands in braces in ``text``."""
     return any(piece["name"] is not None or piece["secret"] is not None for piece in _PIECE.finditer(text))
 
 
-def template_faults(text: str, arguments: Collection[str] | None, secrets: Collection[str] | None) -> list[str]:
+def check_template(text: str, arguments: Collection[str] | None, secrets: Collection[str] | None) -> list[str]:
     """What keeps ``text`` from being a template over these names, a translated line each. None: any name may stand there."""
     faults = []
     for piece in _PIECE.finditer(text):

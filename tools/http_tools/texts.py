@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from tools.http_tools.rows import HttpToolSettings
 
 
-def texts_of(settings: HttpToolSettings) -> Iterator[tuple[str, str]]:
+def row_templates(settings: HttpToolSettings) -> Iterator[tuple[str, str]]:
     """The field and the text of each template; nothing of a field that cannot be read."""
     yield "url", settings.url
     for field in ("query", "headers"):
@@ -15,10 +15,10 @@ def texts_of(settings: HttpToolSettings) -> Iterator[tuple[str, str]]:
     if settings.body_kind == "text":
         yield "body", settings.body
     elif settings.body_kind in ("json", "form"):
-        yield from (("body", text) for text in _leaves(read_json(settings.body)))
+        yield from (("body", text) for text in _leaves(parse_json_or_none(settings.body)))
 
 
-def read_json(text: str) -> Any:
+def parse_json_or_none(text: str) -> Any:
     """The JSON that ``text`` is; None where it is none."""
     try:
         return json.loads(text, parse_constant=_refuse)

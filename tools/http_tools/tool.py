@@ -6,26 +6,28 @@ from dataclasses import dataclass
 
 from tools.contract import ToolAnnotation, ToolExecutionResult, ToolSpec
 from tools.fetch.fetcher import Fetcher
-from tools.fetch.request import Fetched, FetchRequest
+from tools.fetch.request import FetchRequest, FetchResponse
 from tools.http_tools.answers import AnswerTemplate, answer_template
 from tools.http_tools.request_template import RequestTemplate, request_template
 from tools.http_tools.rows import GRACE_SECONDS, PROVIDER, HttpToolSettings
-from tools.http_tools.secrets import Mask
+from tools.http_tools.secrets import SecretMask
 from tools.threads import run_in_thread
 
 NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadyTool:
-    """A row without faults, read once. Made by :func:`ready_tool`."""
+class ReadyHttpTool:
+    """A row without faults, read once. Made by :func:`build_ready_tool`."""
 
     settings: HttpToolSettings
     spec: ToolSpec
     request: RequestTemplate
     answer: AnswerTemplate
 
-    async def exchange(self, request: FetchRequest, mask: Mask, fetcher: Fetcher) -> tuple[Fetched, ToolExecutionResult]:
+    async def exchange(
+        self, request: FetchRequest, mask: SecretMask, fetcher: Fetcher
+    ) -> tuple[FetchResponse, ToolExecutionResult]:
         """Make ``request`` once: what came, and what the model is told of it. Raises :class:`tools.fetch.errors.FetchError`."""
         fetched = await fetcher.fetch(request)
         if self.answer.is_quick(fetched):
@@ -33,12 +35,12 @@ class ReadyTool:
         return fetched, await run_in_thread(lambda: self.answer.result(fetched, mask))
 
 
-def ready_tool(settings: HttpToolSettings) -> ReadyTool:
+def build_ready_tool(settings: HttpToolSettings) -> ReadyHttpTool:
     """What ``settings`` describe. Raises ValueError where they have faults (see :mod:`tools.http_tools.faults`)."""
-    return ReadyTool(settings, _spec(settings), request_template(settings), answer_template(settings))
+    return ReadyHttpTool(settings, _spec(settings), request_template(settings), answer_template(settings))
 
 
-def digest(request: FetchRequest) -> bytes:
+def request_digest(request: FetchRequest) -> bytes:
     """What two requests share only when they are the same. Tells nothing of the secrets in them."""
     said = json.dumps([request.method, request.url, sorted(request.headers.items()), request.body is None])
     return hashlib.sha256(said.encode() + b"\0" + (request.body or b"")).digest()

@@ -11,8 +11,8 @@ from yarl import URL
 
 from tools.errors import InvalidArguments, ToolFailed
 from tools.fetch.urls import MAX_LENGTH, parse_url
-from tools.http_tools.filling import Encode, Filling, as_text
-from tools.http_tools.templates import Template, arguments_of, parsed
+from tools.http_tools.filling import Encode, TemplateValues, render_value
+from tools.http_tools.templates import Template, parse_template, template_arguments
 
 _PARTS = re.compile(r"(https?://[^/?#\\{}]+)(/[^?#]*)?(?:\?([^#]*))?", re.IGNORECASE)
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -33,14 +33,16 @@ class UrlTemplate:
     segments: tuple[Template, ...]
     query: Entries
 
-    def url(self, filling: Filling, more: Entries = ()) -> str:
+    def url(self, filling: TemplateValues, more: Entries = ()) -> str:
         """The URL of one call, with the entries ``more`` behind its own.
 
         Raises :class:`InvalidArguments` for a value that is no part of a path, and
         :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
         """
         path = "/".join(_segment(segment, filling) for segment in self.segments)
-        query = "&".join(pair for name, template in (*self.query, *more) for pair in pairs(name, template, filling, _query_value))
+        query = "&".join(
+            pair for name, template in (*self.query, *more) for pair in render_pairs(name, template, filling, _query_value)
+        )
         url = f"{self.origin}/{path}{'?' if query else ''}{query}"
         self._require_same_place(parse_url(url))
         return url
@@ -72,39 +74,39 @@ def url_template(text: str) -> UrlTemplate | None:
         return None
     segments = (parts[2] or "/").removeprefix("/").split("/")
     query = tuple(_entry(entry) for entry in (parts[3] or "").split("&") if entry)
-    return UrlTemplate(parts[1], tuple(parsed(segment, _kept) for segment in segments), query)
+    return UrlTemplate(parts[1], tuple(parse_template(segment, _kept) for segment in segments), query)
 
 
-def entries(table: Mapping[str, Any]) -> Entries:
+def parse_query_entries(table: Mapping[str, Any]) -> Entries:
     """The entries of a query that is written as a table, names and literal texts encoded."""
-    return tuple((percent(name), template) for name, template in table_entries(table, percent))
+    return tuple((percent_encode(name), template) for name, template in table_entries(table, percent_encode))
 
 
 def table_entries(table: Mapping[str, Any], encode: Callable[[str], str]) -> Iterator[tuple[str, Template]]:
     """Each name with each of its templates; numbers, true and false stand for their texts."""
     for name, values in table.items():
         for value in values if isinstance(values, list) else [values]:
-            yield name, parsed(value if isinstance(value, str) else as_text(value), encode)
+            yield name, parse_template(value if isinstance(value, str) else render_value(value), encode)
 
 
-def pairs(name: str, template: Template, filling: Filling, encode: Encode) -> Iterator[str]:
+def render_pairs(name: str, template: Template, filling: TemplateValues, encode: Encode) -> Iterator[str]:
     """``name=value``, once for each item where the template is one list; nothing where it is left out."""
     if filling.leaves_out(template):
         return
     many = filling.only(template)
     if isinstance(many, list):
-        yield from (f"{name}={encode(as_text(item), *arguments_of(template))}" for item in many)
+        yield from (f"{name}={encode(render_value(item), *template_arguments(template))}" for item in many)
     else:
         value = filling.text(template, encode)
         yield f"{name}={value}" if name else value
 
 
-def percent(text: str) -> str:
+def percent_encode(text: str) -> str:
     """``text`` with everything but unreserved signs percent-encoded (RFC 3986, 2.3)."""
     return quote(text, safe="")
 
 
-def is_dotted(segment: str) -> bool:
+def is_dot_segment(segment: str) -> bool:
     """Whether some server could read ``segment`` as a way out of its place: ``.``, ``..``, however encoded or hidden."""
     for _ in range(_DECODINGS):
         plain = unicodedata.normalize("NFKC", segment)
@@ -116,13 +118,13 @@ def is_dotted(segment: str) -> bool:
     return True  # nobody means anything good by that many layers
 
 
-def _segment(segment: Template, filling: Filling) -> str:
+def _segment(segment: Template, filling: TemplateValues) -> str:
     """One part of the path. Raises :class:`InvalidArguments` where a value is missing or would lead elsewhere."""
-    names = list(arguments_of(segment))
+    names = list(template_arguments(segment))
     if missing := [name for name in names if not filling.has(name)]:
         raise InvalidArguments([f"{name} 不能为空" for name in missing])
     text = filling.text(segment, _path_value)
-    if names and (not text or is_dotted(text)):
+    if names and (not text or is_dot_segment(text)):
         raise InvalidArguments([f"{name} 不能作为网址路径的一部分" for name in names])
     return text
 
@@ -136,15 +138,15 @@ def _path_value(text: str, name: str) -> str:
 def _query_value(text: str, name: str) -> str:
     if len(text) > MAX_LENGTH:
         raise InvalidArguments([f"{name} 过长，网址放不下"])
-    return percent(text)
+    return percent_encode(text)
 
 
 def _entry(entry: str) -> tuple[str, Template]:
     """One entry of the URL's own query, which may be encoded already."""
     name, equals, value = entry.partition("=")
     if not equals:
-        return "", parsed(entry, _kept)
-    return "".join(piece for piece in parsed(name, _kept) if isinstance(piece, str)), parsed(value, _kept)
+        return "", parse_template(entry, _kept)
+    return "".join(piece for piece in parse_template(name, _kept) if isinstance(piece, str)), parse_template(value, _kept)
 
 
 def _kept(text: str) -> str:

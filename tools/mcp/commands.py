@@ -31,11 +31,11 @@ _LEADS_ELSEWHERE = re.compile(
 """Names of variables that say which program, or which code inside it, is run."""
 
 
-def command_fault(command: str, arguments: Sequence[Any]) -> str:
+def check_command(command: str, arguments: Sequence[Any]) -> str:
     """Why this program may not be run, as a translated sentence that says what to do; "" when it may.
 
     A bare name in ``MCP_ALLOWED_COMMANDS`` allows exactly that bare name, an absolute path
-    exactly that path. Whether it is there is :func:`missing_fault`'s to say.
+    exactly that path. Whether it is there is :func:`check_program_exists`'s to say.
     """
     if not command:
         return _("Name the program to run.")
@@ -54,14 +54,14 @@ def _not_allowed(command: str) -> str:
     return words % {"command": command, "line": line}
 
 
-def missing_fault(command: str) -> str:
+def check_program_exists(command: str) -> str:
     """Why there is nothing to run under the name ``command`` on this machine; "" when there is."""
     if shutil.which(command):
         return ""
     return _("The program “%s” is not on this machine, or not in the PATH of the server.") % command
 
 
-def environment_fault(environment: Mapping[str, str]) -> str:
+def check_environment(environment: Mapping[str, str]) -> str:
     """Why a program may not be given these variables, as a translated sentence; "" when it may.
 
     ``PATH`` and its like are refused: they would make another program of an allowed one.

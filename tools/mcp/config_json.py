@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext as _
 
 from tools.mcp.masking import PLACEHOLDER
-from tools.text import storable
+from tools.text import make_storable
 
 MOST_SERVERS = 500
 LONGEST_SECONDS = 3600
@@ -54,7 +54,7 @@ class ServerConfig:
     notes: tuple[str, ...] = ()
 
 
-def parse(text: str) -> list[ServerConfig]:
+def parse_mcp_servers(text: str) -> list[ServerConfig]:
     """The servers of ``text``, good and bad. Raises :class:`ConfigUnreadable` when it has none to speak of."""
     named = list(_servers(_document(text)))
     if not named:
@@ -68,13 +68,13 @@ def parse(text: str) -> list[ServerConfig]:
     ]
 
 
-def placeholders(values: Mapping[str, Any]) -> list[str]:
+def find_placeholders(values: Mapping[str, Any]) -> list[str]:
     """What ``values`` hold that somebody has to put something in the place of, as it is written."""
     made_with = [values[name] for name in ("command", "arguments", "environment", "url", "headers")]
     return sorted(set(PLACEHOLDER.findall(json.dumps(made_with, ensure_ascii=False))))
 
 
-def render(configs: Iterable[ServerConfig]) -> str:
+def render_mcp_servers(configs: Iterable[ServerConfig]) -> str:
     """``configs`` as ``mcpServers`` JSON, values as they are given: whoever calls has masked them."""
     return json.dumps({"mcpServers": {config.name: _written(config.values) for config in configs}}, ensure_ascii=False, indent=2)
 
@@ -84,7 +84,7 @@ def render(configs: Iterable[ServerConfig]) -> str:
 
 def _document(text: str) -> Any:
     try:
-        return storable(json.loads(text.lstrip("\ufeff"), object_pairs_hook=_unambiguous))
+        return make_storable(json.loads(text.lstrip("\ufeff"), object_pairs_hook=_unambiguous))
     except json.JSONDecodeError as error:
         words = _(
             "This is not JSON: line %(line)d, column %(column)d: %(reason)s. Comments and commas at the end are not allowed."

@@ -37,18 +37,25 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from tools.boundary import caught
-from tools.fetch.destinations import Destinations
-from tools.foreign_words import cleaned, line
-from tools.mcp.commands import command_fault, environment_fault
-from tools.mcp.entries import Entries
-from tools.mcp.faults import Broken, Garbage, Hopeless, McpFault, NotSent, Refused
-from tools.mcp.flow import Flow
-from tools.mcp.journal import Journal
-from tools.mcp.listing import Connection, Json, Listing, Progress, Signals
+from tools.boundary import capture_error
+from tools.fetch.destinations import DestinationResolver
+from tools.foreign_words import clean_line, clean_untrusted
+from tools.mcp.commands import check_command, check_environment
+from tools.mcp.entries import ToolListSanitizer
+from tools.mcp.faults import (
+    CallNotSentError,
+    ConnectionLostError,
+    McpClientError,
+    PermanentFailureError,
+    ProtocolViolationError,
+    ServerRefusedError,
+)
+from tools.mcp.flow import ServerRateLimit
+from tools.mcp.journal import ServerLog
+from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, ToolListing
 from tools.mcp.rows import McpServerSettings
 from tools.mcp.stdio import MAX_MESSAGE, TOO_LARGE, UNREADABLE, stdio_transport
-from tools.mcp.web import MORE_BYTES, sending, web_transport
+from tools.mcp.web import MORE_BYTES, track_sending, web_transport
 
 MAX_PAGES = 50
 MAX_DECLARED = 2_000
@@ -69,11 +76,11 @@ for _name in _QUIET:  # they write a traceback, with the server's words in it, f
 
 
 @asynccontextmanager
-async def connected(
-    settings: McpServerSettings, destinations: Destinations, signals: Signals, *, is_old: bool = False
-) -> AsyncIterator[Connection]:
-    """A session with the server of ``settings``; see :data:`tools.mcp.listing.Connect`."""
-    journal, flow, entries = Journal(settings, signals.lost), Flow(), Entries()
+async def open_session(
+    settings: McpServerSettings, destinations: DestinationResolver, signals: SessionCallbacks, *, is_old: bool = False
+) -> AsyncIterator[McpSession]:
+    """A session with the server of ``settings``; see :data:`tools.mcp.listing.SessionOpener`."""
+    journal, flow, entries = ServerLog(settings, signals.lost), ServerRateLimit(), ToolListSanitizer()
     transport = _transport(settings, destinations, journal, flow)
     client = _client(settings, _guarded(transport, flow, journal, entries), signals, is_old=is_old)
     with _explained(journal):
@@ -82,22 +89,22 @@ async def connected(
                 async with asyncio.timeout(settings.connect_seconds):
                     await stack.enter_async_context(client)
             except TimeoutError as error:
-                raise McpFault(_("No answer within %s s.") % f"{settings.connect_seconds:g}") from error
+                raise McpClientError(_("No answer within %s s.") % f"{settings.connect_seconds:g}") from error
             entries.version = client.protocol_version
             watching, subscribed = _watching(client, signals)
             try:
                 await asyncio.wait([watching, subscribed], timeout=SUBSCRIBE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 subscribed.cancel()
-                yield Session(client, settings, journal)
+                yield LibrarySession(client, settings, journal)
                 was_lost = journal.is_lost
             finally:
                 watching.cancel()
                 await asyncio.wait([watching])
         if was_lost:
-            raise McpFault("")
+            raise McpClientError("")
 
 
-def _client(settings: McpServerSettings, transport: Any, signals: Signals, *, is_old: bool) -> Client:
+def _client(settings: McpServerSettings, transport: Any, signals: SessionCallbacks, *, is_old: bool) -> Client:
     async def heard(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             signals.changed()
@@ -112,35 +119,35 @@ def _client(settings: McpServerSettings, transport: Any, signals: Signals, *, is
 
 
 def _transport(
-    settings: McpServerSettings, destinations: Destinations, journal: Journal, flow: Flow
+    settings: McpServerSettings, destinations: DestinationResolver, journal: ServerLog, flow: ServerRateLimit
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if not settings.is_stdio:
         return web_transport(settings, destinations, journal, flow)
-    if fault := command_fault(settings.command, settings.arguments) or environment_fault(settings.environment):
-        raise Hopeless(fault)
+    if fault := check_command(settings.command, settings.arguments) or check_environment(settings.environment):
+        raise PermanentFailureError(fault)
     return stdio_transport(settings, flow, journal)
 
 
-class Session:
-    """A :class:`tools.mcp.listing.Connection` over the library's client."""
+class LibrarySession:
+    """A :class:`tools.mcp.listing.McpSession` over the library's client."""
 
-    def __init__(self, client: Client, settings: McpServerSettings, journal: Journal) -> None:
+    def __init__(self, client: Client, settings: McpServerSettings, journal: ServerLog) -> None:
         self._client, self._settings, self._journal = client, settings, journal
         self._is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
         info = client.server_info
         self.about: Json = {
-            "name": line(info.name if info else "", 100),
-            "title": line(info.title if info else "", 100),
-            "version": line(info.version if info else "", 50),
-            "protocol": line(client.protocol_version, 20),
-            "instructions": cleaned(client.instructions, INSTRUCTIONS_LIMIT),
+            "name": clean_line(info.name if info else "", 100),
+            "title": clean_line(info.title if info else "", 100),
+            "version": clean_line(info.version if info else "", 50),
+            "protocol": clean_line(client.protocol_version, 20),
+            "instructions": clean_untrusted(client.instructions, INSTRUCTIONS_LIMIT),
         }
 
     @property
     def is_lost(self) -> bool:
         return self._journal.is_lost
 
-    async def list_tools(self) -> Listing:
+    async def list_tools(self) -> ToolListing:
         """All pages, as far as anybody needs so many."""
         found: list[Json] = []
         cursor: str | None = None
@@ -155,15 +162,17 @@ class Session:
                 cursor = page.next_cursor
                 seconds = page.ttl_ms / 1000 or seconds
                 if len(found) > MAX_DECLARED:
-                    return Listing(tuple(found[:MAX_DECLARED]), _("Only the first %s tools were read.") % MAX_DECLARED, seconds)
+                    return ToolListing(
+                        tuple(found[:MAX_DECLARED]), _("Only the first %s tools were read.") % MAX_DECLARED, seconds
+                    )
                 if cursor is None:
-                    return Listing(tuple(found), "", seconds)
+                    return ToolListing(tuple(found), "", seconds)
                 if cursor in seen:
-                    return Listing(tuple(found), _("The list of tools repeats itself and was not read further."), seconds)
+                    return ToolListing(tuple(found), _("The list of tools repeats itself and was not read further."), seconds)
                 seen.add(cursor)
-        return Listing(tuple(found), _("Only the first %s pages of tools were read.") % MAX_PAGES, seconds)
+        return ToolListing(tuple(found), _("Only the first %s pages of tools were read.") % MAX_PAGES, seconds)
 
-    async def call(self, name: str, arguments: Json, progress: Progress | None = None) -> Json:
+    async def call(self, name: str, arguments: Json, progress: ProgressCallback | None = None) -> Json:
         state: str | None = None
         with self._mapped():
             for number in range(INPUT_ROUNDS):
@@ -171,21 +180,21 @@ class Session:
                 if isinstance(answer, CallToolResult):
                     return dict(answer.model_dump(mode="json", by_alias=True, exclude_none=True))
                 if answer.input_requests:
-                    raise Refused(
+                    raise ServerRefusedError(
                         _("The tool asks for input that nobody can give."), "该工具要求补充信息，而这里无法提供，调用未完成"
                     )
                 state = answer.request_state
                 await asyncio.sleep(INPUT_PAUSES[min(number, len(INPUT_PAUSES) - 1)])
-        raise Refused(_("The tool is never finished."), "该工具一直没有完成，调用已放弃")
+        raise ServerRefusedError(_("The tool is never finished."), "该工具一直没有完成，调用已放弃")
 
     async def ping(self) -> None:
         """Newer servers know no ping; the first page of their tools is as good."""
         session = self._client.session
-        with contextlib.suppress(Refused), self._mapped():  # an answer all the same
+        with contextlib.suppress(ServerRefusedError), self._mapped():  # an answer all the same
             await (session.list_tools() if self._is_modern else session.send_request(PingRequest(), EmptyResult))
 
     async def _sent(
-        self, name: str, arguments: Json, progress: Progress | None, state: str | None
+        self, name: str, arguments: Json, progress: ProgressCallback | None, state: str | None
     ) -> CallToolResult | InputRequiredResult:
         """One round of a call. It goes past the library's check of structured results, which the registry does, once."""
         params = CallToolRequestParams(name=name, arguments=dict(arguments), request_state=state)
@@ -202,63 +211,63 @@ class Session:
     def _mapped(self) -> Iterator[None]:
         """Raise what goes wrong inside as one of :mod:`tools.mcp.faults`."""
         if self.is_lost:
-            raise NotSent(self._journal.reason)
-        with sending() as current:
+            raise CallNotSentError(self._journal.reason)
+        with track_sending() as current:
             try:
                 yield
             except ValidationError as error:
                 what = error.errors(include_url=False, include_input=False)[0]
                 place = ".".join(map(str, what["loc"]))
                 words = self._fit(f"{place}: {what['msg']}")
-                raise Garbage(_("Its answer is not what the protocol says: %s") % words) from error
+                raise ProtocolViolationError(_("Its answer is not what the protocol says: %s") % words) from error
             except MCPError as error:
                 if current.is_refused:
-                    raise NotSent(self._journal.reason or self._fit(error.message)) from error
+                    raise CallNotSentError(self._journal.reason or self._fit(error.message)) from error
                 if self.is_lost or _is_broken(error):
-                    raise Broken(self._journal.reason or self._fit(error.message)) from error
+                    raise ConnectionLostError(self._journal.reason or self._fit(error.message)) from error
                 raise self._refusal(error) from error
             except (ValueError, RuntimeError, OSError) as error:
-                raise Broken(self._fit(f"{type(error).__name__}: {error}")) from error
+                raise ConnectionLostError(self._fit(f"{type(error).__name__}: {error}")) from error
 
-    def _refusal(self, error: MCPError) -> McpFault:
+    def _refusal(self, error: MCPError) -> McpClientError:
         """An error that came as an answer: the server's, or one in place of an answer that could not be read."""
         words = self._fit(error.message)
         if error.data == TOO_LARGE or MORE_BYTES in words:
-            return Refused(
+            return ServerRefusedError(
                 _("An answer was larger than %s MiB.") % LARGEST_MIB, f"MCP 服务器返回的内容超过 {LARGEST_MIB} MiB，无法接收"
             )
         if words == "Server returned an error response":  # the library's words for any status
             status = self._journal.reason
-            return Refused(status, f"MCP 服务器返回了错误（{status}）")
+            return ServerRefusedError(status, f"MCP 服务器返回了错误（{status}）")
         if error.data == UNREADABLE or error.code == PARSE_ERROR:
-            return Garbage(_("Its answer is not what the protocol says: %s") % words)
-        return Refused(words, words)
+            return ProtocolViolationError(_("Its answer is not what the protocol says: %s") % words)
+        return ServerRefusedError(words, words)
 
     def _fit(self, text: str) -> str:
-        return line(self._settings.masked(text), 500)
+        return clean_line(self._settings.masked(text), 500)
 
 
 def _is_broken(error: MCPError) -> bool:
     """Whether the library says that no answer can come; servers use the same number for errors of their own."""
     return error.code == CONNECTION_CLOSED and error.message.startswith(
-        ("Connection closed", "SSE stream", "server answered a request")
+        ("McpSession closed", "SSE stream", "server answered a request")
     )
 
 
 @contextmanager
-def _explained(journal: Journal) -> Iterator[None]:
+def _explained(journal: ServerLog) -> Iterator[None]:
     """Raise what breaks the connection as an McpFault that says why, as far as anybody knows."""
-    with caught() as attempt:
+    with capture_error() as attempt:
         yield
-    if isinstance(attempt.error, Hopeless):
+    if isinstance(attempt.error, PermanentFailureError):
         raise attempt.error
     if (error := attempt.error) is not None:
         leaf = _first(error)
-        words = str(leaf) or ("" if isinstance(leaf, McpFault) else type(leaf).__name__)
-        raise McpFault(_told(journal.fit(words), journal)) from error
+        words = str(leaf) or ("" if isinstance(leaf, McpClientError) else type(leaf).__name__)
+        raise McpClientError(_told(journal.fit(words), journal)) from error
 
 
-def _told(words: str, journal: Journal) -> str:
+def _told(words: str, journal: ServerLog) -> str:
     """``words`` with what is known beside them: why a request failed, and what the server said last."""
     parts = [words] if words and (words != "Connection closed" or not journal.reason) else []
     parts += [journal.reason] if journal.reason and journal.reason not in words else []
@@ -272,13 +281,13 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _watching(client: Client, signals: Signals) -> "tuple[asyncio.Task[None], asyncio.Future[None]]":
+def _watching(client: Client, signals: SessionCallbacks) -> "tuple[asyncio.Task[None], asyncio.Future[None]]":
     """What subscribes to changes of the list of tools, and what is done once it has; what is listed later misses none."""
     subscribed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     return asyncio.create_task(_watch(client, signals, subscribed), name="mcp-watch"), subscribed
 
 
-async def _watch(client: Client, signals: Signals, subscribed: "asyncio.Future[None]") -> None:
+async def _watch(client: Client, signals: SessionCallbacks, subscribed: "asyncio.Future[None]") -> None:
     """Subscribe, where the protocol wants that to be asked for."""
     tools = client.server_capabilities.tools
     while tools is not None and tools.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -302,7 +311,7 @@ async def _watch(client: Client, signals: Signals, subscribed: "asyncio.Future[N
 
 @asynccontextmanager
 async def _guarded(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]], flow: Flow, journal: Journal, entries: Entries
+    transport: AbstractAsyncContextManager[tuple[Any, Any]], flow: ServerRateLimit, journal: ServerLog, entries: ToolListSanitizer
 ) -> AsyncIterator[tuple[Any, Any]]:
     async with transport as (read, write):
         yield _Heard(read, flow, journal, entries), write
@@ -311,7 +320,7 @@ async def _guarded(
 class _Heard:
     """What the library reads messages from: says when there are no more, and keeps a flood and bad tools from it."""
 
-    def __init__(self, inner: Any, flow: Flow, journal: Journal, entries: Entries) -> None:
+    def __init__(self, inner: Any, flow: ServerRateLimit, journal: ServerLog, entries: ToolListSanitizer) -> None:
         self._inner, self._flow, self._journal, self._entries = inner, flow, journal, entries
 
     async def receive(self) -> Any:

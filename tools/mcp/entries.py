@@ -8,14 +8,14 @@ from django.utils.translation import gettext as _
 from mcp_types.methods import SERVER_RESULTS
 from pydantic import TypeAdapter, ValidationError
 
-from tools.foreign_words import line
-from tools.mcp.listing import FAULT
+from tools.foreign_words import clean_line
+from tools.mcp.listing import ENTRY_ERROR_KEY
 
 WORDS_LIMIT = 200
 _ANY = {"type": "object"}
 
 
-class Entries:
+class ToolListSanitizer:
     """Makes lists of tools sound before the library reads them. ``version`` is the protocol's, known once there is a session."""
 
     version = ""
@@ -24,7 +24,7 @@ class Entries:
         """Change ``answer``, the result of a request, where it is a list of tools with entries that are none.
 
         A schema that is missing is one that takes anything. Any other fault is put in
-        the place of its entry, for :func:`tools.mcp.specs.catalogue_of` to leave out.
+        the place of its entry, for :func:`tools.mcp.specs.build_catalogue` to leave out.
         """
         kind = SERVER_RESULTS.get(("tools/list", self.version))
         if kind is None or not isinstance(answer, dict) or not isinstance(answer.get("tools"), list):
@@ -63,5 +63,5 @@ def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
 
 def _marked(entry: Any, fault: str) -> dict[str, Any]:
     name = entry.get("name") if isinstance(entry, Mapping) else None
-    reason = _("Its entry is not what the protocol says: %s") % line(fault, WORDS_LIMIT)
-    return {"name": name if isinstance(name, str) else "", "inputSchema": _ANY, "_meta": {FAULT: reason}}
+    reason = _("Its entry is not what the protocol says: %s") % clean_line(fault, WORDS_LIMIT)
+    return {"name": name if isinstance(name, str) else "", "inputSchema": _ANY, "_meta": {ENTRY_ERROR_KEY: reason}}

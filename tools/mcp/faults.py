@@ -15,7 +15,7 @@
 from django.utils.translation import gettext as _
 
 
-class McpFault(Exception):  # noqa: N818 - it says what happened, as do all below
+class McpClientError(Exception):
     """A call or a connection that came to nothing."""
 
     text = "与 MCP 服务器通信失败"
@@ -25,35 +25,35 @@ class McpFault(Exception):  # noqa: N818 - it says what happened, as do all belo
         self.text = text or self.text
 
 
-class NotSent(McpFault):
+class CallNotSentError(McpClientError):
     """The server cannot have seen the call."""
 
     text = "MCP 服务器连接不上，本次调用没有发出"
 
 
-class Broken(McpFault):
+class ConnectionLostError(McpClientError):
     """The server may have seen the call."""
 
     text = "与 MCP 服务器的连接中断，本次调用可能已经执行，也可能没有"
 
 
-class Refused(McpFault):
+class ServerRefusedError(McpClientError):
     """An answer of the server, in its own words."""
 
 
-class Garbage(McpFault):
+class ProtocolViolationError(McpClientError):
     """An answer that cannot be read."""
 
     text = "MCP 服务器返回的结果不符合协议，无法读取"
 
 
-class Unavailable(McpFault):
+class ServerUnavailableError(McpClientError):
     """The server is away, or rests after failures."""
 
     text = "MCP 服务器目前不可用"
 
 
-class Late(McpFault):
+class AnswerTimeoutError(McpClientError):
     """No answer came in time."""
 
     def __init__(self, seconds: float) -> None:
@@ -62,5 +62,5 @@ class Late(McpFault):
         )
 
 
-class Hopeless(McpFault):
+class PermanentFailureError(McpClientError):
     """Trying again would be of no use."""

@@ -17,7 +17,7 @@ _PAUSE = 0.05
 Clock = Callable[[], float]
 
 
-class Bucket:
+class TokenBucket:
     """What may pass: ``rate`` a second, and ``burst`` at once after a rest."""
 
     def __init__(self, rate: float, burst: float, clock: Clock = time.monotonic) -> None:
@@ -42,14 +42,14 @@ class Bucket:
         return False
 
 
-class Flow:
+class ServerRateLimit:
     """What one server sends."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._messages = Bucket(MESSAGES_PER_SECOND, MESSAGES_AT_ONCE, clock)
-        self._unasked = Bucket(UNASKED_PER_SECOND, UNASKED_AT_ONCE, clock)
-        self._bytes = Bucket(BYTES_PER_SECOND, BYTES_AT_ONCE, clock)
-        self._strays = Bucket(STRAYS_PER_SECOND, STRAYS_AT_ONCE, clock)
+        self._messages = TokenBucket(MESSAGES_PER_SECOND, MESSAGES_AT_ONCE, clock)
+        self._unasked = TokenBucket(UNASKED_PER_SECOND, UNASKED_AT_ONCE, clock)
+        self._bytes = TokenBucket(BYTES_PER_SECOND, BYTES_AT_ONCE, clock)
+        self._strays = TokenBucket(STRAYS_PER_SECOND, STRAYS_AT_ONCE, clock)
 
     async def strayed(self) -> None:
         """Something has come that is no message."""

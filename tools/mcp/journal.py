@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from django.utils.translation import gettext as _
 
-from tools.foreign_words import line
-from tools.mcp.flow import Bucket
+from tools.foreign_words import clean_line
+from tools.mcp.flow import TokenBucket
 from tools.mcp.rows import McpServerSettings
 
 logger = logging.getLogger("tools.mcp.server")
@@ -18,7 +18,7 @@ LAST = 5
 """Lines that are kept for the error that follows them."""
 
 
-class Journal:
+class ServerLog:
     """One connection's words. A line of the log is always one line, and begins with the server's name.
 
     ``lost`` is called when the connection cannot be used any more.
@@ -27,8 +27,8 @@ class Journal:
     def __init__(self, settings: McpServerSettings, lost: Callable[[], None]) -> None:
         self._settings = settings
         self._lost = lost
-        self._name = line(settings.name, 64)
-        self._bucket = Bucket(LINES_PER_SECOND, LINES_AT_ONCE)
+        self._name = clean_line(settings.name, 64)
+        self._bucket = TokenBucket(LINES_PER_SECOND, LINES_AT_ONCE)
         self._last: deque[str] = deque(maxlen=LAST)
         self._left_out = 0
         self._reasons: list[str] = []
@@ -75,7 +75,7 @@ class Journal:
 
     def fit(self, text: str) -> str:
         """``text`` as one line without secrets."""
-        return line(self._settings.masked(text[: LINE_LIMIT * 4]), LINE_LIMIT)
+        return clean_line(self._settings.masked(text[: LINE_LIMIT * 4]), LINE_LIMIT)
 
     def _log(self, kind: str, text: str) -> None:
         if not self._bucket.has():

@@ -11,15 +11,24 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from tools.boundary import caught
-from tools.foreign_words import line
+from tools.boundary import capture_error
+from tools.foreign_words import clean_line
 from tools.log_limit import LogLimit
-from tools.mcp.breaker import Breaker, pause
-from tools.mcp.faults import Broken, Garbage, Hopeless, Late, McpFault, NotSent, Refused, Unavailable
-from tools.mcp.listing import Connect, Connection, Json, Listing, Progress, Signals
+from tools.mcp.breaker import CircuitBreaker, retry_delay
+from tools.mcp.faults import (
+    AnswerTimeoutError,
+    CallNotSentError,
+    ConnectionLostError,
+    McpClientError,
+    PermanentFailureError,
+    ProtocolViolationError,
+    ServerRefusedError,
+    ServerUnavailableError,
+)
+from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, SessionOpener, ToolListing
 from tools.mcp.rows import McpServerSettings
-from tools.mcp.specs import Catalogue, catalogue_of
-from tools.mcp.standing import Standing, State, in_words, resting
+from tools.mcp.specs import ToolCatalogue, build_catalogue
+from tools.mcp.standing import ConnectionStatus, State, breaker_message, state_message
 from tools.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
@@ -40,7 +49,7 @@ ERROR_LIMIT = 1_000
 SHADOWED = gettext_noop("Another server has a tool of that name.")
 
 
-class Link:
+class McpConnection:
     """One enabled server of this process. Made, started and used on one event loop.
 
     ``load`` gives what connects; ``changed`` is called whenever :meth:`standing` or the
@@ -50,20 +59,20 @@ class Link:
     def __init__(
         self,
         settings: McpServerSettings,
-        load: Callable[[], Awaitable[Connect]],
-        changed: Callable[["Link"], None],
+        load: Callable[[], Awaitable[SessionOpener]],
+        changed: Callable[["McpConnection"], None],
         reserved: frozenset[str] = frozenset(),
     ) -> None:
         self.settings = settings
-        self.catalogue = Catalogue()
+        self.catalogue = ToolCatalogue()
         self.about: Json = {}
         self.shadowed: frozenset[str] = frozenset()
         """Names of its tools that belong to an earlier server, and are that one's to offer."""
         self._load, self._changed, self._reserved = load, changed, reserved
-        self._breaker = Breaker()
+        self._breaker = CircuitBreaker()
         self._task: asyncio.Task[None] | None = None
-        self._connection: Connection | None = None
-        self._listing = Listing()
+        self._connection: McpSession | None = None
+        self._listing = ToolListing()
         self._state, self._error = State.CONNECTING.value, ""
         self._error_at: datetime | None = None
         self._connected_at: datetime | None = None
@@ -103,7 +112,7 @@ class Link:
         self._is_to_be_read |= settings.refreshes != before.refreshes
         self._is_to_be_specified = True
         if self._is_told_to_reconnect:
-            self._breaker = Breaker()
+            self._breaker = CircuitBreaker()
         self._rouse()
 
     @property
@@ -119,25 +128,27 @@ class Link:
     def why_absent(self) -> str:
         """Why they may not, or why one of them is not there, in words for the model."""
         if seconds := self._breaker.seconds_left:
-            return resting(seconds)
+            return breaker_message(seconds)
         left = (self._retry_at - timezone.now()).total_seconds() if self._retry_at else 0
-        return in_words(self._state, left)
+        return state_message(self._state, left)
 
-    def standing(self, process_id: str) -> Standing:
+    def standing(self, process_id: str) -> ConnectionStatus:
         catalogue = self.catalogue
         offered = [
             {
                 "name": spec.name,
-                "original": line(catalogue.originals[spec.name], 200),
+                "original": clean_line(catalogue.originals[spec.name], 200),
                 "title": spec.title,
                 "description": spec.description,
             }
             for spec in catalogue.specs
             if spec.name not in self.shadowed
         ]
-        left_out = [{"original": line(catalogue.originals[name], 100), "left_out": _(SHADOWED)} for name in sorted(self.shadowed)]
+        left_out = [
+            {"original": clean_line(catalogue.originals[name], 100), "left_out": _(SHADOWED)} for name in sorted(self.shadowed)
+        ]
         left_out += [{"original": tool.name, "left_out": tool.reason} for tool in catalogue.left_out]
-        return Standing(
+        return ConnectionStatus(
             server_id=self.settings.pk,
             process_id=process_id,
             state=self._state,
@@ -152,28 +163,28 @@ class Link:
 
     # --- Calls ----------------------------------------------------------------------
 
-    async def call(self, name: str, arguments: Json, progress: Progress | None, *, may_repeat: bool) -> Json:
-        """The server's result of calling the tool that it calls ``name``. Raises a :class:`McpFault`.
+    async def call(self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool) -> Json:
+        """The server's result of calling the tool that it calls ``name``. Raises a :class:`McpClientError`.
 
         The call is made a second time when it surely did not run, or with ``may_repeat``
         when nobody knows. When cancelled, the server is told, and the session goes on.
         """
         if not self._breaker.admit():
-            raise Unavailable("resting", self.why_absent())
+            raise ServerUnavailableError("resting", self.why_absent())
         is_failure: bool | None = None
         seconds = self.settings.call_seconds
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._tried(name, arguments, progress, may_repeat=may_repeat)
             is_failure, self._heard_at = False, asyncio.get_running_loop().time()
-        except Refused:
+        except ServerRefusedError:
             is_failure = False
             raise
         except TimeoutError as error:
             is_failure = True
-            self._note(late := Late(seconds))
+            self._note(late := AnswerTimeoutError(seconds))
             raise late from error
-        except (NotSent, Broken, Garbage) as error:
+        except (CallNotSentError, ConnectionLostError, ProtocolViolationError) as error:
             is_failure = True
             if self._connection is not None and not self._connection.is_lost:  # else it is known better when it has ended
                 self._note(error)
@@ -183,29 +194,29 @@ class Link:
                 self._give_a_rest()
         return answer
 
-    async def _tried(self, name: str, arguments: Json, progress: Progress | None, *, may_repeat: bool) -> Json:
+    async def _tried(self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool) -> Json:
         try:
             return await (await self._connected()).call(name, arguments, progress)
-        except NotSent:
+        except CallNotSentError:
             pass
-        except Broken:
+        except ConnectionLostError:
             if not may_repeat:
                 raise
         return await (await self._connected()).call(name, arguments, progress)
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpSession:
         """The session, or the next one while it is made anew, by which all who wait are helped."""
         while True:
             connection = self._connection
             if connection is not None and not connection.is_lost:
                 return connection
             if connection is None and not self._is_returning:
-                raise Unavailable(self._error, self.why_absent())
+                raise ServerUnavailableError(self._error, self.why_absent())
             await self._news.wait()
 
     def _give_a_rest(self) -> None:
         """Leave the server alone for a while, and then begin with a new session: calls that hang may hang in this one."""
-        logger.warning("MCP server %s: its calls keep failing; it is left alone for a while", line(self.settings.name, 64))
+        logger.warning("MCP server %s: its calls keep failing; it is left alone for a while", clean_line(self.settings.name, 64))
         self._is_told_to_reconnect = True
         self._rouse()
         self._changed(self)
@@ -230,10 +241,10 @@ class Link:
             if fault is not None:
                 self._note(fault)
             if not self._is_closing and not is_wanted:
-                await self._rest(0.0 if self._is_returning else pause(failures), fault)
+                await self._rest(0.0 if self._is_returning else retry_delay(failures), fault)
         self._stand(State.STOPPED)
 
-    async def _outcome(self, session: "asyncio.Task[None]") -> tuple[McpFault | None, bool]:
+    async def _outcome(self, session: "asyncio.Task[None]") -> tuple[McpClientError | None, bool]:
         """How the session ended, and whether there was one. Cancelling ends it first."""
         try:
             await asyncio.wait([session])
@@ -242,17 +253,17 @@ class Link:
                 session.cancel()
                 await asyncio.wait([session])
             was_up, self._was_up = self._was_up, False
-        with caught() as attempt:
+        with capture_error() as attempt:
             if not session.cancelled():
                 session.result()
-        if attempt.error is None or isinstance(attempt.error, McpFault):
+        if attempt.error is None or isinstance(attempt.error, McpClientError):
             return attempt.error, was_up
-        logger.error("MCP server %s: the session broke", line(self.settings.name, 64), exc_info=attempt.error)
-        return McpFault(f"{type(attempt.error).__name__}: {attempt.error}"), was_up
+        logger.error("MCP server %s: the session broke", clean_line(self.settings.name, 64), exc_info=attempt.error)
+        return McpClientError(f"{type(attempt.error).__name__}: {attempt.error}"), was_up
 
-    async def _rest(self, seconds: float, fault: McpFault | None) -> None:
+    async def _rest(self, seconds: float, fault: McpClientError | None) -> None:
         """Wait for the next try, or for somebody who wants it now."""
-        if isinstance(fault, Hopeless):
+        if isinstance(fault, PermanentFailureError):
             self._stand(State.STOPPED)
             await self._roused(None)
             return
@@ -278,9 +289,9 @@ class Link:
     async def _hold(self, is_old: bool) -> None:
         """One session from its opening to its closing, all in one task."""
         if self.settings.fault:
-            raise Hopeless(self.settings.fault)
+            raise PermanentFailureError(self.settings.fault)
         connect = await self._load()
-        async with connect(self.settings, Signals(self._lost, self._reread), is_old) as connection:
+        async with connect(self.settings, SessionCallbacks(self._lost, self._reread), is_old) as connection:
             self.about = connection.about
             await self._read(connection)
             self._was_up, self._is_returning = True, False
@@ -292,7 +303,7 @@ class Link:
                 self._connection, self._connected_at = None, None
                 self._is_returning = not self._is_closing
 
-    async def _watch_over(self, connection: Connection) -> None:
+    async def _watch_over(self, connection: McpSession) -> None:
         """Read and ask anew when it is time, until the session is lost or no longer wanted."""
         loop = asyncio.get_running_loop()
         while not (connection.is_lost or self._is_closing or self._is_told_to_reconnect):
@@ -314,36 +325,36 @@ class Link:
         except TimeoutError:
             return
 
-    async def _read(self, connection: Connection) -> None:
+    async def _read(self, connection: McpSession) -> None:
         """The server's tools; what cannot be read leaves those that are known. Raises when the connection broke."""
         self._is_to_be_read = False
         try:
             async with asyncio.timeout(self.settings.connect_seconds):
                 self._listing = await self._timed(connection.list_tools())
         except TimeoutError as error:
-            raise McpFault(_("Its tools did not come within %s s.") % f"{self.settings.connect_seconds:g}") from error
-        except (Refused, Garbage) as error:
+            raise McpClientError(_("Its tools did not come within %s s.") % f"{self.settings.connect_seconds:g}") from error
+        except (ServerRefusedError, ProtocolViolationError) as error:
             self._note(error)
         else:
             if self._listing.fault:
-                self._note(McpFault(self._listing.fault))
+                self._note(McpClientError(self._listing.fault))
         self._read_at = self._heard_at = asyncio.get_running_loop().time()
         await self._specify()
 
     async def _specify(self) -> None:
         """Make of what is listed what is offered; in a thread, since some schemas are large."""
         self._is_to_be_specified = False
-        work = partial(catalogue_of, self.settings, self._listing.tools, self._reserved, self.catalogue)
+        work = partial(build_catalogue, self.settings, self._listing.tools, self._reserved, self.catalogue)
         self.catalogue = await run_in_thread(work)
         self._changed(self)
 
-    async def _ask(self, connection: Connection) -> None:
+    async def _ask(self, connection: McpSession) -> None:
         self._beat = min(LONGEST_BEAT, self._beat * BEAT_GROWTH)
         try:
             async with asyncio.timeout(BEAT_LIMIT):
                 await self._timed(connection.ping())
         except TimeoutError as error:
-            raise McpFault(_("It did not answer within %s s.") % BEAT_LIMIT) from error
+            raise McpClientError(_("It did not answer within %s s.") % BEAT_LIMIT) from error
         self._heard_at = asyncio.get_running_loop().time()
         self._changed(self)
 
@@ -375,11 +386,11 @@ class Link:
     def _rouse(self) -> None:
         self._wake.set()
 
-    def _note(self, fault: McpFault) -> None:
+    def _note(self, fault: McpClientError) -> None:
         """Put down what went wrong: for the operator, who wants to see it after it has passed, too."""
-        words = line(self.settings.masked(str(fault)), ERROR_LIMIT)
+        words = clean_line(self.settings.masked(str(fault)), ERROR_LIMIT)
         if words != self._error:
-            logger.warning("MCP server %s: %s", line(self.settings.name, 64), words)
+            logger.warning("MCP server %s: %s", clean_line(self.settings.name, 64), words)
         self._error, self._error_at = words, timezone.now()
 
     def _stand(self, state: str) -> None:

@@ -8,18 +8,18 @@ from typing import Any, Protocol
 from tools.mcp.rows import McpServerSettings
 
 Json = Mapping[str, Any]
-FAULT = "frostagent/fault"
+ENTRY_ERROR_KEY = "frostagent/fault"
 """In the ``_meta`` of a listed tool: why its entry cannot be read. The tool is left out for it."""
 
 
-class Progress(Protocol):
+class ProgressCallback(Protocol):
     """Told how far a call is, by whatever measure the server has."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ToolListing:
     """The tools of a server as it declares them; ``fault`` says what of them was not read; good for ``seconds``."""
 
     tools: tuple[Json, ...] = ()
@@ -27,7 +27,7 @@ class Listing:
     seconds: float | None = None
 
 
-class Connection(Protocol):
+class McpSession(Protocol):
     """A live session. All but the making and the ending may be done from any task of its loop."""
 
     about: Json
@@ -38,11 +38,11 @@ class Connection(Protocol):
         """Whether it is known to be of no use any more."""
         ...
 
-    async def list_tools(self) -> Listing:
-        """Raises a :class:`tools.mcp.faults.McpFault`, as do all below."""
+    async def list_tools(self) -> ToolListing:
+        """Raises a :class:`tools.mcp.faults.McpClientError`, as do all below."""
         ...
 
-    async def call(self, name: str, arguments: Json, progress: Progress | None = None) -> Json:
+    async def call(self, name: str, arguments: Json, progress: ProgressCallback | None = None) -> Json:
         """The server's result. When cancelled, the server was told, and the session can be used on."""
         ...
 
@@ -52,17 +52,17 @@ class Connection(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class SessionCallbacks:
     """What a connection tells by itself, whenever it happens, on its loop."""
 
     lost: Callable[[], None]
     changed: Callable[[], None]
 
 
-Connect = Callable[[McpServerSettings, Signals, bool], AbstractAsyncContextManager[Connection]]
+SessionOpener = Callable[[McpServerSettings, SessionCallbacks, bool], AbstractAsyncContextManager[McpSession]]
 """A connection for as long as the block: entered, and left, in one and the same task.
 
 The last argument is whether to begin in the old way, for servers that the question for
-newer ones ends. Raises a :class:`tools.mcp.faults.McpFault`, or another exception when it
+newer ones ends. Raises a :class:`tools.mcp.faults.McpClientError`, or another exception when it
 breaks while it is used.
 """

@@ -3,14 +3,14 @@
 import importlib
 from functools import partial
 
-from tools.fetch.destinations import Destinations
-from tools.mcp.listing import Connect
+from tools.fetch.destinations import DestinationResolver
+from tools.mcp.listing import SessionOpener
 from tools.threads import run_in_thread
 
 _MODULE = "tools.mcp.connection"
 
 
-async def load(destinations: Destinations) -> Connect:
+async def load_session_opener(destinations: DestinationResolver) -> SessionOpener:
     """What connects to servers whose addresses ``destinations`` judges. The loop goes on meanwhile."""
     module = await run_in_thread(partial(importlib.import_module, _MODULE))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
-from tools.secret_hosts import origin
+from tools.secret_hosts import format_origin
 
 MASK = "••••"
 """What stands for a value that is stored and not shown."""
@@ -25,37 +25,37 @@ _PACKAGE = re.compile(r"(@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(@[A-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
-def placeholder(name: str) -> str:
+def export_placeholder(name: str) -> str:
     """The mask of files: ``${NAME}``, which says what belongs there."""
     return f"${{{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_').upper() or 'SECRET'}}}"
 
 
-def shown_url(url: str) -> str:
+def mask_url(url: str) -> str:
     """Scheme and host of ``url``, with dots where there is more."""
     if not url:
         return ""
-    place = origin(url)
+    place = format_origin(url)
     return f"{place}/{MASK}" if place and _rest(url) else place or MASK
 
 
-def handed_url(url: str) -> str:
+def export_url(url: str) -> str:
     """``url`` with a placeholder for its path and for each value behind it."""
-    place = origin(url)
+    place = format_origin(url)
     if not place:
-        return placeholder("url") if url else ""
+        return export_placeholder("url") if url else ""
     parts = urlsplit(url)
-    path = f"/{placeholder('path')}" if parts.path.strip("/") else parts.path
+    path = f"/{export_placeholder('path')}" if parts.path.strip("/") else parts.path
     query = "&".join(_handed_pair(pair) for pair in parts.query.split("&") if pair)
-    return f"{place}{path}{'?' if query else ''}{query}" + (f"#{placeholder('fragment')}" if parts.fragment else "")
+    return f"{place}{path}{'?' if query else ''}{query}" + (f"#{export_placeholder('fragment')}" if parts.fragment else "")
 
 
-def shown_command(command: str, arguments: Sequence[str]) -> str:
+def mask_command(command: str, arguments: Sequence[str]) -> str:
     """The name of a program, and of its arguments the names of options alone."""
     shown = [f"{option}{sign or ''}{MASK if rest else ''}" if option else MASK for option, sign, rest in _read(arguments)]
     return " ".join([PurePath(command).name, *shown])
 
 
-def handed_arguments(command: str, arguments: Sequence[str], *, names_package: bool = True) -> list[str]:
+def export_arguments(command: str, arguments: Sequence[str], *, names_package: bool = True) -> list[str]:
     """``arguments`` with a placeholder for all but names of options, and the package that a runner such as npx runs."""
     package = _package(command, arguments) if names_package else None
     handed, before = [], ""
@@ -63,16 +63,16 @@ def handed_arguments(command: str, arguments: Sequence[str], *, names_package: b
         if place == package:
             handed.append(arguments[place])
         elif option:
-            handed.append(f"{option}{sign or ''}{placeholder(option) if rest else ''}")
+            handed.append(f"{option}{sign or ''}{export_placeholder(option) if rest else ''}")
         else:
-            handed.append(placeholder(before or "argument"))
+            handed.append(export_placeholder(before or "argument"))
         before = option if option and not rest and option not in _SWITCHES else ""
     return handed
 
 
-def hidden_words(url: str, arguments: Sequence[str]) -> Iterator[str]:
+def find_possible_keys(url: str, arguments: Sequence[str]) -> Iterator[str]:
     """What may be a key in an address and in arguments, for masking errors that repeat it."""
-    parts = urlsplit(url) if origin(url) else urlsplit("")
+    parts = urlsplit(url) if format_origin(url) else urlsplit("")
     yield from (_rest(url).lstrip("/"), *parts.path.split("/"), parts.query, parts.fragment)
     for pair in parts.query.split("&"):
         yield pair.partition("=")[2]
@@ -109,5 +109,5 @@ def _rest(url: str) -> str:
 def _handed_pair(pair: str) -> str:
     name, sign, value = pair.partition("=")
     if not sign or not _NAME.fullmatch(name):
-        return placeholder("query")
-    return f"{name}={placeholder(name) if value else ''}"
+        return export_placeholder("query")
+    return f"{name}={export_placeholder(name) if value else ''}"

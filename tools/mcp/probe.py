@@ -7,50 +7,54 @@ from typing import Any
 
 from django.conf import settings as project
 
-from tools.boundary import caught
+from tools.boundary import capture_error
 from tools.contract import ToolSpec
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import Destinations
-from tools.foreign_words import line
-from tools.mcp.faults import McpFault
-from tools.mcp.listing import Signals
-from tools.mcp.loading import load
+from tools.fetch.destinations import DestinationResolver
+from tools.foreign_words import clean_line
+from tools.mcp.faults import McpClientError
+from tools.mcp.listing import SessionCallbacks
+from tools.mcp.loading import load_session_opener
 from tools.mcp.rows import McpServerSettings
-from tools.mcp.specs import LeftOut, catalogue_of
+from tools.mcp.specs import OmittedTool, build_catalogue
 
 
 @dataclass(slots=True)
-class Probe:
+class ProbeResult:
     """What came of it. ``error`` is "" when there was a session; ``about`` and ``tools`` then say what is there."""
 
     seconds: float = 0.0
     about: Mapping[str, Any] = field(default_factory=dict)
     tools: list[ToolSpec] = field(default_factory=list)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedTool, ...] = ()
     error: str = ""
 
 
-async def probe(settings: McpServerSettings) -> Probe:
+async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
     """Connect to the server of ``settings``, list its tools and leave. Never raises; takes as long as connecting may, twice."""
-    found = Probe()
+    found = ProbeResult()
     began = time.monotonic()
-    with caught() as attempt:
+    with capture_error() as attempt:
         await _look(settings, found)
     if attempt.error is not None:
-        words = str(attempt.error) if isinstance(attempt.error, McpFault) else f"{type(attempt.error).__name__}: {attempt.error}"
-        found.error = line(settings.masked(words), 1_000) or "?"
+        words = (
+            str(attempt.error)
+            if isinstance(attempt.error, McpClientError)
+            else f"{type(attempt.error).__name__}: {attempt.error}"
+        )
+        found.error = clean_line(settings.masked(words), 1_000) or "?"
     found.seconds = round(time.monotonic() - began, 3)
     return found
 
 
-async def _look(settings: McpServerSettings, found: Probe) -> None:
+async def _look(settings: McpServerSettings, found: ProbeResult) -> None:
     if settings.fault:
-        raise McpFault(settings.fault)
-    connect = await load(Destinations(AllowList.parse(project.FETCH_ALLOW, "mcp")))
-    async with connect(settings, Signals(_ignored, _ignored), False) as connection:
+        raise McpClientError(settings.fault)
+    connect = await load_session_opener(DestinationResolver(AllowList.parse(project.FETCH_ALLOW, "mcp")))
+    async with connect(settings, SessionCallbacks(_ignored, _ignored), False) as connection:
         found.about = connection.about
         listing = await connection.list_tools()
-        catalogue = catalogue_of(settings, listing.tools)
+        catalogue = build_catalogue(settings, listing.tools)
         found.tools, found.left_out = list(catalogue.specs), catalogue.left_out
         found.error = listing.fault
 

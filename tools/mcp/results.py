@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult
-from tools.foreign_words import cleaned, line
+from tools.foreign_words import clean_line, clean_untrusted
 
 MAX_ITEMS = 100
 MAX_TEXT = 2**20
@@ -14,7 +14,7 @@ _CUT = "\n…（内容过长，已截断）"
 Json = Mapping[str, Any]
 
 
-def result_of(tool_name: str, given: Json, server_name: str, protocol: str) -> ToolExecutionResult:
+def convert_mcp_result(tool_name: str, given: Json, server_name: str, protocol: str) -> ToolExecutionResult:
     """``given`` as a result: a failure in the server's own words where it says that it is one.
 
     Nothing but texts is the content, or the error's message; where there is more, all of it
@@ -49,16 +49,16 @@ def _text(block: Json) -> ToolContentItem:
 
 
 def _media(block: Json) -> ToolContentItem:
-    return ToolContentItem(str(block["type"]), data=_word(block, "data"), mime_type=line(block.get("mimeType"), 100))
+    return ToolContentItem(str(block["type"]), data=_word(block, "data"), mime_type=clean_line(block.get("mimeType"), 100))
 
 
 def _link(block: Json) -> ToolContentItem:
     return ToolContentItem(
         "resource_link",
-        uri=line(block.get("uri"), 2_000),
-        name=line(block.get("title") or block.get("name"), 200),
-        description=cleaned(block.get("description"), 1_000),
-        mime_type=line(block.get("mimeType"), 100),
+        uri=clean_line(block.get("uri"), 2_000),
+        name=clean_line(block.get("title") or block.get("name"), 200),
+        description=clean_untrusted(block.get("description"), 1_000),
+        mime_type=clean_line(block.get("mimeType"), 100),
     )
 
 
@@ -66,7 +66,7 @@ def _resource(block: Json) -> ToolContentItem:
     """An embedded resource: its words, or the bytes of a picture, a sound or something else."""
     held = block.get("resource")
     resource = held if isinstance(held, Mapping) else {}
-    mime, uri = line(resource.get("mimeType"), 100), line(resource.get("uri"), 2_000)
+    mime, uri = clean_line(resource.get("mimeType"), 100), clean_line(resource.get("uri"), 2_000)
     if blob := _word(resource, "blob"):
         kind = mime.partition("/")[0]
         return ToolContentItem(kind if kind in ("image", "audio") else "binary", data=blob, mime_type=mime, uri=uri)
@@ -92,7 +92,7 @@ def _annotation(said: Any) -> ToolAnnotation | None:
         return None
     audience, priority = said.get("audience"), said.get("priority")
     return ToolAnnotation(
-        audience=[line(one, 20) for one in audience[:4]] if isinstance(audience, list) else [],
+        audience=[clean_line(one, 20) for one in audience[:4]] if isinstance(audience, list) else [],
         priority=float(priority) if isinstance(priority, int | float) else None,
     )
 

@@ -7,12 +7,18 @@ from urllib.parse import unquote
 
 from django.utils.translation import gettext as _
 
-from tools.http_tools.secrets import Mask, Secrets
+from tools.http_tools.secrets import SecretMask, SecretValues
 from tools.http_tools.store import load_secrets
-from tools.mcp.masking import hidden_words
-from tools.mcp.secret_places import filled, filled_url, has_places, names_in, place_faults
+from tools.mcp.masking import find_possible_keys
+from tools.mcp.secret_places import (
+    check_secret_placeholders,
+    find_secret_names,
+    has_secret_placeholders,
+    insert_secrets,
+    insert_url_secrets,
+)
 from tools.models import McpServer
-from tools.vault import SealBroken
+from tools.vault import DecryptionError
 
 _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
 """Characters; what is shorter stands in too many words that are none."""
@@ -66,16 +72,16 @@ class McpServerSettings:
 
     def masked(self, text: str) -> str:
         """``text`` without the values of headers and variables, and without what may be a key in URL and arguments."""
-        return Mask(self._hidden()).text(text)
+        return SecretMask(self._hidden()).text(text)
 
     def _hidden(self) -> set[str]:
         values = [*self.headers.values(), *self.environment.values(), *self.secrets]
         words = {word for value in values for word in (value, value.rpartition(" ")[2]) if len(word) >= _SHORTEST_SECRET}
-        others = hidden_words(self.url, self.arguments)
+        others = find_possible_keys(self.url, self.arguments)
         return words | {form for word in others for form in (word, unquote(word)) if len(form) >= _SHORTEST_IN_URL}
 
 
-def settings_of(row: McpServer, secrets: Secrets | None = None) -> McpServerSettings:
+def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> McpServerSettings:
     """What ``row`` says, with ``secrets``, read anew where they are not given, in their places.
 
     Raises nothing but errors of the database: what keeps the server from being used is its ``fault``.
@@ -86,7 +92,7 @@ def settings_of(row: McpServer, secrets: Secrets | None = None) -> McpServerSett
     fault = _missing(row)
     try:
         headers, environment, arguments = row.headers, row.environment, row.arguments
-    except SealBroken:
+    except DecryptionError:
         fault = _("Its headers, variables and arguments were sealed under another secret key. Enter them anew.")
     settings = McpServerSettings(
         pk=row.pk,
@@ -110,30 +116,30 @@ def settings_of(row: McpServer, secrets: Secrets | None = None) -> McpServerSett
     return settings if fault else _with_secrets(settings, secrets)
 
 
-def _with_secrets(settings: McpServerSettings, secrets: Secrets | None) -> McpServerSettings:
+def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> McpServerSettings:
     """``settings`` with secrets in the places that name them; as they are, with a fault, where one may not be put there."""
     values = {name: getattr(settings, name) for name in ("transport", "command", "arguments", "environment", "url", "headers")}
-    if not has_places(values):
+    if not has_secret_placeholders(values):
         return settings
     known = load_secrets() if secrets is None else secrets
-    if faults := place_faults(values, known):
+    if faults := check_secret_placeholders(values, known):
         return replace(settings, fault=" ".join(line for lines in faults.values() for line in lines))
     if settings.is_stdio:
-        arguments = tuple(filled(one, known) for one in settings.arguments)
-        environment = {name: filled(value, known) for name, value in settings.environment.items()}
+        arguments = tuple(insert_secrets(one, known) for one in settings.arguments)
+        environment = {name: insert_secrets(value, known) for name, value in settings.environment.items()}
         whole = replace(settings, arguments=arguments, environment=environment)
-        used = names_in([*settings.arguments, *settings.environment.values()])
+        used = find_secret_names([*settings.arguments, *settings.environment.values()])
     else:
-        headers = {name: filled(value, known) for name, value in settings.headers.items()}
-        whole = replace(settings, url=filled_url(settings.url, known), headers=headers)
-        used = names_in([settings.url, *settings.headers.values()])
+        headers = {name: insert_secrets(value, known) for name, value in settings.headers.items()}
+        whole = replace(settings, url=insert_url_secrets(settings.url, known), headers=headers)
+        used = find_secret_names([settings.url, *settings.headers.values()])
     return replace(whole, secrets=tuple(known.values[name] for name in used))
 
 
-def read_settings() -> dict[int, McpServerSettings]:
+def load_server_settings() -> dict[int, McpServerSettings]:
     """All servers by their primary keys, in their order. For the database thread."""
     secrets = load_secrets()
-    return {row.pk: settings_of(row, secrets) for row in McpServer.objects.order_by("pk")}
+    return {row.pk: to_server_settings(row, secrets) for row in McpServer.objects.order_by("pk")}
 
 
 def _missing(row: McpServer) -> str:

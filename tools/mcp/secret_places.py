@@ -7,25 +7,25 @@ from urllib.parse import quote
 
 from django.utils.translation import gettext as _
 
-from tools.http_tools.secrets import Secrets, refusal
-from tools.secret_hosts import PROGRAM, SecretHosts, origin
+from tools.http_tools.secrets import SecretValues, secret_refusal_message
+from tools.secret_hosts import PROGRAM, SecretHosts, format_origin
 
 _PLACE = re.compile(r"\{secret:([A-Za-z][A-Za-z0-9_]*)\}")
 _STDIO = "stdio"
 
 
-def names_in(texts: Iterable[str]) -> list[str]:
+def find_secret_names(texts: Iterable[str]) -> list[str]:
     """The names of the secrets that ``texts`` name, each once."""
     return list(dict.fromkeys(name for text in texts for name in _PLACE.findall(text)))
 
 
-def has_places(values: Mapping[str, Any]) -> bool:
+def has_secret_placeholders(values: Mapping[str, Any]) -> bool:
     """Whether anything in ``values``, the fields of a server, names a secret at all."""
     parts = (values["arguments"] or (), (values["environment"] or {}).values(), (values["headers"] or {}).values())
-    return bool(names_in([values["url"], *(text for part in parts for text in part)]))
+    return bool(find_secret_names([values["url"], *(text for part in parts for text in part)]))
 
 
-def place_faults(values: Mapping[str, Any], secrets: Secrets) -> dict[str, list[str]]:
+def check_secret_placeholders(values: Mapping[str, Any], secrets: SecretValues) -> dict[str, list[str]]:
     """Why a server of these ``values`` may not be given the secrets that it names: translated sentences, by field.
 
     ``values`` are fields of a server by name. Only those that its transport uses are looked at:
@@ -38,11 +38,11 @@ def place_faults(values: Mapping[str, Any], secrets: Secrets) -> dict[str, list[
         "url": [] if is_program else [values["url"]],
         "headers": [] if is_program else list((values["headers"] or {}).values()),
     }
-    found = {field: [_fault(name, values, secrets) for name in names_in(part)] for field, part in texts.items()}
+    found = {field: [_fault(name, values, secrets) for name in find_secret_names(part)] for field, part in texts.items()}
     return {field: [line for line in lines if line] for field, lines in found.items() if any(lines)}
 
 
-def _fault(name: str, values: Mapping[str, Any], secrets: Secrets) -> str:
+def _fault(name: str, values: Mapping[str, Any], secrets: SecretValues) -> str:
     if name in secrets.broken:
         return _("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
     if name not in secrets.values:
@@ -50,15 +50,15 @@ def _fault(name: str, values: Mapping[str, Any], secrets: Secrets) -> str:
     hosts = secrets.hosts.get(name, SecretHosts())
     if values["transport"] == _STDIO:
         command = values["command"]
-        return "" if hosts.runs(command) else refusal(name, f"{PROGRAM}{command}", hosts)
-    return "" if hosts.permits(values["url"]) else refusal(name, origin(values["url"]), hosts)
+        return "" if hosts.runs(command) else secret_refusal_message(name, f"{PROGRAM}{command}", hosts)
+    return "" if hosts.permits(values["url"]) else secret_refusal_message(name, format_origin(values["url"]), hosts)
 
 
-def filled(text: str, secrets: Secrets, encode: Callable[[str], str] = str) -> str:
+def insert_secrets(text: str, secrets: SecretValues, encode: Callable[[str], str] = str) -> str:
     """``text`` with the secrets in their places; all of them have to be there."""
     return _PLACE.sub(lambda place: encode(secrets.values[place[1]]), text)
 
 
-def filled_url(url: str, secrets: Secrets) -> str:
+def insert_url_secrets(url: str, secrets: SecretValues) -> str:
     """The same of an address, where a secret is always one part of a path or one value."""
-    return filled(url, secrets, lambda value: quote(value, safe=""))
+    return insert_secrets(url, secrets, lambda value: quote(value, safe=""))

@@ -10,19 +10,19 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.request import check_headers
 from tools.fetch.urls import check_url
 from tools.http_tools.store import load_secrets
-from tools.mcp.commands import command_fault, environment_fault, missing_fault
-from tools.mcp.secret_places import has_places, place_faults
+from tools.mcp.commands import check_command, check_environment, check_program_exists
+from tools.mcp.secret_places import check_secret_placeholders, has_secret_placeholders
 from tools.models import McpServer
-from tools.vault import SealBroken
+from tools.vault import DecryptionError
 
-SEALED = ("headers", "environment")
+ENCRYPTED_FIELDS = ("headers", "environment")
 """Never shown again."""
-STORED = (*SEALED, "arguments")
+STORED = (*ENCRYPTED_FIELDS, "arguments")
 """Under seal in the table, so that they may be unreadable."""
-JUDGED = ("enabled", "transport", "command", "url")
+CHECKED_FIELDS = ("enabled", "transport", "command", "url")
 
 
-def faults_of(values: Mapping[str, Any], *, has_new_command: bool = True) -> dict[str, list[str]]:
+def check_server(values: Mapping[str, Any], *, has_new_command: bool = True) -> dict[str, list[str]]:
     """Translated sentences about ``values``, the fields of a server by name, under the field that each is about.
 
     ``headers``, ``environment`` and ``arguments`` are among them, None for what cannot be read any more.
@@ -31,8 +31,8 @@ def faults_of(values: Mapping[str, Any], *, has_new_command: bool = True) -> dic
     """
     is_program = values["transport"] == McpServer.Transport.STDIO
     faults = _program_faults(values, has_new_command) if is_program else _address_faults(values)
-    if values["enabled"] and has_places(values):
-        for name, lines in place_faults(values, load_secrets()).items():
+    if values["enabled"] and has_secret_placeholders(values):
+        for name, lines in check_secret_placeholders(values, load_secrets()).items():
             faults[name] = [*faults.get(name, []), *lines]
     for name in STORED:
         if values[name] is None and values["enabled"]:
@@ -40,38 +40,38 @@ def faults_of(values: Mapping[str, Any], *, has_new_command: bool = True) -> dic
     return {name: lines for name, lines in faults.items() if lines}
 
 
-def values_of(row: McpServer) -> dict[str, Any]:
-    """What :func:`faults_of` judges of a row as it is."""
-    return {name: getattr(row, name) for name in JUDGED} | {name: opened(row, name) for name in STORED}
+def server_values(row: McpServer) -> dict[str, Any]:
+    """What :func:`check_server` judges of a row as it is."""
+    return {name: getattr(row, name) for name in CHECKED_FIELDS} | {name: decrypt_field(row, name) for name in STORED}
 
 
-def opened(row: McpServer, name: str) -> Any:
+def decrypt_field(row: McpServer, name: str) -> Any:
     """The ``headers``, the ``environment`` or the ``arguments`` of ``row``; None when they cannot be read any more."""
     try:
         return getattr(row, name)
-    except SealBroken:
+    except DecryptionError:
         return None
 
 
-def obstacles(row: McpServer) -> list[str]:
+def check_server_row(row: McpServer) -> list[str]:
     """Why ``row`` could not be used by a server on this machine, in translated sentences; nothing is looked up or run."""
-    values = values_of(row)
+    values = server_values(row)
     if None in (values[name] for name in STORED):
         return [
             _(
                 "Its headers, variables and arguments were sealed under another secret key and cannot be read any more: enter them anew."
             )
         ]
-    found = [line for lines in faults_of(values | {"enabled": True}).values() for line in lines]
+    found = [line for lines in check_server(values | {"enabled": True}).values() for line in lines]
     if row.transport == McpServer.Transport.STDIO and not found:
-        found = [line for line in [missing_fault(row.command)] if line]
+        found = [line for line in [check_program_exists(row.command)] if line]
     return found
 
 
 def _program_faults(values: Mapping[str, Any], has_new_command: bool) -> dict[str, list[str]]:
     is_judged = values["enabled"] or (values["command"] and has_new_command)
-    command = command_fault(values["command"], values["arguments"] or ()) if is_judged else ""
-    environment = environment_fault(values["environment"] or {})
+    command = check_command(values["command"], values["arguments"] or ()) if is_judged else ""
+    environment = check_environment(values["environment"] or {})
     return {"command": [command] if command else [], "environment": [environment] if environment else []}
 
 

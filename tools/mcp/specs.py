@@ -9,9 +9,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from tools.contract import JsonSchema, ToolAnnotation, ToolIcon, ToolSpec
-from tools.foreign_schemas import SchemaRefused, usable_schema
-from tools.foreign_words import cleaned, line, quotable, tool_name
-from tools.mcp.listing import FAULT
+from tools.foreign_schemas import SchemaRefused, clean_schema
+from tools.foreign_words import clean_line, clean_quote, clean_tool_name, clean_untrusted
+from tools.mcp.listing import ENTRY_ERROR_KEY
 from tools.mcp.rows import McpServerSettings
 
 MCP = "mcp"
@@ -28,7 +28,7 @@ LEFT_OUT_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedTool:
     """A tool that is not offered, by the server's own name made readable, and why, for the operator."""
 
     name: str
@@ -36,21 +36,21 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class ToolCatalogue:
     """What one server offers. ``originals`` gives the server's own name of each tool."""
 
     specs: tuple[ToolSpec, ...] = ()
     originals: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedTool, ...] = ()
     number_left_out: int = 0
 
 
-def catalogue_of(
+def build_catalogue(
     settings: McpServerSettings,
     declared: Sequence[Mapping[str, Any]],
     reserved: frozenset[str] = frozenset(),
-    before: Catalogue | None = None,
-) -> Catalogue:
+    before: ToolCatalogue | None = None,
+) -> ToolCatalogue:
     """The tools that ``declared`` (MCP's ``Tool`` objects as JSON) makes, in the server's order.
 
     A tool that is as it was ``before`` is the same object as then. Takes a few
@@ -59,10 +59,10 @@ def catalogue_of(
     known = {spec.name: spec for spec in before.specs} if before else {}
     specs: dict[str, ToolSpec] = {}
     originals: dict[str, str] = {}
-    left: list[LeftOut] = []
+    left: list[OmittedTool] = []
     for tool in declared:
         raw = tool.get("name")
-        shown = line(raw, 100) or "?"
+        shown = clean_line(raw, 100) or "?"
         try:
             if (reason := _excluded(settings, str(raw))) is None:
                 spec = _spec(settings, tool, specs.keys() | reserved, reserved)
@@ -74,8 +74,8 @@ def catalogue_of(
         except SchemaRefused as refused:
             reason = str(refused)
         if reason:
-            left.append(LeftOut(shown, reason))
-    return Catalogue(tuple(specs.values()), originals, tuple(left[:LEFT_OUT_SHOWN]), len(left))
+            left.append(OmittedTool(shown, reason))
+    return ToolCatalogue(tuple(specs.values()), originals, tuple(left[:LEFT_OUT_SHOWN]), len(left))
 
 
 def is_repeatable(spec: ToolSpec) -> bool:
@@ -95,19 +95,19 @@ def _excluded(settings: McpServerSettings, name: str) -> str | None:
 
 def _spec(settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]) -> ToolSpec:
     meta = tool.get("_meta")
-    if isinstance(meta, Mapping) and (fault := line(meta.get(FAULT), REASON_LIMIT)):
+    if isinstance(meta, Mapping) and (fault := clean_line(meta.get(ENTRY_ERROR_KEY), REASON_LIMIT)):
         raise SchemaRefused(fault)
     name = _name(settings, tool.get("name"))
     if name in taken:
         form = _("%s is a tool of this program.") if name in reserved else _("An earlier tool is called %s.")
         raise SchemaRefused(form % name)
     annotation = _annotation(tool.get("annotations"))
-    title = line(tool.get("title"), TITLE_LIMIT) or (annotation.title if annotation else "")
+    title = clean_line(tool.get("title"), TITLE_LIMIT) or (annotation.title if annotation else "")
     return ToolSpec(
         name=name,
         description=_description(settings, tool),
         title=title,
-        parameters_schema=usable_schema(tool.get("inputSchema")),
+        parameters_schema=clean_schema(tool.get("inputSchema")),
         output_schema=_output_schema(tool.get("outputSchema")),
         provider_name=MCP,
         provider_type=MCP,
@@ -119,16 +119,16 @@ def _spec(settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, rese
 
 def _name(settings: McpServerSettings, raw: Any) -> str:
     """The name for the model; one that has no sign that endpoints take becomes a number, always the same."""
-    if not isinstance(raw, str) or not line(raw, 100):
+    if not isinstance(raw, str) or not clean_line(raw, 100):
         raise SchemaRefused(_("It has no name."))
     number = zlib.crc32(raw.encode("utf-8", "replace"))
-    return (settings.name_prefix + (tool_name(raw) or f"tool_{number:08x}"))[:64]
+    return (settings.name_prefix + (clean_tool_name(raw) or f"tool_{number:08x}"))[:64]
 
 
 def _description(settings: McpServerSettings, tool: Mapping[str, Any]) -> str:
-    said = cleaned(tool.get("description"), DESCRIPTION_LIMIT)
-    own = quotable(tool.get("name"), 100) if not tool_name(str(tool.get("name"))) else ""
-    return "：".join(filter(None, [own, said])) or f"来自 {quotable(settings.name)} 的 MCP 工具"
+    said = clean_untrusted(tool.get("description"), DESCRIPTION_LIMIT)
+    own = clean_quote(tool.get("name"), 100) if not clean_tool_name(str(tool.get("name"))) else ""
+    return "：".join(filter(None, [own, said])) or f"来自 {clean_quote(settings.name)} 的 MCP 工具"
 
 
 def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) ->
 def _output_schema(schema: Any) -> JsonSchema | None:
     """None also for one that cannot be used: the tool can, and nothing promises less."""
     try:
-        return usable_schema(schema) if schema is not None else None
+        return clean_schema(schema) if schema is not None else None
     except SchemaRefused:
         return None
 
@@ -150,7 +150,7 @@ def _annotation(said: Any) -> ToolAnnotation | None:
     if not isinstance(said, Mapping) or not said:
         return None
     return ToolAnnotation(
-        title=line(said.get("title"), TITLE_LIMIT),
+        title=clean_line(said.get("title"), TITLE_LIMIT),
         read_only=_hint(said, "readOnlyHint"),
         destructive=_hint(said, "destructiveHint"),
         idempotent=_hint(said, "idempotentHint"),
@@ -165,10 +165,13 @@ def _hint(said: Mapping[str, Any], name: str) -> bool | None:
 
 def _icons(said: Any) -> list[ToolIcon]:
     icons = [icon for icon in said if isinstance(icon, Mapping)] if isinstance(said, list) else []
-    made = [ToolIcon(line(one.get("src"), ICON_LIMIT + 1), line(one.get("mimeType"), 100), _sizes(one)) for one in icons[:ICONS]]
+    made = [
+        ToolIcon(clean_line(one.get("src"), ICON_LIMIT + 1), clean_line(one.get("mimeType"), 100), _sizes(one))
+        for one in icons[:ICONS]
+    ]
     return [icon for icon in made if icon.src.startswith(("https://", "data:image/")) and len(icon.src) <= ICON_LIMIT]
 
 
 def _sizes(icon: Mapping[str, Any]) -> list[str]:
     sizes = icon.get("sizes")
-    return [line(size, 20) for size in sizes[:8]] if isinstance(sizes, list) else []
+    return [clean_line(size, 20) for size in sizes[:8]] if isinstance(sizes, list) else []

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from tools.catalogue import MOST_ROWS
-from tools.foreign_words import quotable
+from tools.foreign_words import clean_quote
 from tools.models import McpServer, McpServerStatus, ToolConfig
 
 State = McpServerStatus.State
@@ -17,7 +17,7 @@ GONE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConnectionStatus:
     """One row of :class:`tools.models.McpServerStatus`.
 
     ``about``: what the server says of itself (``name``, ``title``, ``version``,
@@ -39,7 +39,7 @@ class Standing:
     tools: list[dict[str, Any]] = field(default_factory=list)
 
 
-def put_down(standings: Sequence[Standing]) -> list[None]:
+def write_statuses(standings: Sequence[ConnectionStatus]) -> list[None]:
     """Write how it stands; the last word counts. A server that was deleted meanwhile is left out."""
     last = {(standing.server_id, standing.process_id): standing for standing in standings}
     there = set(McpServer.objects.filter(pk__in=[pk for pk, _ in last]).values_list("pk", flat=True))
@@ -50,7 +50,7 @@ def put_down(standings: Sequence[Standing]) -> list[None]:
     return [None] * len(standings)
 
 
-def renew(process_ids: Sequence[str]) -> list[None]:
+def renew_statuses(process_ids: Sequence[str]) -> list[None]:
     """Say that these processes are still there, and forget those that are not."""
     now = timezone.now()
     McpServerStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
@@ -58,7 +58,7 @@ def renew(process_ids: Sequence[str]) -> list[None]:
     return [None] * len(process_ids)
 
 
-def withdraw(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
+def delete_statuses(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
     """Forget how each process stood with the server, or with all."""
     for process_id, server_id in wishes:
         rows = McpServerStatus.objects.filter(process_id=process_id)
@@ -66,18 +66,18 @@ def withdraw(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
     return [None] * len(wishes)
 
 
-def known_names() -> frozenset[str]:
+def load_known_tool_names() -> frozenset[str]:
     """The tools of all servers that ever were there, as far as they are not too many. For the database thread."""
     names = ToolConfig.objects.filter(provider_name="mcp").values_list("name", flat=True)
     return frozenset(names[:MOST_ROWS])
 
 
-def absence(tool: str, server: str, why: str) -> str:
+def absence_message(tool: str, server: str, why: str) -> str:
     """The sentence for a model that called ``tool``, which is not there."""
-    return f"工具 {tool} 来自 MCP 服务器“{quotable(server)}”，{why}。请先用其他方法，或如实告诉用户。"
+    return f"工具 {tool} 来自 MCP 服务器“{clean_quote(server)}”，{why}。请先用其他方法，或如实告诉用户。"
 
 
-def in_words(state: str, seconds: float) -> str:
+def state_message(state: str, seconds: float) -> str:
     """Why a server in ``state`` has no tools now, and when it is tried again."""
     soon = f"约 {max(1, round(seconds))} 秒后自动重试" if seconds else "稍后自动重试"
     match state:
@@ -91,6 +91,6 @@ def in_words(state: str, seconds: float) -> str:
             return "该服务器现在没有提供这个工具"
 
 
-def resting(seconds: float) -> str:
+def breaker_message(seconds: float) -> str:
     """The same of a server that is connected and fails."""
     return f"该服务器最近多次调用失败，已暂停使用，约 {max(1, round(seconds))} 秒后可以再试"

@@ -24,9 +24,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from tools.keeper import keeper_command
-from tools.mcp.faults import McpFault
-from tools.mcp.flow import Flow
-from tools.mcp.journal import Journal
+from tools.mcp.faults import McpClientError
+from tools.mcp.flow import ServerRateLimit
+from tools.mcp.journal import ServerLog
 from tools.mcp.rows import McpServerSettings
 
 MAX_MESSAGE = 8 * 2**20
@@ -54,10 +54,10 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 
 @asynccontextmanager
-async def stdio_transport(settings: McpServerSettings, flow: Flow, journal: Journal) -> AsyncIterator[Streams]:
+async def stdio_transport(settings: McpServerSettings, flow: ServerRateLimit, journal: ServerLog) -> AsyncIterator[Streams]:
     """Start the program and talk to it; when the block is left, in whatever way, it has ended with all its children.
 
-    Raises :class:`McpFault` when it cannot be started.
+    Raises :class:`McpClientError` when it cannot be started.
     """
     process = await _started(settings)
     incoming, read = anyio.create_memory_object_stream[Incoming](WAITING)
@@ -87,12 +87,12 @@ async def _started(settings: McpServerSettings) -> Process:
             limit=CHUNK,
         )
     except (OSError, ValueError) as error:
-        raise McpFault(_("The program cannot be started: %s") % error) from error
+        raise McpClientError(_("The program cannot be started: %s") % error) from error
 
 
-async def _read(process: Process, incoming: MemoryObjectSendStream[Incoming], flow: Flow, journal: Journal) -> None:
+async def _read(process: Process, incoming: MemoryObjectSendStream[Incoming], flow: ServerRateLimit, journal: ServerLog) -> None:
     """Pass on what is said until the pipe ends; afterwards the session knows that it has."""
-    stdout, lines = _pipe(process.stdout), Lines()
+    stdout, lines = _pipe(process.stdout), LineSplitter()
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
         async with incoming:
             while chunk := await stdout.read(CHUNK):
@@ -113,9 +113,9 @@ async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMe
                 await stdin.drain()
 
 
-async def _heed(process: Process, flow: Flow, journal: Journal) -> None:
+async def _heed(process: Process, flow: ServerRateLimit, journal: ServerLog) -> None:
     """Put down what the server says on stderr."""
-    stderr, lines = _pipe(process.stderr), Lines(limit=LONGEST_WORDS)
+    stderr, lines = _pipe(process.stderr), LineSplitter(limit=LONGEST_WORDS)
     with contextlib.suppress(ConnectionError):
         while chunk := await stderr.read(CHUNK):
             await flow.heard(len(chunk))
@@ -125,11 +125,11 @@ async def _heed(process: Process, flow: Flow, journal: Journal) -> None:
 
 def _pipe(pipe: P | None) -> P:
     if pipe is None:
-        raise McpFault("no pipes")
+        raise McpClientError("no pipes")
     return pipe
 
 
-def _message(line: bytes, journal: Journal) -> SessionMessage | None:
+def _message(line: bytes, journal: ServerLog) -> SessionMessage | None:
     """The message that ``line`` is, an error for the call that a broken one answers, or None."""
     if not line.strip():
         return None
@@ -137,7 +137,7 @@ def _message(line: bytes, journal: Journal) -> SessionMessage | None:
         journal.noted(f"a line of its output is no message: {line[:200].decode(errors='replace')}")
         return None
     fault = TOO_LARGE
-    if not isinstance(line, Cut):
+    if not isinstance(line, TruncatedLine):
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
@@ -150,12 +150,12 @@ def _message(line: bytes, journal: Journal) -> SessionMessage | None:
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=json.loads(number[1]), error=error))
 
 
-class Cut(bytes):
+class TruncatedLine(bytes):
     """Both ends of a line that was too long."""
 
 
-class Lines:
-    """Bytes into lines. Of one that is longer than ``limit`` only its ends are kept, as a :class:`Cut`."""
+class LineSplitter:
+    """Bytes into lines. Of one that is longer than ``limit`` only its ends are kept, as a :class:`TruncatedLine`."""
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         self._limit = limit
@@ -183,12 +183,12 @@ class Lines:
             self._size = self._limit
 
     def _taken(self) -> bytes:
-        line = Cut(self._head + b" " + b"".join(self._parts)) if self._head else b"".join(self._parts)
+        line = TruncatedLine(self._head + b" " + b"".join(self._parts)) if self._head else b"".join(self._parts)
         self._parts, self._size, self._head = [], 0, b""
         return line
 
 
-async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: Journal) -> None:
+async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: ServerLog) -> None:
     """End the program: close what it reads, then have the keeper end it, then kill whatever is left of the keeper."""
     if process.stdin is not None:
         process.stdin.close()

@@ -19,13 +19,13 @@ from django.utils.translation import gettext as _
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tools.fetch.destinations import Destinations
+from tools.fetch.destinations import DestinationResolver
 from tools.fetch.errors import FetchError
 from tools.fetch.request import require_sendable
 from tools.fetch.urls import parse_url
-from tools.mcp.faults import Hopeless, McpFault
-from tools.mcp.flow import Flow
-from tools.mcp.journal import Journal
+from tools.mcp.faults import McpClientError, PermanentFailureError
+from tools.mcp.flow import ServerRateLimit
+from tools.mcp.journal import ServerLog
 from tools.mcp.rows import McpServerSettings
 from tools.models import McpServer
 
@@ -43,20 +43,20 @@ _STREAM = "text/event-stream"
 _NOT_OUT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, FetchError)
 
 
-class Sending:
+class SendState:
     """Whether the request of one call left this machine at all."""
 
     def __init__(self) -> None:
         self.is_refused = False
 
 
-_sending: ContextVar[Sending | None] = ContextVar("sending", default=None)
+_sending: ContextVar[SendState | None] = ContextVar("sending", default=None)
 
 
 @contextmanager
-def sending() -> Iterator[Sending]:
+def track_sending() -> Iterator[SendState]:
     """Inside, in this task, requests say how far they came; the library hands this context on to the task that sends."""
-    current = Sending()
+    current = SendState()
     token = _sending.set(current)
     try:
         yield current
@@ -65,21 +65,21 @@ def sending() -> Iterator[Sending]:
 
 
 def web_transport(
-    settings: McpServerSettings, destinations: Destinations, journal: Journal, flow: Flow
+    settings: McpServerSettings, destinations: DestinationResolver, journal: ServerLog, flow: ServerRateLimit
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-    """Streams to the server at the row's URL. Raises :class:`Hopeless` for a row that cannot be used."""
+    """Streams to the server at the row's URL. Raises :class:`PermanentFailureError` for a row that cannot be used."""
     try:
         url = str(parse_url(settings.url))
         require_sendable(settings.headers)
     except FetchError as error:
-        raise Hopeless(str(error)) from error
+        raise PermanentFailureError(str(error)) from error
     is_legacy = settings.transport == McpServer.Transport.SSE
-    way_out = WayOut(destinations, journal, flow, is_legacy=is_legacy)
+    way_out = CheckedTransport(destinations, journal, flow, is_legacy=is_legacy)
     return _legacy(url, settings, way_out) if is_legacy else _streamable(url, settings, way_out)
 
 
 @asynccontextmanager
-async def _streamable(url: str, settings: McpServerSettings, way_out: "WayOut") -> AsyncIterator[tuple[Any, Any]]:
+async def _streamable(url: str, settings: McpServerSettings, way_out: "CheckedTransport") -> AsyncIterator[tuple[Any, Any]]:
     async with (
         _client(way_out, settings) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BODY) as streams,
@@ -87,7 +87,7 @@ async def _streamable(url: str, settings: McpServerSettings, way_out: "WayOut") 
         yield streams
 
 
-def _legacy(url: str, settings: McpServerSettings, way_out: "WayOut") -> AbstractAsyncContextManager[tuple[Any, Any]]:
+def _legacy(url: str, settings: McpServerSettings, way_out: "CheckedTransport") -> AbstractAsyncContextManager[tuple[Any, Any]]:
     def client(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
@@ -96,7 +96,7 @@ def _legacy(url: str, settings: McpServerSettings, way_out: "WayOut") -> Abstrac
     return sse_client(url, httpx_client_factory=client)
 
 
-def _client(way_out: "WayOut", settings: McpServerSettings) -> httpx2.AsyncClient:
+def _client(way_out: "CheckedTransport", settings: McpServerSettings) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=way_out,
         headers={"User-Agent": "FrostAgent", "Accept-Encoding": "identity", **settings.headers},
@@ -113,19 +113,21 @@ def _ssl_context() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 
-class WayOut(httpx2.AsyncHTTPTransport):
+class CheckedTransport(httpx2.AsyncHTTPTransport):
     """Requests to judged addresses; notes in ``journal`` why the connection is lost where one fails.
 
     ``is_legacy``: answers come by another way, so that nobody learns of a message that was refused.
     """
 
-    def __init__(self, destinations: Destinations, journal: Journal, flow: Flow, *, is_legacy: bool = False) -> None:
+    def __init__(
+        self, destinations: DestinationResolver, journal: ServerLog, flow: ServerRateLimit, *, is_legacy: bool = False
+    ) -> None:
         # The parent would make this pool without the network that dials judged addresses alone.
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=_ssl_context(),
             max_connections=MOST_CONNECTIONS,
             keepalive_expiry=KEEP_SECONDS,
-            network_backend=_Judged(destinations),
+            network_backend=_CheckedBackend(destinations),
         )
         self._journal, self._flow, self._is_legacy = journal, flow, is_legacy
 
@@ -145,11 +147,11 @@ class WayOut(httpx2.AsyncHTTPTransport):
 
     async def _judged(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise McpFault(_("The server packed its answer although it was asked not to."))
+            raise McpClientError(_("The server packed its answer although it was asked not to."))
         if response.status_code >= 400 and request.method == "POST":
             return await self._failed(request, response)
         is_stream = response.headers.get("content-type", "").startswith(_STREAM)
-        return _with(response, _Bounded(response.stream, None if is_stream else MAX_BODY, self._flow))
+        return _with(response, _LimitedStream(response.stream, None if is_stream else MAX_BODY, self._flow))
 
     async def _failed(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """An error, read whole: whether the server still knows the session is said in its words, not only in its status."""
@@ -181,13 +183,13 @@ def _with(response: httpx2.Response, stream: Any) -> httpx2.Response:
     return httpx2.Response(response.status_code, headers=response.headers.raw, stream=stream, extensions=response.extensions)
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _LimitedStream(httpx2.AsyncByteStream):
     """The bytes of ``inner``, not faster than others bear, of which there may be ``limit``.
 
     More are a StreamError, which costs the one request.
     """
 
-    def __init__(self, inner: Any, limit: int | None, flow: Flow) -> None:
+    def __init__(self, inner: Any, limit: int | None, flow: ServerRateLimit) -> None:
         self._inner, self._limit, self._flow = inner, limit, flow
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -203,10 +205,10 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class _Judged(httpcore2.AsyncNetworkBackend):
+class _CheckedBackend(httpcore2.AsyncNetworkBackend):
     """Dials the addresses of a host that may be dialled, best first, and never looks the name up again."""
 
-    def __init__(self, destinations: Destinations) -> None:
+    def __init__(self, destinations: DestinationResolver) -> None:
         self._destinations = destinations
         self._network = httpcore2.AnyIOBackend()
 

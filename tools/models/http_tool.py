@@ -10,8 +10,8 @@ from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.faults import Surroundings, tool_faults
-from tools.http_tools.rows import GRACE_SECONDS, PROVIDER, settings_of
+from tools.http_tools.faults import ValidationContext, check_http_tool
+from tools.http_tools.rows import GRACE_SECONDS, PROVIDER, to_http_tool_settings
 from tools.models.live import LiveModel
 from tools.models.secret import Secret
 from tools.models.tool_config import ToolConfig
@@ -138,17 +138,17 @@ class HttpTool(LiveModel):
             super().clean_fields(exclude=exclude)
         except ValidationError as error:
             faults = error.update_error_dict(faults)
-        for field, lines in tool_faults(settings_of(self), self._surroundings()).items():
+        for field, lines in check_http_tool(to_http_tool_settings(self), self._surroundings()).items():
             if field not in (exclude or ()):
                 faults[field] = lines
         if faults:
             raise ValidationError(faults)
 
-    def _surroundings(self) -> Surroundings:
+    def _surroundings(self) -> ValidationContext:
         other = ToolConfig.objects.filter(name=self.name).values_list("declaration", "provider_name").first()
         is_taken = other is not None and other[0].get("provider_type") not in FROM_ROWS
         hosts = Secret.known_hosts()
-        return Surroundings(
+        return ValidationContext(
             secrets=list(hosts),
             hosts=hosts,
             allow=AllowList.parse(settings.FETCH_ALLOW, "tools"),

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from tools.models.live import LiveModel
-from tools.vault import seal, unseal
+from tools.vault import decrypt, encrypt
 
 
 class McpServer(LiveModel):
@@ -67,7 +67,7 @@ class McpServer(LiveModel):
         """What the program is started with. Raises as :attr:`headers` does."""
         if self.plain_arguments:
             return [str(one) for one in self.plain_arguments] if isinstance(self.plain_arguments, list) else []
-        return [str(one) for one in json.loads(unseal(self.sealed_arguments))] if self.sealed_arguments else []
+        return [str(one) for one in json.loads(decrypt(self.sealed_arguments))] if self.sealed_arguments else []
 
     @arguments.setter
     def arguments(self, values: list[str]) -> None:
@@ -76,7 +76,7 @@ class McpServer(LiveModel):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Sent with every request. Raises :class:`tools.vault.SealBroken` when they have to be entered anew."""
+        """Sent with every request. Raises :class:`tools.vault.DecryptionError` when they have to be entered anew."""
         return _opened(self.sealed_headers)
 
     @headers.setter
@@ -124,8 +124,8 @@ class McpServerStatus(models.Model):
 
 
 def _sealed(values: dict[str, str] | list[str]) -> str:
-    return seal(json.dumps(values, ensure_ascii=False)) if values else ""
+    return encrypt(json.dumps(values, ensure_ascii=False)) if values else ""
 
 
 def _opened(sealed: str) -> dict[str, str]:
-    return dict(json.loads(unseal(sealed))) if sealed else {}
+    return dict(json.loads(decrypt(sealed))) if sealed else {}

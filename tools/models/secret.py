@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.models.live import LiveModel
 from tools.secret_hosts import SecretHosts
-from tools.vault import SealBroken, seal, unseal
+from tools.vault import DecryptionError, decrypt, encrypt
 
 
 class Secret(LiveModel):
@@ -43,18 +43,18 @@ class Secret(LiveModel):
 
     @property
     def value(self) -> str:
-        """The secret itself. Raises :class:`tools.vault.SealBroken` when it has to be entered anew."""
-        return unseal(self.sealed)
+        """The secret itself. Raises :class:`tools.vault.DecryptionError` when it has to be entered anew."""
+        return decrypt(self.sealed)
 
     @value.setter
     def value(self, text: str) -> None:
-        self.sealed = seal(text)
+        self.sealed = encrypt(text)
 
     @property
     def is_readable(self) -> bool:
         """Whether this installation's secret key still opens it."""
         try:
-            unseal(self.sealed)
-        except SealBroken:
+            decrypt(self.sealed)
+        except DecryptionError:
             return False
         return True

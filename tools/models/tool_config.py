@@ -11,10 +11,10 @@ from django.db.models import Value
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.choices import Allowed, Approval, Scope, Visibility
+from tools.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.models.live import LiveModel
-from tools.row_faults import description_faults, id_faults, ids_of
-from tools.templates import template_faults
+from tools.row_faults import check_descriptions, check_ids, parse_ids
+from tools.templates import check_mock_template
 
 MOST_CALLS = 10_000
 """Calls per minute that a row can set as a limit."""
@@ -33,8 +33,8 @@ class ToolConfig(LiveModel):
     visibility = models.CharField(
         _("visibility"),
         max_length=16,
-        choices=Visibility,
-        default=Visibility.VISIBLE,
+        choices=ToolVisibility,
+        default=ToolVisibility.VISIBLE,
         help_text=_(
             "A deferred tool is only named to the model, which finds it with tool_search and keeps it in that chat;"
             " a hidden one is not offered at all, and a model that remembers it cannot call it."
@@ -48,15 +48,15 @@ class ToolConfig(LiveModel):
     scope = models.CharField(
         _("scope"),
         max_length=16,
-        choices=Scope,
-        default=Scope.ALL,
+        choices=ToolScope,
+        default=ToolScope.ALL,
         help_text=_("The chats in which the tool is offered and callable."),
     )
     allowed = models.CharField(
         _("who may use it"),
         max_length=16,
-        choices=Allowed,
-        default=Allowed.EVERYONE,
+        choices=AllowedCallers,
+        default=AllowedCallers.EVERYONE,
         help_text=_("Judged by the sender of the message that led to the call. Owners of the bot always may."),
     )
     allowed_ids = models.TextField(
@@ -68,8 +68,8 @@ class ToolConfig(LiveModel):
     requires_approval = models.CharField(
         _("needs approval"),
         max_length=16,
-        choices=Approval,
-        default=Approval.OWN,
+        choices=ApprovalMode,
+        default=ApprovalMode.OWN,
         help_text=_("Which calls wait until an owner approves them."),
     )
     calls_per_minute_person = models.PositiveIntegerField(
@@ -148,15 +148,15 @@ class ToolConfig(LiveModel):
 
     def _faults(self) -> dict[str, list[str]]:
         return {
-            "mock_value": template_faults(self.mock_value, self.parameter_names),
-            "parameter_descriptions": description_faults(self.parameter_descriptions, self.parameter_names),
+            "mock_value": check_mock_template(self.mock_value, self.parameter_names),
+            "parameter_descriptions": check_descriptions(self.parameter_descriptions, self.parameter_names),
             "allowed_ids": self._id_faults(),
         }
 
     def _id_faults(self) -> list[str]:
-        if self.allowed in (Allowed.PEOPLE, Allowed.GROUPS) and not ids_of(self.allowed_ids):
+        if self.allowed in (AllowedCallers.PEOPLE, AllowedCallers.GROUPS) and not parse_ids(self.allowed_ids):
             return [gettext("List at least one id: without any, nobody but the owners may use the tool.")]
-        return id_faults(self.allowed_ids)
+        return check_ids(self.allowed_ids)
 
 
 class ToolConfigChange(models.Model):

@@ -17,14 +17,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from tools.arguments import check_arguments
-from tools.boundary import caught
+from tools.boundary import capture_error
 from tools.contract import JsonSchema, ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
-from tools.live import Desk
-from tools.plugin_runtime.errors import Code, RpcError
-from tools.plugin_runtime.values import KEYS_LIMIT, Entry, Place, delete, get, keys, put
-from tools.rate import CallRates, Quota
-from tools.text import storable
+from tools.live import DatabaseThread
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
+from tools.plugin_runtime.values import KEYS_LIMIT, StorageEntry, StorageKey, delete_values, get_values, list_keys, put_values
+from tools.rate import CallQuota, CallRates
+from tools.text import make_storable
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ CAPABILITIES: Mapping[str, Capability] = {
 """Every capability there is, in the order in which the operator is asked."""
 
 
-class Grantee(Protocol):
-    """The plugin that asks: what its row grants and its manifest asks for (see :func:`effective`)."""
+class CapabilityHolder(Protocol):
+    """The plugin that asks: what its row grants and its manifest asks for (see :func:`effective_capabilities`)."""
 
     @property
     def pk(self) -> int: ...
@@ -133,7 +133,7 @@ OPERATIONS: Mapping[str, tuple[str, JsonSchema]] = {
 """What can be asked for: the capability that it needs, and the arguments that it takes."""
 
 
-def effective(granted: Any, asked: Any) -> frozenset[str]:
+def effective_capabilities(granted: Any, asked: Any) -> frozenset[str]:
     """Of the capabilities that a row grants those that the manifest asks for and this server has."""
     return frozenset(CAPABILITIES) & _names(granted) & _names(asked)
 
@@ -142,16 +142,16 @@ def _names(value: Any) -> set[str]:
     return {name for name in value if isinstance(name, str)} if isinstance(value, list | tuple | set | frozenset) else set()
 
 
-class Capabilities:
+class CapabilityService:
     """Carries out what plugins ask for, through ``services`` and the database thread. Used from one event loop."""
 
-    def __init__(self, desk: Desk, services: ChatServices, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, desk: DatabaseThread, services: ChatServices, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
         self._services = services
         self._clock = clock
         self._rates = CallRates()
 
-    async def exercise(self, plugin: Grantee, call: CallInFlight | None, name: Any, arguments: Any) -> Any:
+    async def exercise(self, plugin: CapabilityHolder, call: CallInFlight | None, name: Any, arguments: Any) -> Any:
         """What ``name`` gives ``plugin``; ``call`` is the call in flight whose token came along, if one did.
 
         ``send.text`` and ``llm.generate`` give a text, ``history.read`` a list of messages,
@@ -165,30 +165,30 @@ class Capabilities:
         or a minute may have, ``E_CAPABILITY_FAILED`` with the reason for what went wrong.
         """
         if not isinstance(name, str) or name not in OPERATIONS:
-            raise RpcError(Code.METHOD_NOT_ALLOWED, f"there is no capability {str(name)[:64]!r}")
+            raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"there is no capability {str(name)[:64]!r}")
         capability, schema = OPERATIONS[name]
         if not plugin.enabled or capability not in plugin.granted:
-            raise RpcError(Code.CAPABILITY_DENIED, f"{capability} is not granted to this plugin")
+            raise RpcError(RpcErrorCode.CAPABILITY_DENIED, f"{capability} is not granted to this plugin")
         given = _checked(schema, arguments)
         self._count(plugin, call, capability)
         if capability == "storage":
             return await _carried_out(self._stored(plugin.pk, name, given), name)
         if call is None:
-            raise RpcError(Code.CAPABILITY_DENIED, f"{capability} is there only while a tool of this plugin is called")
+            raise RpcError(RpcErrorCode.CAPABILITY_DENIED, f"{capability} is there only while a tool of this plugin is called")
         return await _carried_out(self._served(call, name, given), name)
 
     async def close(self) -> None:
         """Release what the services hold; afterwards nothing is carried out any more."""
         await self._services.close()
 
-    def _count(self, plugin: Grantee, call: CallInFlight | None, name: str) -> None:
+    def _count(self, plugin: CapabilityHolder, call: CallInFlight | None, name: str) -> None:
         """Count one use. Raises RpcError when there were too many: of the call, or of the plugin in every chat together."""
         capability, now = CAPABILITIES[name], self._clock()
         if call is not None and 0 < capability.per_call <= call.spent[name]:
-            raise RpcError(Code.BACK_PRESSURE, f"{name}: at most {capability.per_call} for one call")
-        quotas = [Quota((str(plugin.pk), name), capability.per_minute)]
+            raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{name}: at most {capability.per_call} for one call")
+        quotas = [CallQuota((str(plugin.pk), name), capability.per_minute)]
         if wait := self._rates.wait(quotas, now):
-            raise RpcError(Code.BACK_PRESSURE, f"{name}: at most {capability.per_minute} a minute; again in {wait:.0f} s")
+            raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{name}: at most {capability.per_minute} a minute; again in {wait:.0f} s")
         self._rates.take(quotas, now)
         if call is not None:
             call.spent[name] += 1
@@ -205,39 +205,41 @@ class Capabilities:
     async def _stored(self, plugin_pk: int, name: str, given: dict[str, Any]) -> Any:
         match name:
             case "storage.get":
-                return await self._desk.submit(get, Place(plugin_pk, given["key"]))
+                return await self._desk.submit(get_values, StorageKey(plugin_pk, given["key"]))
             case "storage.set":
-                return await self._put(Entry(plugin_pk, given["key"], _storable_value(given["value"])))
+                return await self._put(StorageEntry(plugin_pk, given["key"], _storable_value(given["value"])))
             case "storage.delete":
-                return await self._desk.submit(delete, Place(plugin_pk, given["key"]))
+                return await self._desk.submit(delete_values, StorageKey(plugin_pk, given["key"]))
             case _:
-                return await self._desk.submit(keys, Place(plugin_pk, given.get("prefix", "")))
+                return await self._desk.submit(list_keys, StorageKey(plugin_pk, given.get("prefix", "")))
 
-    async def _put(self, entry: Entry) -> None:
-        if not await self._desk.submit(put, entry):
-            raise RpcError(Code.CAPABILITY_FAILED, f"a plugin can store {KEYS_LIMIT} keys; delete some first")
+    async def _put(self, entry: StorageEntry) -> None:
+        if not await self._desk.submit(put_values, entry):
+            raise RpcError(RpcErrorCode.CAPABILITY_FAILED, f"a plugin can store {KEYS_LIMIT} keys; delete some first")
 
 
 async def _carried_out(work: Awaitable[Any], name: str) -> Any:
     """What ``work`` gives; every way in which it can go wrong is an RpcError."""
-    with caught() as attempt:
+    with capture_error() as attempt:
         return await work
     error = attempt.error
     if isinstance(error, RpcError):
         raise error
     if isinstance(error, ToolFailed):
-        raise RpcError(Code.CAPABILITY_FAILED, error.text) from error
+        raise RpcError(RpcErrorCode.CAPABILITY_FAILED, error.text) from error
     logger.error("%s could not be carried out for a plugin", name, exc_info=error)
-    raise RpcError(Code.CAPABILITY_FAILED, f"{name} could not be carried out; the reason is in the server's log") from error
+    raise RpcError(
+        RpcErrorCode.CAPABILITY_FAILED, f"{name} could not be carried out; the reason is in the server's log"
+    ) from error
 
 
 def _checked(schema: JsonSchema, arguments: Any) -> dict[str, Any]:
     """The arguments as storable text. Raises RpcError for others than ``schema`` takes."""
     if not isinstance(arguments, dict) or not all(isinstance(key, str) for key in arguments):
-        raise RpcError(Code.BAD_PAYLOAD, "the arguments are no object")
-    with caught() as attempt:  # what comes over the wire may be anything
-        return dict(storable(check_arguments(schema, arguments)))
-    raise RpcError(Code.BAD_PAYLOAD, str(attempt.error)[:1000]) from attempt.error
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, "the arguments are no object")
+    with capture_error() as attempt:  # what comes over the wire may be anything
+        return dict(make_storable(check_arguments(schema, arguments)))
+    raise RpcError(RpcErrorCode.BAD_PAYLOAD, str(attempt.error)[:1000]) from attempt.error
 
 
 def _storable_value(value: Any) -> Any:
@@ -245,7 +247,7 @@ def _storable_value(value: Any) -> Any:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise RpcError(Code.BAD_PAYLOAD, f"the value is no JSON: {error}") from error
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the value is no JSON: {error}") from error
     if len(text.encode()) > VALUE_BYTES:
-        raise RpcError(Code.BAD_PAYLOAD, f"a value has room for {VALUE_BYTES} bytes of JSON")
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"a value has room for {VALUE_BYTES} bytes of JSON")
     return json.loads(text)

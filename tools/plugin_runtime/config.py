@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tools.vault import SealBroken, seal, unseal
+from tools.vault import DecryptionError, decrypt, encrypt
 
 SEALED = "$sealed"
 
@@ -17,57 +17,57 @@ Schema = Mapping[str, Any]
 """The manifest's ``config_schema``, whatever stands there."""
 
 
-def properties(schema: Any) -> dict[str, Any]:
+def config_properties(schema: Any) -> dict[str, Any]:
     """The schema of each value by name; {} where nothing can be configured."""
     found = schema.get("properties") if isinstance(schema, Mapping) else None
     return {str(name): part for name, part in found.items()} if isinstance(found, Mapping) else {}
 
 
-def is_secret(part: Any) -> bool:
+def is_secret_schema(part: Any) -> bool:
     """Whether a value is a secret, or has one in it: marked ``writeOnly`` or with the format ``password``."""
     if isinstance(part, Mapping):
         marked = part.get("writeOnly") is True or part.get("format") == "password"
-        return marked or any(is_secret(inner) for inner in part.values())
-    return isinstance(part, list) and any(is_secret(inner) for inner in part)
+        return marked or any(is_secret_schema(inner) for inner in part.values())
+    return isinstance(part, list) and any(is_secret_schema(inner) for inner in part)
 
 
-def is_sealed(value: Any) -> bool:
+def is_encrypted(value: Any) -> bool:
     return isinstance(value, Mapping) and value.keys() == {SEALED} and isinstance(value[SEALED], str)
 
 
-def sealed(config: Mapping[str, Any], schema: Any) -> dict[str, Any]:
+def encrypt_config(config: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     """``config`` as a row may keep it: what ``schema`` calls secret is sealed, unless it is already."""
-    secret = {name for name, part in properties(schema).items() if is_secret(part)}
+    secret = {name for name, part in config_properties(schema).items() if is_secret_schema(part)}
     return {
-        name: {SEALED: seal(json.dumps(value))} if name in secret and not is_sealed(value) else value
+        name: {SEALED: encrypt(json.dumps(value))} if name in secret and not is_encrypted(value) else value
         for name, value in config.items()
     }
 
 
-def opened(config: Any, schema: Any) -> dict[str, Any]:
+def decrypt_config(config: Any, schema: Any) -> dict[str, Any]:
     """The configuration as the plugin is given it: what ``schema`` names, with its defaults for what is not given.
 
-    Raises :class:`tools.vault.SealBroken` when a secret has to be entered anew.
+    Raises :class:`tools.vault.DecryptionError` when a secret has to be entered anew.
     """
-    parts = properties(schema)
+    parts = config_properties(schema)
     defaults = {name: part["default"] for name, part in parts.items() if isinstance(part, Mapping) and "default" in part}
-    return defaults | {name: opened_value(value) for name, value in _known(config, parts)}
+    return defaults | {name: decrypt_value(value) for name, value in _known(config, parts)}
 
 
-def broken(config: Any, schema: Any) -> list[str]:
+def undecryptable_names(config: Any, schema: Any) -> list[str]:
     """The names of the secrets that have to be entered anew."""
-    return [name for name, value in _known(config, properties(schema)) if is_sealed(value) and not _opens(value)]
+    return [name for name, value in _known(config, config_properties(schema)) if is_encrypted(value) and not _opens(value)]
 
 
-def opened_value(value: Any) -> Any:
-    """A kept value in clear. Raises :class:`tools.vault.SealBroken`."""
-    return json.loads(unseal(value[SEALED])) if is_sealed(value) else value
+def decrypt_value(value: Any) -> Any:
+    """A kept value in clear. Raises :class:`tools.vault.DecryptionError`."""
+    return json.loads(decrypt(value[SEALED])) if is_encrypted(value) else value
 
 
 def _opens(value: Any) -> bool:
     try:
-        opened_value(value)
-    except SealBroken:
+        decrypt_value(value)
+    except DecryptionError:
         return False
     return True
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.arguments import UNUSABLE_SCHEMA, schema_faults
+from tools.arguments import UNUSABLE_SCHEMA, schema_messages
 
 
-def schema_fault(schema: dict[str, Any]) -> str:
+def check_config_schema(schema: dict[str, Any]) -> str:
     """Why ``schema`` is not that of a configuration, translated; "" when it is. Each default must be what its property takes."""
     if not schema:
         return ""
@@ -15,9 +15,9 @@ def schema_fault(schema: dict[str, Any]) -> str:
     if schema.get("type") != "object" or not isinstance(properties, dict):
         return gettext("should be the JSON schema of an object, with properties")
     try:
-        schema_faults(schema, {})
+        schema_messages(schema, {})
         for name, each in properties.items():
-            if isinstance(each, dict) and "default" in each and schema_faults(each, each["default"]):
+            if isinstance(each, dict) and "default" in each and schema_messages(each, each["default"]):
                 return gettext("the default of %(name)s is not what it takes itself") % {"name": name}
     except UNUSABLE_SCHEMA as error:
         return gettext("is no valid JSON schema: %(reason)s") % {"reason": getattr(error, "message", str(error))[:300]}

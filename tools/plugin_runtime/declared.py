@@ -6,10 +6,10 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.choices import Scope, Visibility
+from tools.choices import ToolScope, ToolVisibility
 from tools.contract import ToolAvailabilityContext, ToolSpec
-from tools.foreign_schemas import SchemaRefused, usable_schema
-from tools.foreign_words import cleaned, line, tool_name
+from tools.foreign_schemas import SchemaRefused, clean_schema
+from tools.foreign_words import clean_line, clean_tool_name, clean_untrusted
 
 PLUGIN = "plugin"
 """The type of the provider."""
@@ -31,20 +31,20 @@ class PluginTool:
 
     name: str
     spec: ToolSpec
-    scope: str = Scope.ALL.value
+    scope: str = ToolScope.ALL.value
     sessions: frozenset[str] = frozenset()
 
     def is_seen_in(self, chat: ToolAvailabilityContext | None) -> bool:
         """Whether it is offered in ``chat``; where there is none (None), it is."""
         if chat is None:
             return True
-        if self.scope != Scope.ALL and chat.is_group_chat is not (self.scope == Scope.GROUP):
+        if self.scope != ToolScope.ALL and chat.is_group_chat is not (self.scope == ToolScope.GROUP):
             return False
         here = {chat.session_id, chat.group_id, f"{chat.platform}:{chat.group_id}"} - {"", f"{chat.platform}:"}
         return not self.sessions or not here.isdisjoint(self.sessions)
 
 
-def tools_of(plugin_id: str, declarations: Sequence[Any], before: Sequence[PluginTool] = ()) -> list[PluginTool]:
+def build_plugin_tools(plugin_id: str, declarations: Sequence[Any], before: Sequence[PluginTool] = ()) -> list[PluginTool]:
     """The tools that ``declarations`` make, all or none; one that is as it was ``before`` is the same object as then.
 
     Raises :class:`UnusableTools`.
@@ -66,39 +66,41 @@ def tools_of(plugin_id: str, declarations: Sequence[Any], before: Sequence[Plugi
 def _tool(plugin_id: str, declaration: Any) -> PluginTool:
     given = declaration if isinstance(declaration, Mapping) else {}
     name = given.get("name")
-    shown = line(name, NAME_CHARS)
-    if not isinstance(name, str) or not (short := tool_name(name)):
+    shown = clean_line(name, NAME_CHARS)
+    if not isinstance(name, str) or not (short := clean_tool_name(name)):
         raise UnusableTools(gettext("a tool is called “%(name)s”, of which nothing can be used") % {"name": shown})
     said = given.get("metadata")
     said = said if isinstance(said, Mapping) else {}
     try:
-        schema = usable_schema(given.get("parameters_schema") or {})
+        schema = clean_schema(given.get("parameters_schema") or {})
     except SchemaRefused as refused:
         raise UnusableTools(f"{shown}: {refused}") from refused
     spec = ToolSpec(
         name=short,
-        description=cleaned(given.get("description"), DESCRIPTION_CHARS),
-        title=line(given.get("title"), TITLE_CHARS),
+        description=clean_untrusted(given.get("description"), DESCRIPTION_CHARS),
+        title=clean_line(given.get("title"), TITLE_CHARS),
         parameters_schema=schema,
         provider_name=plugin_id,
         provider_type=PLUGIN,
         metadata=_metadata(plugin_id, shown, said),
     )
     scope = said.get("chat_scope")
-    return PluginTool(name, spec, scope if scope in Scope.values else Scope.ALL.value, _sessions(said.get("allowed_session")))
+    return PluginTool(
+        name, spec, scope if scope in ToolScope.values else ToolScope.ALL.value, _sessions(said.get("allowed_session"))
+    )
 
 
 def _metadata(plugin_id: str, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """What the registry obeys, what the operator is shown, and nothing else that a plugin might say."""
     metadata: dict[str, Any] = {"plugin_id": plugin_id}
-    if said.get("visibility") in Visibility.values:
+    if said.get("visibility") in ToolVisibility.values:
         metadata["visibility"] = said["visibility"]
     metadata |= {word: True for word in ("core_tool", "requires_approval", "is_long_running") if said.get(word) is True}
     if (limit := said.get("timeout_ms")) is not None:
         metadata["timeout_seconds"] = _seconds(name, limit)
     if said.get("legacy_action") is True:
         kept = [item for item in said.items() if str(item[0]).startswith(("legacy_", "activation_", "invoke_"))]
-        metadata |= {line(key, NAME_CHARS): _plain(value) for key, value in kept[:MOST_LEGACY]}
+        metadata |= {clean_line(key, NAME_CHARS): _plain(value) for key, value in kept[:MOST_LEGACY]}
     return metadata
 
 
@@ -106,16 +108,16 @@ def _seconds(name: str, milliseconds: Any) -> float:
     is_number = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
     if not is_number or not 0 < milliseconds <= MOST_MILLISECONDS:
         words = gettext("%(name)s: timeout_ms is %(given)s; 1 to %(most)d are possible")
-        raise UnusableTools(words % {"name": name, "given": line(str(milliseconds), 40), "most": MOST_MILLISECONDS})
+        raise UnusableTools(words % {"name": name, "given": clean_line(str(milliseconds), 40), "most": MOST_MILLISECONDS})
     return float(milliseconds) / 1000
 
 
 def _sessions(given: Any) -> frozenset[str]:
     listed = [given] if isinstance(given, str) else given if isinstance(given, list | tuple) else []
-    return frozenset(line(str(each), NAME_CHARS) for each in listed[:MOST_SESSIONS])
+    return frozenset(clean_line(str(each), NAME_CHARS) for each in listed[:MOST_SESSIONS])
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [line(str(each), NAME_CHARS) for each in value[:MOST_LEGACY]]
-    return value if isinstance(value, bool | int | float | None) else line(str(value), NAME_CHARS)
+        return [clean_line(str(each), NAME_CHARS) for each in value[:MOST_LEGACY]]
+    return value if isinstance(value, bool | int | float | None) else clean_line(str(value), NAME_CHARS)

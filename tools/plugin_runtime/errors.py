@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Code(StrEnum):
+class RpcErrorCode(StrEnum):
     """Why a request was not answered with a value."""
 
     TIMEOUT = "E_TIMEOUT"
@@ -26,7 +26,7 @@ class Code(StrEnum):
 class RpcError(Exception):
     """A request without a value: the other side refused it or could not answer it, or it never got there.
 
-    ``code`` is a :class:`Code`, or whatever word the other side sent; ``str()`` is the
+    ``code`` is a :class:`RpcErrorCode`, or whatever word the other side sent; ``str()`` is the
     message.
     """
 

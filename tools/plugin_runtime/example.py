@@ -13,7 +13,7 @@ NAME = re.compile(r"[a-z](?:[a-z0-9]|[_-](?=[a-z0-9])){1,39}")
 _PLUGIN = Path(__file__).with_name("example_plugin.txt")
 
 
-def name_fault(name: str) -> str:
+def check_plugin_name(name: str) -> str:
     """Why no plugin can be called ``name``, translated; "" when one can."""
     if NAME.fullmatch(name):
         return ""

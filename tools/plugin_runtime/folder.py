@@ -13,8 +13,8 @@ from typing import Any
 from django.utils.translation import gettext
 from watchfiles import Change, DefaultFilter, awatch
 
-from tools.boundary import caught
-from tools.plugin_runtime.manifest import MANIFEST, ManifestFault, read_manifest
+from tools.boundary import capture_error
+from tools.plugin_runtime.manifest import MANIFEST, ManifestError, read_manifest
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PluginFolder:
     """One plugin's folder. ``stamp`` changes with its manifest and code; ``fault`` is "" where the manifest is sound."""
 
     folder: str
@@ -38,7 +38,7 @@ class Found:
     manifest: dict[str, Any] = field(default_factory=dict)
 
 
-def look(root: Path) -> list[Found]:
+def scan_folder(root: Path) -> list[PluginFolder]:
     """Every plugin in ``root``, by the name of its folder; of several with one id the first is sound."""
     try:
         names = sorted(name for name in os.listdir(root) if _is_plugin(root, name))
@@ -51,11 +51,11 @@ def look(root: Path) -> list[Found]:
     return found
 
 
-async def watch(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
+async def watch_folder(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
     """Call ``look_again`` whenever something in ``root`` may have changed, and now and then while it is not there."""
     is_told = False
     while True:
-        with caught() as attempt:
+        with capture_error() as attempt:
             await _watch(root, look_again)
         if attempt.error is not None and not is_told:
             logger.error("%s cannot be watched; it is looked at every %g s", root, LOOK_SECONDS, exc_info=attempt.error)
@@ -68,7 +68,7 @@ async def _watch(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
     """The same for as long as ``root`` is there."""
     if not await asyncio.to_thread(root.is_dir):
         return
-    watching = awatch(root, watch_filter=Code(root), debounce=DEBOUNCE_MS, step=STEP_MS, yield_on_timeout=True)
+    watching = awatch(root, watch_filter=PluginFileFilter(root), debounce=DEBOUNCE_MS, step=STEP_MS, yield_on_timeout=True)
     async with contextlib.aclosing(watching):
         await look_again()  # what changed before it was watched
         async for some in watching:
@@ -79,7 +79,7 @@ async def _watch(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
                 return
 
 
-class Code(DefaultFilter):
+class PluginFileFilter(DefaultFilter):
     """What makes a plugin another: manifests, code, and folders that come and go, but no data that a plugin writes."""
 
     def __init__(self, root: Path) -> None:
@@ -96,22 +96,22 @@ def _is_plugin(root: Path, name: str) -> bool:
     return name.isprintable() and len(name) <= NAME_CHARS and not name.startswith(".") and (root / name / MANIFEST).is_file()
 
 
-def _found(root: Path, name: str) -> Found:
+def _found(root: Path, name: str) -> PluginFolder:
     folder = root / name
     try:
         manifest = read_manifest(folder)
-    except ManifestFault as fault:
-        return Found(name, _stamp(folder), fault="\n".join(fault.lines))
-    return Found(name, _stamp(folder), manifest.id, manifest.version, manifest=manifest.as_json())
+    except ManifestError as fault:
+        return PluginFolder(name, _stamp(folder), fault="\n".join(fault.lines))
+    return PluginFolder(name, _stamp(folder), manifest.id, manifest.version, manifest=manifest.as_json())
 
 
-def _duplicate(found: Found, owner: str) -> Found:
+def _duplicate(found: PluginFolder, owner: str) -> PluginFolder:
     fault = gettext("The id %(id)s is in two folders, %(first)s and %(second)s; only the first counts.") % {
         "id": found.plugin_id,
         "first": owner,
         "second": found.folder,
     }
-    return Found(found.folder, found.stamp, found.plugin_id, found.version, fault, found.manifest)
+    return PluginFolder(found.folder, found.stamp, found.plugin_id, found.version, fault, found.manifest)
 
 
 def _stamp(folder: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from tools.plugin_runtime.errors import Code, RpcError
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of a frame, without its head."""
@@ -21,7 +21,7 @@ METHOD_CHARS, MESSAGE_CHARS = 64, 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     """Something that wants an answer under ``number``; a notice wants none and has none."""
 
     number: int | None
@@ -30,7 +30,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class RpcResponse:
     """What came of a request: its value, or the error instead of it."""
 
     number: int
@@ -39,40 +39,40 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
+class RpcCancellation:
     """Nobody waits any more for the answer to the request of that number."""
 
     number: int
 
 
-Envelope = Request | Response | Withdrawal
+Envelope = RpcRequest | RpcResponse | RpcCancellation
 UNREADABLE = (ValueError, TypeError, RecursionError, MemoryError, msgpack.UnpackException)
 
 
-def request_frame(number: int | None, method: str, payload: Any) -> bytes:
+def encode_request(number: int | None, method: str, payload: Any) -> bytes:
     """Raises :class:`RpcError` E_BAD_PAYLOAD for what no frame holds; so do the other two."""
     return _frame({"type": "request", "id": number, "method": method, "payload": payload})
 
 
-def response_frame(number: int, payload: Any, error: RpcError | None = None) -> bytes:
+def encode_response(number: int, payload: Any, error: RpcError | None = None) -> bytes:
     if error is None:
         return _frame({"type": "response", "id": number, "payload": payload})
     told = {"code": str(error.code), "message": error.message[:MESSAGE_CHARS]}
     return _frame({"type": "response", "id": number, "error": told})
 
 
-def withdrawal_frame(number: int) -> bytes:
+def encode_cancellation(number: int) -> bytes:
     return _frame({"type": "withdrawal", "id": number})
 
 
 def body_length(head: bytes) -> int:
     """How many bytes follow ``head``; raises :class:`RpcError` when they would be too many."""
     if (length := int.from_bytes(head, "big")) > MOST_BYTES:
-        raise RpcError(Code.BAD_PAYLOAD, f"a frame of {length} bytes was announced; {MOST_BYTES} are the most")
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"a frame of {length} bytes was announced; {MOST_BYTES} are the most")
     return length
 
 
-def parsed(body: bytes) -> Envelope:
+def parse_frame(body: bytes) -> Envelope:
     """The envelope in the frame's ``body``; raises :class:`RpcError` E_PROTOCOL_MISMATCH for anything else."""
     try:
         found = _unpacked(body)
@@ -81,13 +81,13 @@ def parsed(body: bytes) -> Envelope:
     match found:
         case {"type": "request", "id": int() | None as number, "method": str(method), "payload": payload}:
             if len(method) <= METHOD_CHARS and not isinstance(number, bool):
-                return Request(number, method, payload)
+                return RpcRequest(number, method, payload)
         case {"type": "response", "id": int(number), "payload": payload}:
-            return Response(number, payload, None)
+            return RpcResponse(number, payload, None)
         case {"type": "response", "id": int(number), "error": {"code": str(code), "message": str(message)}}:
-            return Response(number, None, RpcError(code[:METHOD_CHARS], message[:MESSAGE_CHARS]))
+            return RpcResponse(number, None, RpcError(code[:METHOD_CHARS], message[:MESSAGE_CHARS]))
         case {"type": "withdrawal", "id": int(number)}:
-            return Withdrawal(number)
+            return RpcCancellation(number)
     raise _mismatch("no envelope")
 
 
@@ -95,9 +95,9 @@ def _frame(envelope: dict[str, Any]) -> bytes:
     try:
         body: bytes = msgpack.packb(envelope, unicode_errors="replace")
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise RpcError(Code.BAD_PAYLOAD, f"the payload cannot be sent: {type(error).__name__} {error}"[:200]) from error
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {type(error).__name__} {error}"[:200]) from error
     if len(body) > MOST_BYTES:
-        raise RpcError(Code.BAD_PAYLOAD, f"the payload has {len(body)} bytes; {MOST_BYTES} are the most")
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the payload has {len(body)} bytes; {MOST_BYTES} are the most")
     if len(body) > LARGE:
         _refuse_unreadable(body)
     return len(body).to_bytes(HEAD, "big") + body
@@ -108,7 +108,7 @@ def _refuse_unreadable(body: bytes) -> None:
     try:
         _unpacked(body)
     except UNREADABLE as error:
-        raise RpcError(Code.BAD_PAYLOAD, f"the payload cannot be sent: {error}"[:200]) from error
+        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {error}"[:200]) from error
 
 
 def _unpacked(body: bytes) -> Any:
@@ -129,4 +129,4 @@ def _unpacked(body: bytes) -> Any:
 
 
 def _mismatch(text: str) -> RpcError:
-    return RpcError(Code.PROTOCOL_MISMATCH, text)
+    return RpcError(RpcErrorCode.PROTOCOL_MISMATCH, text)

@@ -14,8 +14,8 @@ from tools.contract import JsonSchema, ToolExecutionContext
 from tools.errors import InvalidDeclaration
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import Declaration
-from tools.plugin_sdk.schemas import without
-from tools.signatures import Parameters, Words, signature_of
+from tools.plugin_sdk.schemas import drop_properties
+from tools.signatures import DocstringParts, FunctionParameters, read_signature
 
 IDENTITY = frozenset({"stream_id", "chat_id"})
 """Where a call comes from: never asked of the model, even where a plugin declares it."""
@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
+class ToolHandler:
     """``name`` and what is ``declared`` of it travel to the server; ``call`` stays here."""
 
     name: str
@@ -37,7 +37,7 @@ class Handler:
     :class:`tools.errors.InvalidArguments` for what its annotations do not take."""
 
 
-def handler_of(function: Function, declaration: Declaration) -> Handler:
+def build_handler(function: Function, declaration: Declaration) -> ToolHandler:
     """The tool that ``function`` is; a method must be bound. Raises :class:`InvalidDeclaration`."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidDeclaration(f"{declaration.name} yields its results; a tool returns one")
@@ -45,23 +45,23 @@ def handler_of(function: Function, declaration: Declaration) -> Handler:
     if declaration.schema is None:
         schema, call = _inferred(function, taken)
     else:
-        schema = without(declaration.schema, IDENTITY)
+        schema = drop_properties(declaration.schema, IDENTITY)
         call = functools.partial(
             _call_as_declared, function, taken, frozenset(schema.get("properties", {})), declaration.is_action
         )
     _refuse_unusable(schema, declaration.name)
     declared = {
         "name": declaration.name,
-        "description": declaration.description or Words.of(function).description,
+        "description": declaration.description or DocstringParts.of(function).description,
         "detailed_description": declaration.detailed_description,
         "title": declaration.title,
-        "parameters_schema": jsonable(schema),
-        "metadata": jsonable(declaration.metadata),
+        "parameters_schema": to_jsonable(schema),
+        "metadata": to_jsonable(declaration.metadata),
     }
-    return Handler(declaration.name, declared, inspect.iscoroutinefunction(function), call)
+    return ToolHandler(declaration.name, declared, inspect.iscoroutinefunction(function), call)
 
 
-def jsonable(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """``value`` as JSON can hold it; bytes become Base64, and what is no data its ``str``."""
     try:
         return to_jsonable_python(value, fallback=str, bytes_mode="base64")
@@ -78,7 +78,7 @@ class _Taken:
 
     @classmethod
     def by(cls, function: Function) -> "_Taken":
-        parameters = signature_of(function).parameters.values()
+        parameters = read_signature(function).parameters.values()
         names = frozenset(each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
         return cls(names, any(each.kind is each.VAR_KEYWORD for each in parameters))
 
@@ -89,7 +89,9 @@ class _Taken:
 def _inferred(function: Function, taken: _Taken) -> tuple[JsonSchema, Callable[[dict[str, Any], Call], Any]]:
     """Schema and call of a function that was declared by its signature alone; the context's names are the server's to fill."""
     from_context = taken.names & CONTEXT
-    parameters = Parameters(functools.partial(function, **dict.fromkeys(from_context)), Words.of(function).parameters)
+    parameters = FunctionParameters(
+        functools.partial(function, **dict.fromkeys(from_context)), DocstringParts.of(function).parameters
+    )
 
     def call(arguments: dict[str, Any], call: Call) -> Any:
         positional, named = parameters.bind(arguments, _execution_context(call))

@@ -10,20 +10,20 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext
 
-from tools.boundary import survive
-from tools.catalogue import ensure_rows
+from tools.boundary import log_errors
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolSpec
-from tools.live import Desk
-from tools.plugin_runtime.capabilities import CallInFlight, Capabilities
+from tools.live import DatabaseThread
+from tools.plugin_runtime.capabilities import CallInFlight, CapabilityService
 from tools.plugin_runtime.declared import PluginTool
-from tools.plugin_runtime.folder import Found, look, watch
-from tools.plugin_runtime.inventory import take_stock
-from tools.plugin_runtime.journal import Journal
-from tools.plugin_runtime.limits import Limits
-from tools.plugin_runtime.process import Ending
-from tools.plugin_runtime.records import Report
-from tools.plugin_runtime.rows import PluginSettings, all_plugins
-from tools.plugin_runtime.supervisor import Pace, Supervisor
+from tools.plugin_runtime.folder import PluginFolder, scan_folder, watch_folder
+from tools.plugin_runtime.inventory import sync_plugin_rows
+from tools.plugin_runtime.journal import PluginRecorder
+from tools.plugin_runtime.limits import ProcessLimits
+from tools.plugin_runtime.process import ProcessExit
+from tools.plugin_runtime.records import PluginReport
+from tools.plugin_runtime.rows import PluginSettings, load_plugin_settings
+from tools.plugin_runtime.supervisor import RestartPolicy, Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ CONFIRM_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class HostedTool:
     """A tool, and the plugin that it is of."""
 
     tool: PluginTool
@@ -49,24 +49,24 @@ class PluginHost:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: DatabaseThread,
         root: Path,
-        limits: Limits,
-        capabilities: Capabilities,
+        limits: ProcessLimits,
+        capabilities: CapabilityService,
         *,
         reserved: Collection[str] = (),
-        pace: Pace | None = None,
+        pace: RestartPolicy | None = None,
     ) -> None:
         self.root = root
         self.limits = limits
-        self.pace = pace or Pace()
+        self.pace = pace or RestartPolicy()
         self.process_id = desk.process_id
         self.starting = asyncio.Semaphore(STARTING_AT_ONCE)
-        self.tools: Mapping[str, Offered] = {}
+        self.tools: Mapping[str, HostedTool] = {}
         """By name, in order of the folders, also of plugins that do not run just now."""
         self._desk = desk
         self._capabilities = capabilities
-        self._journal = Journal(desk)
+        self._journal = PluginRecorder(desk)
         self._rows: Mapping[int, PluginSettings] = {}
         self._stamps: dict[str, str] = {}
         self._supervisors: dict[int, Supervisor] = {}
@@ -77,7 +77,7 @@ class PluginHost:
 
     def reload(self) -> None:
         """Read the rows. In the database thread."""
-        self._rows = {settings.pk: settings for settings in all_plugins()}
+        self._rows = {settings.pk: settings for settings in load_plugin_settings()}
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._obey)
 
@@ -113,10 +113,10 @@ class PluginHost:
     def line(self, plugin_pk: int, level: str, text: str) -> bool:
         return self._journal.line(plugin_pk, level, text)
 
-    def crashed(self, plugin: PluginSettings, ending: Ending) -> None:
+    def crashed(self, plugin: PluginSettings, ending: ProcessExit) -> None:
         self._journal.crash(plugin.pk, plugin.plugin_id, ending)
 
-    def report(self, report: Report) -> None:
+    def report(self, report: PluginReport) -> None:
         self._journal.report(report)
 
     async def exercise(self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any) -> Any:
@@ -124,7 +124,7 @@ class PluginHost:
 
     def changed(self) -> None:
         """Gather the tools anew. Of several with one name the first counts, by the order of the folders."""
-        tools: dict[str, Offered] = {}
+        tools: dict[str, HostedTool] = {}
         for supervisor in sorted(self._supervisors.values(), key=lambda each: each.settings.folder):
             notes = []
             for tool in supervisor.tools:
@@ -132,7 +132,7 @@ class PluginHost:
                 if tool.spec.name in self._reserved:
                     notes.append(gettext("%(tool)s is a tool of this program.") % {"tool": tool.spec.name})
                 elif first is None or not first.supervisor.settings.is_wanted:
-                    tools[tool.spec.name] = Offered(tool, supervisor)
+                    tools[tool.spec.name] = HostedTool(tool, supervisor)
                 elif supervisor.settings.is_wanted:
                     notes.append(_taken(tool, first))
             if notes != supervisor.notes:
@@ -147,17 +147,17 @@ class PluginHost:
     async def _follow(self) -> None:
         """Look at the folder now, and whenever something in it changes."""
         await self._look()
-        await watch(self.root, self._look)
+        await watch_folder(self.root, self._look)
 
     async def _look(self) -> None:
-        with survive(logger, "The folder of plugins %s could not be looked at", self.root):
-            found = await asyncio.to_thread(look, self.root)
+        with log_errors(logger, "The folder of plugins %s could not be looked at", self.root):
+            found = await asyncio.to_thread(scan_folder, self.root)
             self._stamps = {each.folder: each.stamp for each in found}
             await self._desk.submit(self._take_stock, found)
 
-    def _take_stock(self, looks: Sequence[Sequence[Found]]) -> Sequence[None]:
+    def _take_stock(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
         for found in looks:
-            take_stock(found)
+            sync_plugin_rows(found)
         transaction.on_commit(self.reload, robust=True)  # not before: these rows may never come to be
         return [None] * len(looks)
 
@@ -194,11 +194,11 @@ class PluginHost:
 
 def _ensure_all(wishes: Sequence[Sequence[ToolSpec]]) -> Sequence[None]:
     for specs in wishes:
-        ensure_rows(specs)
+        ensure_tool_rows(specs)
     return [None] * len(wishes)
 
 
-def _taken(tool: PluginTool, first: Offered) -> str:
+def _taken(tool: PluginTool, first: HostedTool) -> str:
     return gettext("%(tool)s is not offered: plugin %(plugin)s in the folder %(folder)s has one of that name.") % {
         "tool": tool.spec.name,
         "plugin": first.supervisor.settings.plugin_id,

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from django.utils.translation import gettext
 
 from tools.models import Plugin
-from tools.plugin_runtime.folder import Found
-from tools.text import storable
+from tools.plugin_runtime.folder import PluginFolder
+from tools.text import make_storable
 
 _FOUND = ("plugin_id", "version", "manifest")
 
 
-def take_stock(found: Sequence[Found]) -> None:
+def sync_plugin_rows(found: Sequence[PluginFolder]) -> None:
     """Make a row, not enabled, for each folder that has none; say of rows without a folder that it is gone.
 
     A folder that has another name now keeps its row, if its id tells. Nothing is written
@@ -34,7 +34,7 @@ def take_stock(found: Sequence[Found]) -> None:
             Plugin.objects.filter(pk=row.pk).update(fault=missing)
 
 
-def _values(found: Found) -> dict[str, object]:
+def _values(found: PluginFolder) -> dict[str, object]:
     """What a row says of its folder; where the manifest cannot be read, what it said before stays."""
-    read = {name: storable(getattr(found, name)) for name in _FOUND} if found.plugin_id else {}
-    return {"fault": storable(found.fault), **read}
+    read = {name: make_storable(getattr(found, name)) for name in _FOUND} if found.plugin_id else {}
+    return {"fault": make_storable(found.fault), **read}

@@ -13,10 +13,19 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from tools.live import Desk
-from tools.plugin_runtime.process import LINE_CHARS, Ending
-from tools.plugin_runtime.records import Crash, Line, Report, confirm, withdraw, write_crashes, write_lines, write_reports
-from tools.text import storable
+from tools.live import DatabaseThread
+from tools.plugin_runtime.process import LINE_CHARS, ProcessExit
+from tools.plugin_runtime.records import (
+    CrashEntry,
+    LogEntry,
+    PluginReport,
+    confirm_processes,
+    delete_process_reports,
+    write_crashes,
+    write_log_entries,
+    write_reports,
+)
+from tools.text import make_storable
 
 logger = logging.getLogger(__name__)
 
@@ -28,16 +37,16 @@ GATHER_SECONDS = 0.5
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-class Journal:
+class PluginRecorder:
     """Of one server process; used from its event loop, and free to be called at any rate."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, desk: DatabaseThread, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
         self._clock = clock
-        self._lines: list[Line] = []
-        self._crashes: list[Crash] = []
-        self._reports: dict[int, Report] = {}
-        self._known: dict[int, Report] = {}
+        self._lines: list[LogEntry] = []
+        self._crashes: list[CrashEntry] = []
+        self._reports: dict[int, PluginReport] = {}
+        self._known: dict[int, PluginReport] = {}
         self._room: dict[int, tuple[float, float]] = {}
         self._left_out = Counter[int]()
         self._writing: asyncio.TimerHandle | None = None
@@ -52,13 +61,13 @@ class Journal:
         self._write_soon()
         return plugin_pk not in self._left_out
 
-    def crash(self, plugin_pk: int, plugin_id: str, ending: Ending) -> None:
+    def crash(self, plugin_pk: int, plugin_id: str, ending: ProcessExit) -> None:
         logger.warning("plugin %s: %s", plugin_id, _clean(ending.reason)[:500])
         last_words = _clean(ending.last_words)[-20 * LINE_CHARS :]
-        self._crashes.append(Crash(plugin_pk, timezone.now(), _clean(ending.reason), last_words))
+        self._crashes.append(CrashEntry(plugin_pk, timezone.now(), _clean(ending.reason), last_words))
         self._write_soon()
 
-    def report(self, report: Report) -> None:
+    def report(self, report: PluginReport) -> None:
         """Say how this process gets on with a plugin; nothing is written when that is known."""
         report = replace(report, error=_clean(report.error))
         if self._known.get(report.plugin_pk) != report:
@@ -67,12 +76,12 @@ class Journal:
 
     def confirm(self) -> None:
         """Say that what was reported is still so."""
-        self._submit(confirm, [self._desk.process_id])
+        self._submit(confirm_processes, [self._desk.process_id])
 
     async def close(self) -> None:
         """Put down what has happened, and report nothing any more."""
         self._write()
-        self._submit(withdraw, [self._desk.process_id])
+        self._submit(delete_process_reports, [self._desk.process_id])
         await asyncio.gather(*self._written, return_exceptions=True)
 
     def _has_room(self, plugin_pk: int) -> bool:
@@ -96,7 +105,7 @@ class Journal:
         lines, self._lines = self._lines, []
         crashes, self._crashes = self._crashes, []
         reports, self._reports = self._reports, {}
-        self._submit(write_lines, lines)
+        self._submit(write_log_entries, lines)
         self._submit(write_crashes, crashes)
         self._submit(write_reports, list(reports.values()))
 
@@ -125,10 +134,10 @@ def _known(level: str) -> str:
     return level if level in LEVELS else "error" if level == "critical" else "info"
 
 
-def _line(plugin_pk: int, level: str, text: str) -> Line:
-    return Line(plugin_pk, timezone.now(), level, _clean(text[:LINE_CHARS]))
+def _line(plugin_pk: int, level: str, text: str) -> LogEntry:
+    return LogEntry(plugin_pk, timezone.now(), level, _clean(text[:LINE_CHARS]))
 
 
 def _clean(text: str) -> str:
     """``text`` without signs that would change how what stands around it is shown."""
-    return str(storable(_UNPRINTABLE.sub("\ufffd", text)))
+    return str(make_storable(_UNPRINTABLE.sub("\ufffd", text)))

@@ -17,7 +17,7 @@ _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """``memory_bytes`` and ``processes`` count for all processes of a plugin together, ``cpu_seconds`` for one call."""
 
     memory_bytes: int
@@ -26,7 +26,7 @@ class Limits:
     processes: int
 
     @classmethod
-    def from_settings(cls) -> "Limits":
+    def from_settings(cls) -> "ProcessLimits":
         memory = settings.PLUGIN_MEMORY_MIB * MIB
         return cls(memory, settings.PLUGIN_CPU_SECONDS, settings.PLUGIN_OPEN_FILES, settings.PLUGIN_PROCESSES)
 
@@ -36,14 +36,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProcessUsage:
     """Of several processes: how many they are, their own memory, and their processor time so far."""
 
     processes: int = 0
     memory_bytes: int = 0
     cpu_seconds: float = 0.0
 
-    def excess(self, limits: Limits) -> str:
+    def excess(self, limits: ProcessLimits) -> str:
         """Which of ``limits`` is passed, in words for the operator; "" when none is."""
         if self.processes > limits.processes:
             return gettext("It had %(number)d processes; %(most)d are allowed.") % {
@@ -58,13 +58,13 @@ class Usage:
         return ""
 
 
-def usage_below(process: int) -> Usage:
+def measure_usage(process: int) -> ProcessUsage:
     """What the descendants of ``process`` have taken; of those that end meanwhile, nothing."""
-    used = [found for found in map(_used, descendants(process)) if found is not None]
-    return Usage(len(used), sum(memory for memory, _ in used), sum(cpu for _, cpu in used))
+    used = [found for found in map(_used, find_descendants(process)) if found is not None]
+    return ProcessUsage(len(used), sum(memory for memory, _ in used), sum(cpu for _, cpu in used))
 
 
-def descendants(process: int) -> list[int]:
+def find_descendants(process: int) -> list[int]:
     """The ids of all processes below ``process``, as far as they are seen at one look."""
     children = _children if _KERNEL_LISTS_CHILDREN else _parents().get
     found, waiting = list[int](), [process]
@@ -75,11 +75,11 @@ def descendants(process: int) -> list[int]:
     return found
 
 
-def kill_below(process: int) -> None:
+def kill_descendants(process: int) -> None:
     """End every descendant of ``process`` at once. They are stopped first: who is stopped starts no others."""
     stopped = set[int]()
     for _ in range(ROUNDS):
-        fresh = set(descendants(process)) - stopped
+        fresh = set(find_descendants(process)) - stopped
         if not fresh:
             break
         _send(fresh, signal.SIGSTOP)
@@ -87,9 +87,9 @@ def kill_below(process: int) -> None:
     _send(stopped, signal.SIGKILL)
 
 
-def kill_group(leader: int) -> None:
+def kill_process_group(leader: int) -> None:
     """End what is left of ``leader``, of what it started, and of its group."""
-    kill_below(leader)
+    kill_descendants(leader)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 

@@ -12,10 +12,10 @@ from django.utils.translation import gettext
 
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.plugin_runtime.capabilities import CallInFlight
-from tools.plugin_runtime.errors import Code, RpcError
-from tools.plugin_runtime.limits import Limits, Usage
-from tools.plugin_runtime.peer import Peer
-from tools.plugin_runtime.process import Ending, RunnerProcess
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
+from tools.plugin_runtime.limits import ProcessLimits, ProcessUsage
+from tools.plugin_runtime.peer import RpcPeer
+from tools.plugin_runtime.process import ProcessExit, RunnerProcess
 from tools.plugin_runtime.rows import PluginSettings
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class LoadFailed(Exception):  # noqa: N818 - it says what happened
         self.details = details
 
 
-class Ears(Protocol):
+class LinkListener(Protocol):
     """Who hears what plugins say, and answers what they ask for."""
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool: ...
@@ -51,7 +51,7 @@ class Ears(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class PluginCall:
     """A call under way, with the processor time that is laid to it and what the plugin has asked for in it."""
 
     flight: CallInFlight
@@ -60,14 +60,14 @@ class Call:
     asked: set[asyncio.Task[Any]] = field(default_factory=set)
 
 
-class Link:
+class PluginLink:
     """One process of one plugin; :meth:`open` makes one. ``plugin`` gives its settings as they are now.
 
     Belongs to the event loop's thread. Once the process is gone, or has sent what is no
     message, every call fails and :attr:`over` is done.
     """
 
-    def __init__(self, process: RunnerProcess, plugin: Callable[[], PluginSettings], ears: Ears) -> None:
+    def __init__(self, process: RunnerProcess, plugin: Callable[[], PluginSettings], ears: LinkListener) -> None:
         self.process = process
         self.declarations: list[Any] = []
         self.runner_pid = process.pid
@@ -75,18 +75,18 @@ class Link:
         """Whether it is being ended because it is no longer wanted, and not because of something that it did."""
         self._plugin = plugin
         self._ears = ears
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, PluginCall] = {}
         self._asked = 0
         self._left_out = 0
         self._number = 0
         self._cpu_seconds: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
-        self._peer = Peer(*process.streams, self._handle)
-        self.over: asyncio.Task[Ending] = asyncio.create_task(self._serve(), name=f"plugin {plugin().plugin_id}")
+        self._peer = RpcPeer(*process.streams, self._handle)
+        self.over: asyncio.Task[ProcessExit] = asyncio.create_task(self._serve(), name=f"plugin {plugin().plugin_id}")
 
     @classmethod
-    async def open(cls, folder: Path, plugin: Callable[[], PluginSettings], limits: Limits, ears: Ears) -> Self:
+    async def open(cls, folder: Path, plugin: Callable[[], PluginSettings], limits: ProcessLimits, ears: LinkListener) -> Self:
         """Start a process and have it load the plugin in ``folder``.
 
         Raises :class:`LoadFailed` when that does not succeed within its time, and OSError
@@ -118,7 +118,7 @@ class Link:
         """What the plugin's tool ``name`` returns. Raises :class:`RpcError`; when cancelled, the plugin is told."""
         self._number += 1
         token = f"{self._number}"
-        call = self._calls[token] = Call(CallInFlight(invocation, context))
+        call = self._calls[token] = PluginCall(CallInFlight(invocation, context))
         self._idle.clear()
         try:
             answer = await self._peer.request("invoke", _payload(name, invocation, context, token), CALL_SECONDS)
@@ -140,13 +140,13 @@ class Link:
             try:
                 await self._peer.request("health", {}, HEALTH_SECONDS)
             except RpcError as error:
-                if error.code != Code.TIMEOUT:
+                if error.code != RpcErrorCode.TIMEOUT:
                     return self._peer.is_open
             else:
                 return True
         return False
 
-    def charge(self, usage: Usage) -> float:
+    def charge(self, usage: ProcessUsage) -> float:
         """Lay the processor time used since the last time to the calls under way; the most that one has, in seconds."""
         before = usage.cpu_seconds if self._cpu_seconds is None else self._cpu_seconds  # loading is nobody's call
         spent, self._cpu_seconds = max(0.0, usage.cpu_seconds - before), usage.cpu_seconds
@@ -169,12 +169,12 @@ class Link:
         self._peer.close()
         await asyncio.wait([self.over])
 
-    async def kill(self, reason: str = "") -> Ending:
+    async def kill(self, reason: str = "") -> ProcessExit:
         """End the process at once, for ``reason``."""
         await self.process.kill(reason)
         return await asyncio.shield(self.over)
 
-    async def _serve(self) -> Ending:
+    async def _serve(self) -> ProcessExit:
         """See the process to its end; what sends no messages is ended."""
         served = asyncio.create_task(self._peer.run())
         try:
@@ -182,7 +182,7 @@ class Link:
             if self.process.ended.done():  # what it wrote last may still be in the pipe
                 await asyncio.wait([served], timeout=PARTING_SECONDS)
                 return self.process.ended.result()
-            if (error := served.result()).code not in (Code.PLUGIN_CRASHED, Code.SHUTTING_DOWN):
+            if (error := served.result()).code not in (RpcErrorCode.PLUGIN_CRASHED, RpcErrorCode.SHUTTING_DOWN):
                 return await self.process.kill(error.message)
             await asyncio.wait([self.process.ended], timeout=PARTING_SECONDS)
             return await self.process.end(gettext("It closed its connection to the server."))
@@ -198,7 +198,7 @@ class Link:
                 return await self._progress(token, text, tell=payload.get("tell") is True)
             case "capability", {"name": str(name), "arguments": arguments}:
                 return await self._answer(name, arguments, self._calls.get(str(payload.get("call"))))
-        raise RpcError(Code.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form")
+        raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form")
 
     async def _note(self, level: str, text: str) -> None:
         await self._slow_down(was_taken=self._ears.line(self._plugin().pk, level, text))
@@ -217,10 +217,10 @@ class Link:
         if self._left_out % PATIENCE == PATIENCE - 1:
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _answer(self, name: str, arguments: Any, call: Call | None) -> Any:
+    async def _answer(self, name: str, arguments: Any, call: PluginCall | None) -> Any:
         """What the plugin asks for. When the call that it belongs to ends, so does this."""
         if self._asked >= ASKED_AT_ONCE:
-            raise RpcError(Code.HOST_OVERLOADED, f"{ASKED_AT_ONCE} requests are under way already")
+            raise RpcError(RpcErrorCode.HOST_OVERLOADED, f"{ASKED_AT_ONCE} requests are under way already")
         work = asyncio.create_task(self._ears.exercise(self._plugin(), call.flight if call else None, name, arguments))
         if call is not None:
             call.asked.add(work)
@@ -228,9 +228,9 @@ class Link:
         try:
             await asyncio.wait([work], timeout=ASKED_SECONDS)
             if not work.done():
-                raise RpcError(Code.TIMEOUT, f"{name} took longer than {ASKED_SECONDS:g} s")
+                raise RpcError(RpcErrorCode.TIMEOUT, f"{name} took longer than {ASKED_SECONDS:g} s")
             if work.cancelled():
-                raise RpcError(Code.CAPABILITY_FAILED, "the call that this belongs to has ended")
+                raise RpcError(RpcErrorCode.CAPABILITY_FAILED, "the call that this belongs to has ended")
             return work.result()
         finally:
             self._asked -= 1
@@ -239,9 +239,9 @@ class Link:
                 call.asked.discard(work)
 
 
-def _load_failure(error: RpcError, ending: Ending) -> LoadFailed:
+def _load_failure(error: RpcError, ending: ProcessExit) -> LoadFailed:
     """Of a process that ended while it loaded, the reason is why it ended; of one that says why, its first line."""
-    if error.code in (Code.PLUGIN_CRASHED, Code.PROTOCOL_MISMATCH):
+    if error.code in (RpcErrorCode.PLUGIN_CRASHED, RpcErrorCode.PROTOCOL_MISMATCH):
         return LoadFailed(ending.reason, ending.last_words)
     words, _, details = error.message.partition("\n")
     return LoadFailed(words, details or ending.last_words)

@@ -13,9 +13,9 @@ from typing import Any
 
 import tools.plugin_sdk
 import tools.plugin_sdk.types
-from tools.boundary import caught
+from tools.boundary import capture_error
 from tools.errors import InvalidDeclaration
-from tools.plugin_runtime.handlers import Handler, handler_of
+from tools.plugin_runtime.handlers import ToolHandler, build_handler
 from tools.plugin_sdk import Plugin
 from tools.plugin_sdk.declarations import declaration_of
 
@@ -26,26 +26,26 @@ OLD_NAMES = {"maibot_sdk": tools.plugin_sdk, "maibot_sdk.types": tools.plugin_sd
 """What plugins for MaiBot import, where that is not installed."""
 
 
-class LoadFault(Exception):  # noqa: N818 - it says what is wrong
+class PluginLoadError(Exception):
     """A plugin cannot be loaded; the text says why, first in one line, for its author and the operator."""
 
 
-def load(folder: Path) -> tuple[Plugin, dict[str, Handler]]:
-    """The plugin in ``folder`` and its tools, by name. All of it, or :class:`LoadFault`."""
-    with caught() as attempt:
+def load_plugin(folder: Path) -> tuple[Plugin, dict[str, ToolHandler]]:
+    """The plugin in ``folder`` and its tools, by name. All of it, or :class:`PluginLoadError`."""
+    with capture_error() as attempt:
         plugin, functions = _found(_module(folder))
-        handlers = [handler_of(function, declaration_of(function)) for function in functions]  # type: ignore[arg-type]
+        handlers = [build_handler(function, declaration_of(function)) for function in functions]  # type: ignore[arg-type]
     if attempt.error is not None:
-        raise LoadFault(told(attempt.error, folder)) from attempt.error
+        raise PluginLoadError(describe_load_error(attempt.error, folder)) from attempt.error
     if not handlers:
-        raise LoadFault(f"{ENTRY}.py declares no tool: put @Tool above a function or a method of the plugin")
+        raise PluginLoadError(f"{ENTRY}.py declares no tool: put @Tool above a function or a method of the plugin")
     names = [handler.name for handler in handlers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise LoadFault(f"two tools have the name {', '.join(twice)}")
+        raise PluginLoadError(f"two tools have the name {', '.join(twice)}")
     return plugin, dict(zip(names, handlers, strict=True))
 
 
-def told(error: BaseException, folder: Path) -> str:
+def describe_load_error(error: BaseException, folder: Path) -> str:
     """What went wrong, in one line, and below it where: the traceback without our own part of it."""
     words = traceback.format_exception_only(error)[-1].strip()
     linecache.checkcache()

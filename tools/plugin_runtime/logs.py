@@ -5,7 +5,7 @@ import contextlib
 import logging
 
 from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.peer import Peer
+from tools.plugin_runtime.peer import RpcPeer
 
 TEXT_CHARS = 8_000
 WAITING = 1_000
@@ -15,7 +15,7 @@ WAITING = 1_000
 class PeerLog(logging.Handler):
     """Sends each record as a notice ``log {level, text}``, from whatever thread it comes."""
 
-    def __init__(self, peer: Peer, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, peer: RpcPeer, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._peer = peer
         self._loop = loop

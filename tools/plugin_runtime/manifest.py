@@ -16,9 +16,9 @@ from pydantic_core import ErrorDetails
 
 from tools.contract import TOOL_NAME, JsonSchema
 from tools.plugin_runtime.capabilities import CAPABILITIES
-from tools.plugin_runtime.config_schema import schema_fault
-from tools.plugin_runtime.needs import Needs, requirement_of, unmet
-from tools.text import storable
+from tools.plugin_runtime.config_schema import check_config_schema
+from tools.plugin_runtime.needs import PluginRequirements, parse_requirement, unmet_requirements
+from tools.text import make_storable
 
 MANIFEST = "_manifest.json"
 MOST_BYTES = 256 * 1024
@@ -27,7 +27,7 @@ PLUGIN_ID = r"^[a-z0-9]+(?:[.-][a-z0-9]+)+$"
 VERSION = r"^(?:0|[1-9]\d{0,8})(?:\.(?:0|[1-9]\d{0,8})){2}$"
 
 
-class ManifestFault(Exception):  # noqa: N818 - it says what is wrong
+class ManifestError(Exception):
     """A plugin cannot be used as its manifest is; ``lines`` name every field and what is wrong with it, translated."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -36,7 +36,7 @@ class ManifestFault(Exception):  # noqa: N818 - it says what is wrong
 
 
 @dataclass(frozen=True, slots=True)
-class NamedTool:
+class ManifestTool:
     name: str
     description: str
 
@@ -52,24 +52,24 @@ class Manifest:
     author: str
     license: str
     capabilities: tuple[str, ...]
-    tools: tuple[NamedTool, ...]
+    tools: tuple[ManifestTool, ...]
     config_schema: JsonSchema
     given: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """The whole file, as a row can keep it."""
-        return dict(storable(self.given))
+        return dict(make_storable(self.given))
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of the plugin in ``folder``. Raises :class:`ManifestFault` with everything that is wrong."""
+    """The manifest of the plugin in ``folder``. Raises :class:`ManifestError` with everything that is wrong."""
     given = _read(folder / MANIFEST)
     try:
         found = _Manifest.model_validate(given)
     except ValidationError as error:
-        raise ManifestFault(_lines(error.errors(include_url=False))) from error
-    if lines := list(unmet(found.needs())):
-        raise ManifestFault(lines)
+        raise ManifestError(_lines(error.errors(include_url=False))) from error
+    if lines := list(unmet_requirements(found.needs())):
+        raise ManifestError(lines)
     return Manifest(
         id=found.id,
         version=found.version,
@@ -78,7 +78,7 @@ def read_manifest(folder: Path) -> Manifest:
         author=found.author.name,
         license=found.license,
         capabilities=tuple(found.capabilities),
-        tools=tuple(NamedTool(tool.name, tool.description) for tool in found.tools),
+        tools=tuple(ManifestTool(tool.name, tool.description) for tool in found.tools),
         config_schema=found.config_schema,
         given=given,
     )
@@ -90,14 +90,14 @@ def _read(file: Path) -> dict[str, Any]:
         with file.open("rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
-            raise ManifestFault([gettext("The manifest has more than %(most)d bytes.") % {"most": MOST_BYTES}])
+            raise ManifestError([gettext("The manifest has more than %(most)d bytes.") % {"most": MOST_BYTES}])
         found = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_once)
     except OSError as error:
-        raise ManifestFault([gettext("The manifest cannot be read: %(reason)s") % {"reason": error.strerror}]) from error
+        raise ManifestError([gettext("The manifest cannot be read: %(reason)s") % {"reason": error.strerror}]) from error
     except (ValueError, RecursionError) as error:
-        raise ManifestFault([gettext("The manifest is no JSON: %(reason)s") % {"reason": error}]) from error
+        raise ManifestError([gettext("The manifest is no JSON: %(reason)s") % {"reason": error}]) from error
     if not isinstance(found, dict):
-        raise ManifestFault([gettext("The manifest is no JSON object.")])
+        raise ManifestError([gettext("The manifest is no JSON object.")])
     return found
 
 
@@ -127,7 +127,7 @@ def _known_capability(name: str) -> str:
 
 
 def _config_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    if fault := schema_fault(schema):
+    if fault := check_config_schema(schema):
         raise ValueError(fault)
     return schema
 
@@ -146,8 +146,8 @@ def _as_range(given: Any) -> Any:
     return {{"min": "min_version", "max": "max_version"}.get(name, name): value for name, value in given.items()}
 
 
-Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(_printable)]
-Text = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S"), AfterValidator(_printable)]
+LineText = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(_printable)]
+LongText = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S"), AfterValidator(_printable)]
 
 
 class _Part(BaseModel):
@@ -155,7 +155,7 @@ class _Part(BaseModel):
 
 
 class _Author(_Part):
-    name: Line
+    name: LineText
     url: str = Field(default="", max_length=2_000)
 
 
@@ -176,8 +176,8 @@ class _Manifest(_Part):
     manifest_version: Literal[2]
     id: str = Field(pattern=PLUGIN_ID, max_length=128)
     version: str = Field(pattern=VERSION)
-    name: Line
-    description: Text
+    name: LineText
+    description: LongText
     author: Annotated[_Author, BeforeValidator(lambda given: {"name": given} if isinstance(given, str) else given)]
     license: str = Field(default="", max_length=200)
     capabilities: list[Annotated[str, AfterValidator(_known_capability)]] = []
@@ -186,7 +186,7 @@ class _Manifest(_Part):
     python: str = Field(default="", max_length=200)
     host_application: VersionRange = _Range()
     sdk: VersionRange = _Range()
-    dependencies: list[Annotated[str, BeforeValidator(requirement_of)]] = []
+    dependencies: list[Annotated[str, BeforeValidator(parse_requirement)]] = []
     # What MaiBot's manifests have besides; it is shown and changes nothing here.
     urls: dict[str, Any] = {}
     i18n: dict[str, Any] = {}
@@ -195,8 +195,8 @@ class _Manifest(_Part):
     changelog: str | list[Any] | dict[str, Any] = ""
     llm_providers: Annotated[list[Any], Field(max_length=0)] = []
 
-    def needs(self) -> Needs:
-        return Needs(
+    def needs(self) -> PluginRequirements:
+        return PluginRequirements(
             python=self.python,
             host=(self.host_application.min_version, self.host_application.max_version),
             sdk=(self.sdk.min_version, self.sdk.max_version),

@@ -18,7 +18,7 @@ HOST_VERSION = "1.2.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class PluginRequirements:
     """``host`` and ``sdk`` are the lowest and the highest version, either of which may be ""; ``packages`` are PEP 508."""
 
     python: str
@@ -27,7 +27,7 @@ class Needs:
     packages: tuple[str, ...]
 
 
-def unmet(needs: Needs) -> Iterator[str]:
+def unmet_requirements(needs: PluginRequirements) -> Iterator[str]:
     """A translated line for everything that is not there."""
     yield from _python(needs.python)
     yield from _range("host_application", needs.host, HOST_VERSION)
@@ -36,7 +36,7 @@ def unmet(needs: Needs) -> Iterator[str]:
         yield from _package(Requirement(each))
 
 
-def requirement_of(given: Any) -> str:
+def parse_requirement(given: Any) -> str:
     """A dependency as PEP 508 writes it, from that or from MaiBot's object. Raises ValueError for anything else."""
     if isinstance(given, dict):
         if given.get("type") == "plugin":

@@ -8,26 +8,26 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
-from tools.boundary import caught, confined
+from tools.boundary import capture_error, contain
 from tools.log_limit import LogLimit
-from tools.plugin_runtime.errors import Code, RpcError
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
 from tools.plugin_runtime.frames import (
     HEAD,
     Envelope,
-    Request,
-    Response,
-    Withdrawal,
+    RpcCancellation,
+    RpcRequest,
+    RpcResponse,
     body_length,
-    parsed,
-    request_frame,
-    response_frame,
-    withdrawal_frame,
+    encode_cancellation,
+    encode_request,
+    encode_response,
+    parse_frame,
 )
 
 logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)
 
-Handle = Callable[[str, Any], Awaitable[Any]]
+RequestHandler = Callable[[str, Any], Awaitable[Any]]
 """Answers a request: method and payload to payload. A notice, too, but nobody gets its answer."""
 
 AT_ONCE = 256
@@ -38,7 +38,7 @@ TURN = 32
 """Frames that are taken in one after another before everybody else has a turn."""
 
 
-class Peer:
+class RpcPeer:
     """Asks the other side, and answers what it asks, while :meth:`run` is running.
 
     ``handle`` answers in a task for each request, which is cancelled when the other side
@@ -49,7 +49,7 @@ class Peer:
     All methods belong to the event loop's thread.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Handle) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: RequestHandler) -> None:
         self._reader = reader
         self._writer = writer
         self._handle = handle
@@ -72,18 +72,18 @@ class Peer:
             await self._read()
         except asyncio.IncompleteReadError as error:
             text = "the process has ended" if not error.partial else "the process has ended within a frame"
-            self._end(RpcError(Code.PLUGIN_CRASHED, text))
+            self._end(RpcError(RpcErrorCode.PLUGIN_CRASHED, text))
         except OSError as error:
-            self._end(RpcError(Code.PLUGIN_CRASHED, f"the pipe is broken: {error}"))
+            self._end(RpcError(RpcErrorCode.PLUGIN_CRASHED, f"the pipe is broken: {error}"))
         except RpcError as error:
             self._end(error)
         finally:
             self.close()
-        return self._ended or RpcError(Code.SHUTTING_DOWN, "closed")
+        return self._ended or RpcError(RpcErrorCode.SHUTTING_DOWN, "closed")
 
     def close(self) -> None:
         """End at once: whoever waits gets E_SHUTTING_DOWN, what works is cancelled. May be called again."""
-        self._end(RpcError(Code.SHUTTING_DOWN, "the connection was closed"))
+        self._end(RpcError(RpcErrorCode.SHUTTING_DOWN, "the connection was closed"))
 
     async def request(self, method: str, payload: Any, seconds: float | None = None) -> Any:
         """The other side's answer. Raises :class:`RpcError` for an error, and after ``seconds`` E_TIMEOUT.
@@ -92,30 +92,30 @@ class Peer:
         it, and the peer goes on.
         """
         if len(self._waiting) >= AT_ONCE:
-            raise RpcError(Code.BACK_PRESSURE, f"{AT_ONCE} requests wait already")
+            raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{AT_ONCE} requests wait already")
         number = next(self._numbers)
-        self._send(request_frame(number, method, payload))
+        self._send(encode_request(number, method, payload))
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(seconds):
                 return await answer
         except TimeoutError:
-            raise RpcError(Code.TIMEOUT, f"no answer to {method} within {seconds:g} s") from None
+            raise RpcError(RpcErrorCode.TIMEOUT, f"no answer to {method} within {seconds:g} s") from None
         finally:
             del self._waiting[number]
             if answer.cancelled() and self.is_open:
-                self._writer.write(withdrawal_frame(number))
+                self._writer.write(encode_cancellation(number))
 
     def notify(self, method: str, payload: Any) -> None:
         """Tell the other side something. Raises :class:`RpcError` when it cannot be sent."""
-        self._send(request_frame(None, method, payload))
+        self._send(encode_request(None, method, payload))
 
     def _send(self, frame: bytes) -> None:
         if self._ended is not None:
             raise RpcError(self._ended.code, self._ended.message)
         unsent = self._writer.transport.get_write_buffer_size()
         if unsent and unsent + len(frame) > UNSENT_BYTES:
-            raise RpcError(Code.BACK_PRESSURE, "the other side does not read")
+            raise RpcError(RpcErrorCode.BACK_PRESSURE, "the other side does not read")
         self._writer.write(frame)
 
     async def _read(self) -> None:
@@ -123,19 +123,19 @@ class Peer:
             if not self.is_open:
                 return
             head = await self._reader.readexactly(HEAD)
-            await self._take(parsed(await self._reader.readexactly(body_length(head))))
+            await self._take(parse_frame(await self._reader.readexactly(body_length(head))))
             if turn % TURN == 0:
                 await asyncio.sleep(0)
 
     async def _take(self, envelope: Envelope) -> None:
         match envelope:
-            case Request(None, method, payload):
+            case RpcRequest(None, method, payload):
                 await self._notified(method, payload)
-            case Request(int(number), method, payload):
+            case RpcRequest(int(number), method, payload):
                 self._accept(number, method, payload)
-            case Response(number, payload, error):
+            case RpcResponse(number, payload, error):
                 self._resolve(number, payload, error)
-            case Withdrawal(number) if task := self._working.get(number):
+            case RpcCancellation(number) if task := self._working.get(number):
                 task.cancel()
 
     def _resolve(self, number: int, payload: Any, error: RpcError | None) -> None:
@@ -149,16 +149,16 @@ class Peer:
             answer.set_exception(error)
 
     async def _notified(self, method: str, payload: Any) -> None:
-        with caught() as attempt:
-            await confined(self._handle(method, payload))
+        with capture_error() as attempt:
+            await contain(self._handle(method, payload))
         if attempt.error is not None:
             logger.warning("the notice %s was not taken: %r", method, attempt.error)
 
     def _accept(self, number: int, method: str, payload: Any) -> None:
         if number in self._working:
-            raise RpcError(Code.PROTOCOL_MISMATCH, f"two requests have the number {number}")
+            raise RpcError(RpcErrorCode.PROTOCOL_MISMATCH, f"two requests have the number {number}")
         if len(self._working) >= AT_ONCE:
-            self._send(response_frame(number, None, RpcError(Code.HOST_OVERLOADED, f"{AT_ONCE} requests at once")))
+            self._send(encode_response(number, None, RpcError(RpcErrorCode.HOST_OVERLOADED, f"{AT_ONCE} requests at once")))
             return
         task = asyncio.create_task(self._answer(number, method, payload))
         self._working[number] = task
@@ -166,14 +166,14 @@ class Peer:
 
     async def _answer(self, number: int, method: str, payload: Any) -> None:
         value, error = None, None
-        with caught() as attempt:
-            value = await confined(self._handle(method, payload))
+        with capture_error() as attempt:
+            value = await contain(self._handle(method, payload))
         if attempt.error is not None:
             error = _as_rpc(attempt.error, method)
         try:
-            frame = response_frame(number, value, error)
+            frame = encode_response(number, value, error)
         except RpcError as unsendable:
-            frame = response_frame(number, None, unsendable)
+            frame = encode_response(number, None, unsendable)
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
         if self.is_open:
@@ -195,7 +195,7 @@ def _as_rpc(error: Exception, method: str) -> RpcError:
     if isinstance(error, RpcError):
         return error
     logger.error("%s raised", method, exc_info=error)
-    return RpcError(Code.CAPABILITY_FAILED, f"{type(error).__name__}: {error}")
+    return RpcError(RpcErrorCode.CAPABILITY_FAILED, f"{type(error).__name__}: {error}")
 
 
 class _PipeWriter(asyncio.StreamWriter):
@@ -210,7 +210,7 @@ class _PipeWriter(asyncio.StreamWriter):
         self._reads.close()
 
 
-async def pipe_streams(reads: int, writes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def open_pipe_streams(reads: int, writes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Streams over two ends of pipes, given as file descriptors, which the streams close from then on."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()

@@ -17,8 +17,8 @@ from django.conf import settings
 from django.utils.translation import gettext
 
 from tools.keeper import keeper_command
-from tools.plugin_runtime.limits import descendants, kill_below, kill_group
-from tools.plugin_runtime.peer import pipe_streams
+from tools.plugin_runtime.limits import find_descendants, kill_descendants, kill_process_group
+from tools.plugin_runtime.peer import open_pipe_streams
 
 RUNNER = Path(__file__).with_name("runner.py")
 
@@ -32,12 +32,12 @@ TERMINATE_SECONDS, LAST_WORDS_SECONDS, KILL_SECONDS = 0.5, 0.5, 3.0
 AGAIN_SECONDS = 0.1
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Hear = Callable[[str, str], object]
+OutputListener = Callable[[str, str], object]
 """Is told each line that is printed, and where: ``stdout`` or ``stderr``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProcessExit:
     """Why a process is no longer there, in words for the operator, and the last that it wrote to stderr."""
 
     reason: str
@@ -47,7 +47,7 @@ class Ending:
 class RunnerProcess:
     """A runner and whatever it starts; :meth:`spawn` makes one. Belongs to the event loop's thread."""
 
-    def __init__(self, process: Process, streams: Streams, said: Mapping[str, int], hear: Hear) -> None:
+    def __init__(self, process: Process, streams: Streams, said: Mapping[str, int], hear: OutputListener) -> None:
         self.pid = process.pid
         self.streams = streams
         self._process = process
@@ -60,7 +60,7 @@ class RunnerProcess:
         """Done once the process and all below it are gone."""
 
     @classmethod
-    async def spawn(cls, folder: Path, hear: Hear) -> Self:
+    async def spawn(cls, folder: Path, hear: OutputListener) -> Self:
         """Start a runner for the plugin in ``folder``. Raises OSError when that cannot be done.
 
         It has nothing of this server's environment, which holds keys.
@@ -82,14 +82,14 @@ class RunnerProcess:
             raise
         finally:
             _close(reads, writes, stdout, stderr)
-        return cls(process, await pipe_streams(back, out), {"stdout": said, "stderr": cried}, hear)
+        return cls(process, await open_pipe_streams(back, out), {"stdout": said, "stderr": cried}, hear)
 
     def runner_pid(self) -> int:
         """The process that the plugin runs in, as far as it can be seen; else its keeper. To be asked while it runs."""
-        self._runner = next(iter(descendants(self.pid)), self.pid)
+        self._runner = next(iter(find_descendants(self.pid)), self.pid)
         return self._runner
 
-    async def end(self, reason: str = "") -> Ending:
+    async def end(self, reason: str = "") -> ProcessExit:
         """Have it ended, if it still runs: asked, then killed. ``reason``: why that is done."""
         if not await self._is_gone(0):
             self._reason = self._reason or reason
@@ -98,12 +98,12 @@ class RunnerProcess:
             return await self.kill()
         return self.ended.result()
 
-    async def kill(self, reason: str = "") -> Ending:
+    async def kill(self, reason: str = "") -> ProcessExit:
         """Have it ended at once, with everything that it started."""
         self._reason = self._reason or reason
         until = time.monotonic() + KILL_SECONDS
         while not self.ended.done() and time.monotonic() < until:
-            await asyncio.to_thread(kill_below, self.pid)  # first: the keeper would give them time
+            await asyncio.to_thread(kill_descendants, self.pid)  # first: the keeper would give them time
             self._send(signal.SIGTERM)  # it may be about to start what is not there to be killed yet
             await self._is_gone(AGAIN_SECONDS)
         self._send(signal.SIGKILL)
@@ -119,15 +119,15 @@ class RunnerProcess:
         done, _ = await asyncio.wait([self.ended], timeout=seconds)
         return bool(done)
 
-    async def _see_through(self) -> Ending:
+    async def _see_through(self) -> ProcessExit:
         status = await self._process.wait()
         if status < 0:  # the keeper itself was killed, and can end nobody any more
-            await asyncio.to_thread(kill_group, self._runner)
+            await asyncio.to_thread(kill_process_group, self._runner)
         await asyncio.wait(self._ears, timeout=LAST_WORDS_SECONDS)
         for ear in self._ears:
             ear.cancel()
         last = "\n".join(self._last)
-        return Ending(self._reason or ended_with(status, last), last)
+        return ProcessExit(self._reason or describe_exit(status, last), last)
 
     async def _listen(self, name: str, pipe: int) -> None:
         """Hand on what comes in, line by line, no faster than it is wanted."""
@@ -159,7 +159,7 @@ def _close(*pipes: int) -> None:
         os.close(pipe)
 
 
-def ended_with(status: int, last_words: str = "") -> str:
+def describe_exit(status: int, last_words: str = "") -> str:
     """The keeper's exit status in words for the operator."""
     if "MemoryError" in last_words.rpartition("\n")[2]:
         return gettext("It ran out of the memory that it may have.")

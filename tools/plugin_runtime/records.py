@@ -17,7 +17,7 @@ STALE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogEntry:
     plugin_pk: int
     at: datetime
     level: str
@@ -25,7 +25,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Crash:
+class CrashEntry:
     plugin_pk: int
     at: datetime
     reason: str
@@ -33,7 +33,7 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PluginReport:
     """How this process gets on with a plugin; ``state`` "" when it has nothing to do with it."""
 
     plugin_pk: int
@@ -47,7 +47,7 @@ class Report:
     tools: tuple[str, ...] = field(default_factory=tuple)
 
 
-def write_lines(lines: Sequence[Line]) -> Sequence[None]:
+def write_log_entries(lines: Sequence[LogEntry]) -> Sequence[None]:
     kept = _existing(line.plugin_pk for line in lines)
     PluginLogLine.objects.bulk_create(
         PluginLogLine(plugin_id=line.plugin_pk, at=line.at, level=line.level, text=line.text)
@@ -59,7 +59,7 @@ def write_lines(lines: Sequence[Line]) -> Sequence[None]:
     return [None] * len(lines)
 
 
-def write_crashes(crashes: Sequence[Crash]) -> Sequence[None]:
+def write_crashes(crashes: Sequence[CrashEntry]) -> Sequence[None]:
     kept = _existing(crash.plugin_pk for crash in crashes)
     PluginCrash.objects.bulk_create(
         PluginCrash(plugin_id=crash.plugin_pk, at=crash.at, reason=crash.reason[:500], detail=crash.last_words)
@@ -71,7 +71,7 @@ def write_crashes(crashes: Sequence[Crash]) -> Sequence[None]:
     return [None] * len(crashes)
 
 
-def write_reports(reports: Sequence[Report]) -> Sequence[None]:
+def write_reports(reports: Sequence[PluginReport]) -> Sequence[None]:
     kept, now = _existing(report.plugin_pk for report in reports), timezone.now()
     for report in reports:
         if report.plugin_pk in kept:
@@ -79,7 +79,7 @@ def write_reports(reports: Sequence[Report]) -> Sequence[None]:
     return [None] * len(reports)
 
 
-def confirm(process_ids: Sequence[str]) -> Sequence[None]:
+def confirm_processes(process_ids: Sequence[str]) -> Sequence[None]:
     """These processes live; those that have not said so for long do not."""
     now = timezone.now()
     PluginStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
@@ -87,13 +87,13 @@ def confirm(process_ids: Sequence[str]) -> Sequence[None]:
     return [None] * len(process_ids)
 
 
-def withdraw(process_ids: Sequence[str]) -> Sequence[None]:
+def delete_process_reports(process_ids: Sequence[str]) -> Sequence[None]:
     """These processes have nothing to do with any plugin any more."""
     PluginStatus.objects.filter(process_id__in=process_ids).delete()
     return [None] * len(process_ids)
 
 
-def _write_report(report: Report, now: datetime) -> None:
+def _write_report(report: PluginReport, now: datetime) -> None:
     key: dict[str, Any] = {"plugin_id": report.plugin_pk, "process_id": report.process_id}
     if not report.state:
         PluginStatus.objects.filter(**key).delete()

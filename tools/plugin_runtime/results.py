@@ -14,7 +14,7 @@ KINDS = frozenset({"text", "image", "audio", "resource_link", "resource", "binar
 _ALIASES = {"picture": "image", "img": "image", "voice": "audio", "file": "binary", "link": "resource_link"}
 
 
-def result_of(plugin_id: str, tool_name: str, value: Any) -> ToolExecutionResult:
+def convert_plugin_result(plugin_id: str, tool_name: str, value: Any) -> ToolExecutionResult:
     """The result that ``value`` stands for.
 
     An object says itself whether it succeeded, with ``success``, ``content`` or
@@ -34,7 +34,7 @@ def result_of(plugin_id: str, tool_name: str, value: Any) -> ToolExecutionResult
             return ToolExecutionResult(tool_name, success=True, content=str(value), metadata=metadata)
 
 
-def failure_of(plugin_id: str, tool_name: str, error: RpcError) -> ToolExecutionResult:
+def convert_plugin_error(plugin_id: str, tool_name: str, error: RpcError) -> ToolExecutionResult:
     """The failure of a call that has no value: the tool raised something, or the plugin is not there."""
     return _said(tool_name, False, str(error), {"plugin_id": plugin_id, "error_code": str(error.code)})
 

@@ -11,7 +11,7 @@ except ImportError:  # not a Unix
     resource = None  # type: ignore[assignment]
 
 
-def apply(limits: Mapping[str, Any]) -> None:
+def apply_rlimits(limits: Mapping[str, Any]) -> None:
     """Set ``memory_bytes`` and ``open_files``, each if it is given, for this process and its children, and leave no core.
 
     The number of processes is the server's to count: the kernel counts all of one user.
@@ -24,7 +24,7 @@ def apply(limits: Mapping[str, Any]) -> None:
     _set(resource.RLIMIT_NOFILE, _whole(limits.get("open_files")))
 
 
-class ProcessorTime:
+class CpuTimeLimit:
     """How many seconds of processor time the process may use until :meth:`renew` is called again; 0: any number.
 
     A process that uses more is ended by SIGXCPU.

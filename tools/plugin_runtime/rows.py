@@ -7,9 +7,9 @@ from typing import Any
 from django.utils.translation import gettext
 
 from tools.models import Plugin
-from tools.plugin_runtime.capabilities import effective
-from tools.plugin_runtime.config import opened
-from tools.vault import SealBroken
+from tools.plugin_runtime.capabilities import effective_capabilities
+from tools.plugin_runtime.config import decrypt_config
+from tools.vault import DecryptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class PluginSettings:
         return self.enabled and not self.fault
 
 
-def settings_of(row: Plugin) -> PluginSettings:
+def to_plugin_settings(row: Plugin) -> PluginSettings:
     fault, config = row.fault, dict[str, Any]()
     try:
-        config = opened(row.config, row.manifest.get("config_schema"))
-    except SealBroken:
+        config = decrypt_config(row.config, row.manifest.get("config_schema"))
+    except DecryptionError:
         fault = fault or gettext("The secret key of this installation has changed: type the plugin's secret values anew.")
     return PluginSettings(
         pk=row.pk,
         folder=row.folder,
         plugin_id=row.plugin_id or row.folder,
         enabled=row.enabled,
-        granted=effective(row.granted, row.manifest.get("capabilities")),
+        granted=effective_capabilities(row.granted, row.manifest.get("capabilities")),
         config=config,
         reloads=row.reloads,
         fault=fault,
@@ -54,6 +54,6 @@ def settings_of(row: Plugin) -> PluginSettings:
     )
 
 
-def all_plugins() -> list[PluginSettings]:
+def load_plugin_settings() -> list[PluginSettings]:
     """Every row, by folder. To be called in the database thread."""
-    return [settings_of(row) for row in Plugin.objects.order_by("folder")]
+    return [to_plugin_settings(row) for row in Plugin.objects.order_by("folder")]

@@ -19,14 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tools.boundary import caught, confined
+from tools.boundary import capture_error, contain
 from tools.errors import ToolError
-from tools.plugin_runtime.errors import Code, RpcError
-from tools.plugin_runtime.handlers import Handler, jsonable
-from tools.plugin_runtime.loading import PACKAGE, LoadFault, load, told
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
+from tools.plugin_runtime.handlers import ToolHandler, to_jsonable
+from tools.plugin_runtime.loading import PACKAGE, PluginLoadError, describe_load_error, load_plugin
 from tools.plugin_runtime.logs import PeerLog
-from tools.plugin_runtime.peer import Peer, pipe_streams
-from tools.plugin_runtime.rlimits import ProcessorTime, apply
+from tools.plugin_runtime.peer import RpcPeer, open_pipe_streams
+from tools.plugin_runtime.rlimits import CpuTimeLimit, apply_rlimits
 from tools.plugin_sdk import SDK_VERSION, Plugin
 from tools.plugin_sdk.calls import CURRENT, Call
 from tools.plugin_sdk.context import LOGGER, ctx
@@ -41,11 +41,11 @@ UNLOAD_SECONDS, PARTING_SECONDS = 2.0, 1.0
 """For ``on_unload``; for the server to close the pipes after that."""
 
 
-def serve(folder: Path, reads: int, writes: int) -> None:
+def serve_plugin(folder: Path, reads: int, writes: int) -> None:
     """Serve, and end the process; threads of the plugin's that still run do not keep it."""
     status = 1
     try:
-        asyncio.run(Service(folder).run(reads, writes))
+        asyncio.run(PluginService(folder).run(reads, writes))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -56,19 +56,19 @@ def serve(folder: Path, reads: int, writes: int) -> None:
         os._exit(status)
 
 
-class Service:
+class PluginService:
     """One plugin and the server's end of its pipes. Belongs to the event loop's thread, but for what says otherwise."""
 
     def __init__(self, folder: Path) -> None:
         self.loop: asyncio.AbstractEventLoop
         self._folder = folder
-        self._peer: Peer
+        self._peer: RpcPeer
         self._plugin: Plugin | None = None
-        self._tools: dict[str, Handler] = {}
+        self._tools: dict[str, ToolHandler] = {}
         self._calls: set[asyncio.Task[Any] | None] = set()
         self._is_ending = False
         self._over = asyncio.Event()
-        self._processor_time = ProcessorTime({})
+        self._processor_time = CpuTimeLimit({})
         threading.stack_size(STACK_BYTES)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
         self._left: set[Future[Any]] = set()
@@ -77,7 +77,7 @@ class Service:
         """Serve until the server closes the pipes or has said ``shutdown``, or no thread is left to work in."""
         self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._peer = Peer(*await pipe_streams(reads, writes), self._handle)
+        self._peer = RpcPeer(*await open_pipe_streams(reads, writes), self._handle)
         _start_logging(PeerLog(self._peer, self.loop))
         served = asyncio.create_task(self._peer.run())
         over = asyncio.create_task(self._over.wait())
@@ -86,7 +86,7 @@ class Service:
             await asyncio.wait([served], timeout=PARTING_SECONDS)
 
     async def capability(self, token: str, name: str, arguments: dict[str, Any]) -> Any:
-        return await self._peer.request("capability", {"name": name, "arguments": jsonable(arguments), "call": token})
+        return await self._peer.request("capability", {"name": name, "arguments": to_jsonable(arguments), "call": token})
 
     def progress(self, token: str, text: str, tell: bool) -> None:
         payload = {"call": token, "text": str(text), "tell": bool(tell)}
@@ -109,27 +109,27 @@ class Service:
                 return await self._configure(config)
             case "shutdown", dict():
                 return await self._shut_down(float(payload.get("seconds") or 0))
-        raise RpcError(Code.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form")
+        raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form")
 
     async def _load(self, plugin_id: str, config: dict[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
         if self._plugin is not None:
-            raise RpcError(Code.RELOAD_IN_PROGRESS, "a plugin is loaded already; another edition has another process")
-        apply(limits)
-        self._processor_time = ProcessorTime(limits)
+            raise RpcError(RpcErrorCode.RELOAD_IN_PROGRESS, "a plugin is loaded already; another edition has another process")
+        apply_rlimits(limits)
+        self._processor_time = CpuTimeLimit(limits)
         ctx.attach(self, plugin_id, config)
         try:
-            plugin, tools = load(self._folder)
-        except LoadFault as fault:
-            raise RpcError(Code.PLUGIN_FAILED, str(fault)) from None
+            plugin, tools = load_plugin(self._folder)
+        except PluginLoadError as fault:
+            raise RpcError(RpcErrorCode.PLUGIN_FAILED, str(fault)) from None
         await self._own(plugin.on_load)
         self._plugin, self._tools = plugin, tools
         return {"tools": [tool.declared for tool in tools.values()], "sdk_version": SDK_VERSION}
 
     async def _invoke(self, name: str, arguments: dict[str, Any], call: Call) -> dict[str, Any]:
         if self._is_ending:
-            raise RpcError(Code.SHUTTING_DOWN, "the plugin is being ended")
+            raise RpcError(RpcErrorCode.SHUTTING_DOWN, "the plugin is being ended")
         if (tool := self._tools.get(name)) is None:
-            raise RpcError(Code.METHOD_NOT_ALLOWED, f"there is no tool {name[:64]!r}")
+            raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"there is no tool {name[:64]!r}")
         self._processor_time.renew()
         CURRENT.set(call)
         task = asyncio.current_task()
@@ -138,14 +138,14 @@ class Service:
             return {"value": await self._own(partial(tool.call, arguments, call), tool.is_async, is_tool=True)}
         except asyncio.CancelledError:
             if self._is_ending:
-                raise RpcError(Code.SHUTTING_DOWN, "the plugin was ended") from None
+                raise RpcError(RpcErrorCode.SHUTTING_DOWN, "the plugin was ended") from None
             raise
         finally:
             self._calls.discard(task)
 
     async def _configure(self, config: dict[str, Any]) -> None:
         if self._plugin is None:
-            raise RpcError(Code.PLUGIN_NOT_FOUND, "no plugin is loaded")
+            raise RpcError(RpcErrorCode.PLUGIN_NOT_FOUND, "no plugin is loaded")
         ctx.config = config
         update: Callable[..., Any] = self._plugin.on_config_update
         wants = [p for p in inspect.signature(update).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
@@ -162,7 +162,7 @@ class Service:
         for call in stopped:
             call.cancel()
         if self._plugin is not None:
-            with caught():
+            with capture_error():
                 await asyncio.wait_for(self._own(self._plugin.on_unload), UNLOAD_SECONDS)
         self.loop.call_soon(self._over.set)
         return {"stopped": len(stopped)}
@@ -172,18 +172,18 @@ class Service:
 
         What it says is for the model, who is told the words alone, or for the operator.
         """
-        with caught() as attempt:
-            value = await confined(self._called(call, inspect.iscoroutinefunction(call) if is_async is None else is_async))
-            return jsonable(value) if is_tool else None
+        with capture_error() as attempt:
+            value = await contain(self._called(call, inspect.iscoroutinefunction(call) if is_async is None else is_async))
+            return to_jsonable(value) if is_tool else None
         error = attempt.error or RuntimeError("it ended without a result")
         if isinstance(error, RpcError):  # a capability's, which the plugin did not catch
             raise RpcError(error.code, error.message)
-        words = told(error, self._folder)
+        words = describe_load_error(error, self._folder)
         if not is_tool:
-            raise RpcError(Code.PLUGIN_FAILED, words)
+            raise RpcError(RpcErrorCode.PLUGIN_FAILED, words)
         if not isinstance(error, ToolError):
             LOGGER.error("%s", words)
-        raise RpcError(Code.PLUGIN_FAILED, str(error).strip() or type(error).__name__)
+        raise RpcError(RpcErrorCode.PLUGIN_FAILED, str(error).strip() or type(error).__name__)
 
     async def _called(self, call: Callable[[], Any], is_async: bool) -> Any:
         if is_async:

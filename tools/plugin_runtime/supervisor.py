@@ -13,14 +13,14 @@ from typing import Protocol
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from tools.boundary import survive
+from tools.boundary import log_errors
 from tools.models import PluginStatus
-from tools.plugin_runtime.declared import PluginTool, UnusableTools, tools_of
+from tools.plugin_runtime.declared import PluginTool, UnusableTools, build_plugin_tools
 from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.limits import Limits, usage_below
-from tools.plugin_runtime.link import Ears, Link, LoadFailed
-from tools.plugin_runtime.process import Ending
-from tools.plugin_runtime.records import Report
+from tools.plugin_runtime.limits import ProcessLimits, measure_usage
+from tools.plugin_runtime.link import LinkListener, LoadFailed, PluginLink
+from tools.plugin_runtime.process import ProcessExit
+from tools.plugin_runtime.records import PluginReport
 from tools.plugin_runtime.rows import PluginSettings
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ TURN_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RestartPolicy:
     """How patient a supervisor is; seconds, but for the numbers.
 
     ``pause`` comes after the first crash and doubles with each one; ``crashes`` in a row are
@@ -51,18 +51,18 @@ class Pace:
     reloads: int = 6
 
 
-class House(Ears, Protocol):
+class SupervisorContext(LinkListener, Protocol):
     """What the plugins of one server process share. ``starting`` bounds how many start at once."""
 
     root: Path
-    limits: Limits
-    pace: Pace
+    limits: ProcessLimits
+    pace: RestartPolicy
     process_id: str
     starting: asyncio.Semaphore
 
-    def crashed(self, plugin: PluginSettings, ending: Ending) -> None: ...
+    def crashed(self, plugin: PluginSettings, ending: ProcessExit) -> None: ...
 
-    def report(self, report: Report) -> None: ...
+    def report(self, report: PluginReport) -> None: ...
 
     def changed(self) -> None:
         """The tools of some plugin are others now."""
@@ -70,7 +70,7 @@ class House(Ears, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Edition:
+class LoadedVersion:
     """What a plugin was loaded from: the operator's word to load it anew, and the state of its files."""
 
     reloads: int
@@ -78,7 +78,7 @@ class Edition:
 
 
 @dataclass(slots=True)
-class Record:
+class RestartHistory:
     """How the plugin has got on since it was last wanted, or loaded anew."""
 
     crashes: int = 0
@@ -96,21 +96,21 @@ class Supervisor:
     as the plugin declares the same.
     """
 
-    def __init__(self, settings: PluginSettings, house: House) -> None:
+    def __init__(self, settings: PluginSettings, house: SupervisorContext) -> None:
         self.settings = settings
         self.tools: list[PluginTool] = []
         self.notes: list[str] = []
-        self.link: Link | None = None
+        self.link: PluginLink | None = None
         self._house = house
         self._pace = house.pace
         self._stamp = ""
-        self._edition: Edition | None = None
-        self._record = Record()
+        self._edition: LoadedVersion | None = None
+        self._record = RestartHistory()
         self._config: dict[str, object] = {}
         self._reloaded: deque[float] = deque(maxlen=self._pace.reloads)
         self._checkup: asyncio.Task[bool] | None = None
         self._next_checkup = 0.0
-        self._retiring: dict[asyncio.Task[None], Link] = {}
+        self._retiring: dict[asyncio.Task[None], PluginLink] = {}
         self._stirred = asyncio.Event()
         self._task = asyncio.create_task(self._supervise(), name=f"supervisor of {settings.plugin_id}")
 
@@ -126,7 +126,7 @@ class Supervisor:
         return State.WAITING if self._record.crashes else State.STARTING
 
     @property
-    def serving(self) -> Link | None:
+    def serving(self) -> PluginLink | None:
         """The process to call, if it is wanted and there is one."""
         link = self.link
         return link if link is not None and self.settings.is_wanted and not link.over.done() else None
@@ -145,7 +145,7 @@ class Supervisor:
     def report(self) -> None:
         """Have it put down how the plugin gets on."""
         record, state = self._record, self.state
-        report = Report(
+        report = PluginReport(
             plugin_pk=self.settings.pk,
             process_id=self._house.process_id,
             state=state,
@@ -175,7 +175,7 @@ class Supervisor:
     async def _supervise(self) -> None:
         while True:
             self._stirred.clear()
-            with survive(logger, "The supervisor of plugin %s failed", self.settings.plugin_id):
+            with log_errors(logger, "The supervisor of plugin %s failed", self.settings.plugin_id):
                 await self._step()
                 self.report()
             try:
@@ -189,11 +189,11 @@ class Supervisor:
         now = time.monotonic()
         if self.link is not None and self.link.over.done():
             error = self.link.over.exception()
-            self._crashed(Ending(f"{type(error).__name__}: {error}") if error else self.link.over.result())
+            self._crashed(ProcessExit(f"{type(error).__name__}: {error}") if error else self.link.over.result())
         if not self.settings.is_wanted:
             self._rest()
         elif self._edition is None or self._is_outdated(now):
-            await self._renew(Edition(self.settings.reloads, self._stamp))
+            await self._renew(LoadedVersion(self.settings.reloads, self._stamp))
         elif self.link is None:
             if self._record.crashes < self._pace.crashes and now >= self._record.due:
                 await self._renew(self._edition)
@@ -217,13 +217,13 @@ class Supervisor:
         if self.link is not None:
             self._retire(self.link)
         if self._edition is not None:
-            self._edition, self._record = None, Record()
+            self._edition, self._record = None, RestartHistory()
             self._house.changed()
 
-    async def _renew(self, edition: Edition) -> None:
+    async def _renew(self, edition: LoadedVersion) -> None:
         """Load the plugin, beside the process that runs, and put it in that one's place; what cannot be loaded changes nothing."""
         if edition != self._edition:
-            self._edition, self._record = edition, Record(started_at=self._record.started_at)
+            self._edition, self._record = edition, RestartHistory(started_at=self._record.started_at)
             self._reloaded.append(time.monotonic())
         self.report()
         try:
@@ -240,7 +240,7 @@ class Supervisor:
             self._retire(old)
         self._house.changed()
 
-    async def _in_turn(self) -> Link:
+    async def _in_turn(self) -> PluginLink:
         """Start a process when few others do. One that takes long to load does not keep the others waiting."""
         async with self._house.starting:
             opening = asyncio.create_task(self._opened())
@@ -252,10 +252,12 @@ class Supervisor:
                 raise
         return await opening
 
-    async def _opened(self) -> Link:
-        link = await Link.open(self._house.root / self.settings.folder, lambda: self.settings, self._house.limits, self._house)
+    async def _opened(self) -> PluginLink:
+        link = await PluginLink.open(
+            self._house.root / self.settings.folder, lambda: self.settings, self._house.limits, self._house
+        )
         try:
-            self.tools = await asyncio.to_thread(tools_of, self.settings.plugin_id, link.declarations, self.tools)
+            self.tools = await asyncio.to_thread(build_plugin_tools, self.settings.plugin_id, link.declarations, self.tools)
         except (UnusableTools, asyncio.CancelledError):
             await asyncio.shield(link.kill())
             raise
@@ -264,12 +266,12 @@ class Supervisor:
     def _failed(self, reason: str, details: str) -> None:
         """A new process could not be had; one that runs goes on."""
         if self.link is None:
-            self._crashed(Ending(reason, details))
+            self._crashed(ProcessExit(reason, details))
             return
         self._record.error = gettext("%(reason)s; the edition that was loaded before goes on.") % {"reason": reason}
-        self._house.crashed(self.settings, Ending(self._record.error, details))
+        self._house.crashed(self.settings, ProcessExit(self._record.error, details))
 
-    def _crashed(self, ending: Ending) -> None:
+    def _crashed(self, ending: ProcessExit) -> None:
         self._forget_checkup()
         record, self.link = self._record, None
         record.crashes += 1
@@ -280,7 +282,7 @@ class Supervisor:
         self._house.crashed(self.settings, ending)
         self._house.changed()
 
-    async def _configure(self, link: Link) -> None:
+    async def _configure(self, link: PluginLink) -> None:
         self._config = dict(self.settings.config)
         try:
             await link.configure(self._config)
@@ -288,9 +290,9 @@ class Supervisor:
         except RpcError as error:
             self._record.error = gettext("It did not take the new configuration: %(reason)s") % {"reason": error}
 
-    async def _examine(self, link: Link, now: float) -> None:
+    async def _examine(self, link: PluginLink, now: float) -> None:
         """Whether the plugin that runs is well and keeps within its limits. One that does not is ended, which is a crash."""
-        usage = await asyncio.to_thread(usage_below, link.process.pid)
+        usage = await asyncio.to_thread(measure_usage, link.process.pid)
         reason = usage.excess(self._house.limits)
         if link.charge(usage) > self._house.limits.cpu_seconds:
             reason = gettext("A call used more than %(most)d s of processor time.") % {"most": self._house.limits.cpu_seconds}
@@ -317,7 +319,7 @@ class Supervisor:
     def _stable(self) -> timedelta:
         return timedelta(seconds=self._pace.stable)
 
-    def _retire(self, link: Link) -> None:
+    def _retire(self, link: PluginLink) -> None:
         """Let ``link`` finish what it is at, beside everything else."""
         if self.link is link:
             self.link = None

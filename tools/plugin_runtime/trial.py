@@ -8,17 +8,17 @@ from django.utils.translation import gettext
 
 from tools.contract import ToolSpec
 from tools.plugin_runtime.capabilities import CallInFlight
-from tools.plugin_runtime.config import opened
-from tools.plugin_runtime.declared import UnusableTools, tools_of
-from tools.plugin_runtime.errors import Code, RpcError
-from tools.plugin_runtime.limits import Limits
-from tools.plugin_runtime.link import Link, LoadFailed
+from tools.plugin_runtime.config import decrypt_config
+from tools.plugin_runtime.declared import UnusableTools, build_plugin_tools
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
+from tools.plugin_runtime.limits import ProcessLimits
+from tools.plugin_runtime.link import LoadFailed, PluginLink
 from tools.plugin_runtime.manifest import Manifest
 from tools.plugin_runtime.rows import PluginSettings
 
 
 @dataclass(slots=True)
-class Trial:
+class LoadTrial:
     """What came of it: the tools, or the ``faults``; and the ``lines`` that the plugin logged and printed."""
 
     tools: list[ToolSpec] = field(default_factory=list)
@@ -30,16 +30,16 @@ class Trial:
         return True
 
     async def exercise(self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any) -> Any:
-        raise RpcError(Code.CAPABILITY_DENIED, f"{name} is not granted while the plugin is checked")
+        raise RpcError(RpcErrorCode.CAPABILITY_DENIED, f"{name} is not granted while the plugin is checked")
 
 
-async def tried(folder: Path, manifest: Manifest) -> Trial:
+async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
     """Load the plugin in ``folder`` in a process of its own, and end that."""
-    trial = Trial()
-    config = opened({}, manifest.config_schema)
+    trial = LoadTrial()
+    config = decrypt_config({}, manifest.config_schema)
     plugin = PluginSettings(pk=0, folder=folder.name, plugin_id=manifest.id, enabled=True, config=config)
     try:
-        link = await Link.open(folder, lambda: plugin, Limits.from_settings(), trial)
+        link = await PluginLink.open(folder, lambda: plugin, ProcessLimits.from_settings(), trial)
     except LoadFailed as error:
         trial.faults += [str(error), *filter(None, [error.details])]
         return trial
@@ -47,7 +47,7 @@ async def tried(folder: Path, manifest: Manifest) -> Trial:
         trial.faults.append(gettext("No process can be started: %(reason)s") % {"reason": error})
         return trial
     try:
-        trial.tools = [tool.spec for tool in tools_of(manifest.id, link.declarations)]
+        trial.tools = [tool.spec for tool in build_plugin_tools(manifest.id, link.declarations)]
     except UnusableTools as unusable:
         trial.faults.append(str(unusable))
     await link.retire(0)

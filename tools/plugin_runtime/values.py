@@ -13,7 +13,7 @@ KEYS_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StorageKey:
     """A key of a plugin, or the beginning of keys."""
 
     plugin_pk: int
@@ -21,7 +21,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StorageEntry:
     """A value to be kept under a key."""
 
     plugin_pk: int
@@ -29,31 +29,31 @@ class Entry:
     value: Any
 
 
-def get(places: Sequence[Place]) -> list[Any]:
+def get_values(places: Sequence[StorageKey]) -> list[Any]:
     """The value at each place; None where there is none."""
     return [_rows(place).values_list("value", flat=True).first() for place in places]
 
 
-def put(entries: Sequence[Entry]) -> list[bool]:
+def put_values(entries: Sequence[StorageEntry]) -> list[bool]:
     """Keep each value in place of what was there; False where the plugin has :data:`KEYS_LIMIT` other keys."""
     return [_put(entry) for entry in entries]
 
 
-def delete(places: Sequence[Place]) -> list[bool]:
+def delete_values(places: Sequence[StorageKey]) -> list[bool]:
     """Drop what is there; whether anything was."""
     return [_rows(place).delete()[0] > 0 for place in places]
 
 
-def keys(places: Sequence[Place]) -> list[list[str]]:
+def list_keys(places: Sequence[StorageKey]) -> list[list[str]]:
     """The plugin's keys that begin so, in order."""
     return [_keys(place) for place in places]
 
 
-def _rows(place: Place) -> Any:
+def _rows(place: StorageKey) -> Any:
     return PluginValue.objects.filter(plugin_id=place.plugin_pk, key=place.key)
 
 
-def _put(entry: Entry) -> bool:
+def _put(entry: StorageEntry) -> bool:
     mine = PluginValue.objects.filter(plugin_id=entry.plugin_pk)
     row = mine.filter(key=entry.key).first()
     if row is None and mine.count() >= KEYS_LIMIT:
@@ -64,7 +64,7 @@ def _put(entry: Entry) -> bool:
     return True
 
 
-def _keys(place: Place) -> list[str]:
+def _keys(place: StorageKey) -> list[str]:
     """In Python and not in the query: SQLite knows no case in LIKE, and each database has an order of its own."""
     every = PluginValue.objects.filter(plugin_id=place.plugin_pk).values_list("key", flat=True)
     return sorted(key for key in every if key.startswith(place.key))

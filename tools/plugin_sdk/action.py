@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tools.plugin_sdk.declarations import Declaration, F, declared
+from tools.plugin_sdk.declarations import Declaration, F, attach_declaration
 from tools.plugin_sdk.schemas import texts_schema
 from tools.plugin_sdk.types import ActivationType, ChatMode
 from tools.signatures import function_name
@@ -49,7 +49,7 @@ def Action(  # noqa: N802 - the name that plugins use
             metadata={**metadata, **legacy, **origin},
             is_action=True,
         )
-        return declared(function, said)
+        return attach_declaration(function, said)
 
     return declare
 

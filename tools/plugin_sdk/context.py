@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tools.plugin_runtime.errors import Code, RpcError
+from tools.plugin_runtime.errors import RpcError, RpcErrorCode
 from tools.plugin_sdk.calls import CURRENT, Call
 
 LOGGER = logging.getLogger("plugin")
@@ -55,7 +55,7 @@ class Context:
         """The call that is being answered. Raises :class:`CapabilityError` where there is none."""
         if call := CURRENT.get(None):
             return call
-        raise CapabilityError(Code.CAPABILITY_DENIED, "no call is being answered")
+        raise CapabilityError(RpcErrorCode.CAPABILITY_DENIED, "no call is being answered")
 
     def history(self, number: int = 20) -> Any:
         """The newest messages of the chat, oldest first, as a list of objects."""
@@ -88,7 +88,7 @@ class Send:
     def text(self, text: str, stream_id: str = "") -> Any:
         """Send ``text``; what is known of it then. ``stream_id`` need not be given, and can be no other chat's."""
         if stream_id not in ("", self._context.call.stream_id):
-            raise CapabilityError(Code.CAPABILITY_DENIED, "a plugin can send to the chat of the call alone")
+            raise CapabilityError(RpcErrorCode.CAPABILITY_DENIED, "a plugin can send to the chat of the call alone")
         return self._context.ask("send.text", text=text)
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tools.contract import JsonSchema
 from tools.errors import InvalidDeclaration
-from tools.plugin_sdk.schemas import GivenParameters, schema_of
+from tools.plugin_sdk.schemas import GivenParameters, parameters_schema
 from tools.signatures import function_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +51,7 @@ def Tool(  # noqa: N802 - the name that plugins use
     Raises :class:`InvalidDeclaration` for what cannot be offered.
     """
     if callable(name):
-        return declared(name, Declaration(function_name(name)))
+        return attach_declaration(name, Declaration(function_name(name)))
     _check(metadata)
 
     def declare(function: F) -> F:
@@ -60,15 +60,15 @@ def Tool(  # noqa: N802 - the name that plugins use
             description=description or brief_description,
             detailed_description=detailed_description,
             title=title,
-            schema=None if parameters is None else schema_of(parameters),
+            schema=None if parameters is None else parameters_schema(parameters),
             metadata=metadata,
         )
-        return declared(function, said)
+        return attach_declaration(function, said)
 
     return declare
 
 
-def declared(function: F, declaration: Declaration) -> F:
+def attach_declaration(function: F, declaration: Declaration) -> F:
     """``function`` itself, with ``declaration`` written on it."""
     setattr(function, _MARK, declaration)
     return function

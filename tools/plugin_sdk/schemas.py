@@ -13,7 +13,7 @@ _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean
 GivenParameters = Sequence[ToolParameterInfo] | Mapping[str, Any]
 
 
-def schema_of(parameters: GivenParameters) -> JsonSchema:
+def parameters_schema(parameters: GivenParameters) -> JsonSchema:
     """The schema that ``parameters`` are: one already, a schema for each name, or a list of :class:`ToolParameterInfo`.
 
     Raises :class:`InvalidDeclaration` for anything else.
@@ -41,7 +41,7 @@ def texts_schema(parameters: Mapping[str, Any]) -> JsonSchema:
     }
 
 
-def without(schema: JsonSchema, names: frozenset[str]) -> JsonSchema:
+def drop_properties(schema: JsonSchema, names: frozenset[str]) -> JsonSchema:
     """``schema`` without the properties of these ``names``."""
     properties = schema.get("properties", {})
     if not names & properties.keys():

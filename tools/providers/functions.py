@@ -34,7 +34,7 @@ class FunctionProvider:
         """Call the function. Raises :class:`tools.errors.InvalidArguments` as the function tool does."""
         offer = self._offers.get(invocation.tool_name)
         if offer is None:
-            return outcomes.not_found(invocation.tool_name)
+            return outcomes.not_found_result(invocation.tool_name)
         return await offer[0](invocation.arguments, context)
 
     async def close(self) -> None:

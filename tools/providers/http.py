@@ -8,18 +8,18 @@ from functools import partial
 from django.db import transaction
 
 from tools import outcomes
-from tools.boundary import survive
-from tools.catalogue import ensure_rows
+from tools.boundary import log_errors
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
 from tools.http_tools.cache import AnswerCache
-from tools.http_tools.faults import Surroundings, tool_faults
+from tools.http_tools.faults import ValidationContext, check_http_tool
 from tools.http_tools.rows import PROVIDER, HttpToolSettings
-from tools.http_tools.secrets import Mask, SecretRefused, Secrets
-from tools.http_tools.store import load_secrets, load_tools
-from tools.http_tools.tool import ReadyTool, digest, ready_tool
+from tools.http_tools.secrets import SecretMask, SecretRefused, SecretValues
+from tools.http_tools.store import load_http_tools, load_secrets
+from tools.http_tools.tool import ReadyHttpTool, build_ready_tool, request_digest
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ FAULTY = "该工具的设置有误，暂时不能使用，请告诉机器人主�
 class _Rows:
     """What was read last: all of it changes at once. ``absent`` says why a tool is not there."""
 
-    tools: Mapping[str, ReadyTool] = field(default_factory=dict)
-    secrets: Secrets = field(default_factory=Secrets)
+    tools: Mapping[str, ReadyHttpTool] = field(default_factory=dict)
+    secrets: SecretValues = field(default_factory=SecretValues)
     absent: Mapping[str, str] = field(default_factory=dict)
     faulty: tuple[HttpToolSettings, ...] = ()
     cache: AnswerCache = field(default_factory=AnswerCache)
@@ -53,13 +53,13 @@ class HttpToolProvider:
 
     def reload(self) -> None:
         """Obey the rows as they are now. Database errors are the caller's, who tries again."""
-        before, rows = self._rows, _read(self._rows, load_tools(), load_secrets())
+        before, rows = self._rows, _read(self._rows, load_http_tools(), load_secrets())
         if broken := rows.secrets.broken - before.secrets.broken:
             logger.error("Secrets that have to be entered anew, since SECRET_KEY has changed: %s", ", ".join(sorted(broken)))
         self._rows = rows
         if fresh := [tool.spec for name, tool in rows.tools.items() if before.tools.get(name) is not tool]:
-            with survive(logger, "The settings of HTTP tools could not be made"), transaction.atomic():
-                ensure_rows(fresh)
+            with log_errors(logger, "The settings of HTTP tools could not be made"), transaction.atomic():
+                ensure_tool_rows(fresh)
 
     def start(self) -> None:
         self._is_started = True
@@ -79,18 +79,18 @@ class HttpToolProvider:
         rows, name = self._rows, invocation.tool_name
         tool = rows.tools.get(name)
         if tool is None:
-            return outcomes.failed(name, reason) if (reason := self.absence(name)) else outcomes.not_found(name)
+            return outcomes.failed_result(name, reason) if (reason := self.absence(name)) else outcomes.not_found_result(name)
         mask = rows.secrets.mask(tool.request.secrets)
         try:
             request = tool.request.request(invocation.arguments, rows.secrets)
         except FetchError as error:
-            return outcomes.failed(name, error.text)
+            return outcomes.failed_result(name, error.text)
         except SecretRefused as error:
             logger.warning("HTTP tool %s: %s", name, error.operator)
             raise
         ask = partial(self._asked, tool, request, mask)
         seconds = tool.settings.cache_seconds
-        key = name.encode() + digest(request)
+        key = name.encode() + request_digest(request)
         result = await rows.cache.result(key, seconds, ask) if seconds else await ask()
         return replace(result, metadata=dict(result.metadata))
 
@@ -98,19 +98,19 @@ class HttpToolProvider:
         self._rows.cache.close()
         await self._fetcher.close()
 
-    async def _asked(self, tool: ReadyTool, request: FetchRequest, mask: Mask) -> ToolExecutionResult:
+    async def _asked(self, tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask) -> ToolExecutionResult:
         try:
             _, result = await tool.exchange(request, mask, self._fetcher)
         except FetchError as error:
             name = tool.settings.name
             logger.warning("HTTP tool %s: %s", name, " ".join(mask.text(str(error)).split()))
-            return outcomes.failed(name, error.text)
+            return outcomes.failed_result(name, error.text)
         return result
 
 
-def _read(before: _Rows, settings: list[HttpToolSettings], secrets: Secrets) -> _Rows:
+def _read(before: _Rows, settings: list[HttpToolSettings], secrets: SecretValues) -> _Rows:
     """The rows as they are now; a tool that is as it was stays the same object, and so does the cache when all do."""
-    tools: dict[str, ReadyTool] = {}
+    tools: dict[str, ReadyHttpTool] = {}
     absent: dict[str, str] = {}
     faulty = []
     for row in settings:
@@ -128,11 +128,11 @@ def _read(before: _Rows, settings: list[HttpToolSettings], secrets: Secrets) -> 
     return _Rows(tools, secrets, absent, tuple(faulty), before.cache if is_same else AnswerCache())
 
 
-def _ready(row: HttpToolSettings) -> ReadyTool | None:
+def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:
     """The tool; None, which is logged, for a row with faults: one that came into the table past the admin may have them."""
-    with survive(logger, "HTTP tool %s cannot be used", row.name):
-        lines = [f"{name}: {line!r}" for name, lines in tool_faults(row, Surroundings()).items() for line in lines]
+    with log_errors(logger, "HTTP tool %s cannot be used", row.name):
+        lines = [f"{name}: {line!r}" for name, lines in check_http_tool(row, ValidationContext()).items() for line in lines]
         if not lines:
-            return ready_tool(row)
+            return build_ready_tool(row)
         logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))
     return None

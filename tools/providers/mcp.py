@@ -5,22 +5,29 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from tools import outcomes
-from tools.boundary import survive
-from tools.catalogue import ensure_rows
+from tools.boundary import log_errors
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import Destinations
-from tools.foreign_words import line
-from tools.live import Desk
-from tools.mcp.faults import McpFault
-from tools.mcp.flow import Bucket
-from tools.mcp.link import Link
-from tools.mcp.listing import Connect, Progress
-from tools.mcp.loading import load
-from tools.mcp.results import result_of
-from tools.mcp.rows import McpServerSettings, read_settings
+from tools.fetch.destinations import DestinationResolver
+from tools.foreign_words import clean_line
+from tools.live import DatabaseThread
+from tools.mcp.faults import McpClientError
+from tools.mcp.flow import TokenBucket
+from tools.mcp.link import McpConnection
+from tools.mcp.listing import ProgressCallback, SessionOpener
+from tools.mcp.loading import load_session_opener
+from tools.mcp.results import convert_mcp_result
+from tools.mcp.rows import McpServerSettings, load_server_settings
 from tools.mcp.specs import MCP, is_repeatable
-from tools.mcp.standing import Standing, absence, known_names, put_down, renew, withdraw
+from tools.mcp.standing import (
+    ConnectionStatus,
+    absence_message,
+    delete_statuses,
+    load_known_tool_names,
+    renew_statuses,
+    write_statuses,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +39,14 @@ PROGRESS_PER_SECOND, PROGRESS_AT_ONCE = 1, 10
 MOST_REMEMBERED = 5_000
 """Names of tools of which it is known whose they were."""
 
-Found = tuple[Link, ToolSpec]
+LinkedTool = tuple[McpConnection, ToolSpec]
 """A tool and the server that has it."""
 
 
-class Offer:
+class McpToolSnapshot:
     """What there was when it was made: tools by name, and in order."""
 
-    def __init__(self, wanted: Mapping[int, McpServerSettings], stamp: tuple[bool, ...], found: dict[str, Found]) -> None:
+    def __init__(self, wanted: Mapping[int, McpServerSettings], stamp: tuple[bool, ...], found: dict[str, LinkedTool]) -> None:
         self.wanted, self.stamp, self.found = wanted, stamp, found
         self.specs = [spec for _, spec in found.values()]
 
@@ -53,27 +60,27 @@ class McpToolProvider:
     provider_name = MCP
     provider_type = MCP
 
-    def __init__(self, desk: Desk, allow: AllowList | None = None, reserved: Iterable[str] = ()) -> None:
+    def __init__(self, desk: DatabaseThread, allow: AllowList | None = None, reserved: Iterable[str] = ()) -> None:
         self._desk = desk
-        self._destinations = Destinations(allow)
+        self._destinations = DestinationResolver(allow)
         self._reserved = frozenset(reserved)
         self._wanted: Mapping[int, McpServerSettings] = {}
-        self._links: dict[int, Link] = {}
-        self._made: Offer | None = None
+        self._links: dict[int, McpConnection] = {}
+        self._made: McpToolSnapshot | None = None
         self._owners: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
         """Names of tools of such servers that ever were; of whom is not on record."""
         self._ensured: dict[str, ToolSpec] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._unwritten: set[Link] = set()
-        self._written: dict[Link, Standing] = {}
+        self._unwritten: set[McpConnection] = set()
+        self._written: dict[McpConnection, ConnectionStatus] = {}
         self._is_closed = False
         self._keeping: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._dirty = asyncio.Event()
 
     def reload(self) -> None:
-        self._wanted, self._known = read_settings(), known_names()
+        self._wanted, self._known = load_server_settings(), load_known_tool_names()
         if self._loop is not None and not self._is_closed:
             self._loop.call_soon_threadsafe(self._follow)
 
@@ -90,16 +97,16 @@ class McpToolProvider:
         found = self._offer().found.get(name)
         if found is None:
             told = self.absence(name)
-            return outcomes.failed(name, told) if told else outcomes.not_found(name)
+            return outcomes.failed_result(name, told) if told else outcomes.not_found_result(name)
         link, spec = found
         original = link.catalogue.originals.get(name, name)
         try:
             answer = await link.call(original, invocation.arguments, _progress(context), may_repeat=is_repeatable(spec))
-        except McpFault as fault:
-            return outcomes.failed(
+        except McpClientError as fault:
+            return outcomes.failed_result(
                 name, fault.text, error_detail=link.settings.masked(str(fault)), server_name=link.settings.name
             )
-        return result_of(name, answer, link.settings.name, str(link.about.get("protocol", "")))
+        return convert_mcp_result(name, answer, link.settings.name, str(link.about.get("protocol", "")))
 
     def absence(self, tool_name: str) -> str:
         if tool_name in self._offer().found:
@@ -110,15 +117,15 @@ class McpToolProvider:
         if settings is None:
             return ""
         if not settings.enabled:
-            return absence(tool_name, settings.name, "该服务器已被管理员停用")
-        return absence(tool_name, settings.name, link.why_absent() if link else "该服务器正在启动，请稍后再试")
+            return absence_message(tool_name, settings.name, "该服务器已被管理员停用")
+        return absence_message(tool_name, settings.name, link.why_absent() if link else "该服务器正在启动，请稍后再试")
 
     def _absence_of_somebodys(self, tool_name: str) -> str:
         """The same of a tool that was there before this process was, while there is a server that may have it."""
         away = [link for link in self._links.values() if not (link.is_offered or link.is_over)]
         if tool_name not in self._known or not away:
             return ""
-        return absence(tool_name, "、".join(link.settings.name for link in away), away[0].why_absent())
+        return absence_message(tool_name, "、".join(link.settings.name for link in away), away[0].why_absent())
 
     async def close(self) -> None:
         """End every session and every program that was started for one, and take back what was said of them."""
@@ -129,8 +136,8 @@ class McpToolProvider:
             await asyncio.wait([self._keeping])
         await asyncio.gather(*(link.close(CLOSE_SECONDS) for link in links), *self._ending, return_exceptions=True)
         if self._loop is not None:
-            with survive(logger, "The state of MCP servers could not be taken back"):
-                await self._desk.submit(withdraw, (self._desk.process_id, None))
+            with log_errors(logger, "The state of MCP servers could not be taken back"):
+                await self._desk.submit(delete_statuses, (self._desk.process_id, None))
 
     # --- Links --------------------------------------------------------------------------
 
@@ -147,11 +154,11 @@ class McpToolProvider:
             else:
                 self._drop(self._links.pop(pk))
         for pk in [pk for pk in wanted if pk not in self._links]:
-            self._links[pk] = link = Link(wanted[pk], self._connect, self._noticed, self._reserved)
+            self._links[pk] = link = McpConnection(wanted[pk], self._connect, self._noticed, self._reserved)
             link.start()
         self._made = None
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: McpConnection) -> None:
         """End ``link`` while the loop goes on; the next one to the same server need not wait for that."""
         self._unwritten.discard(link)
         self._written.pop(link, None)
@@ -159,16 +166,16 @@ class McpToolProvider:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _ended(self, link: Link) -> None:
+    async def _ended(self, link: McpConnection) -> None:
         await link.close(CLOSE_SECONDS)
         if link.settings.pk not in self._links:
-            with survive(logger, "The state of an MCP server could not be taken back"):
-                await self._desk.submit(withdraw, (self._desk.process_id, link.settings.pk))
+            with log_errors(logger, "The state of an MCP server could not be taken back"):
+                await self._desk.submit(delete_statuses, (self._desk.process_id, link.settings.pk))
 
-    async def _connect(self) -> Connect:
-        return await load(self._destinations)
+    async def _connect(self) -> SessionOpener:
+        return await load_session_opener(self._destinations)
 
-    def _noticed(self, link: Link) -> None:
+    def _noticed(self, link: McpConnection) -> None:
         if self._links.get(link.settings.pk) is link:
             self._made = None
             self._unwritten.add(link)
@@ -176,18 +183,18 @@ class McpToolProvider:
 
     # --- The list -------------------------------------------------------------------------
 
-    def _offer(self) -> Offer:
+    def _offer(self) -> McpToolSnapshot:
         """What may be called now; made anew only when something has changed since."""
         stamp = tuple(link.is_offered for link in self._links.values())
         offer = self._made
         if offer is None or offer.wanted is not self._wanted or offer.stamp != stamp:
-            offer = self._made = Offer(self._wanted, stamp, self._found())
+            offer = self._made = McpToolSnapshot(self._wanted, stamp, self._found())
         return offer
 
-    def _found(self) -> dict[str, Found]:
+    def _found(self) -> dict[str, LinkedTool]:
         """The tools by name. The first server of a name has it, also while it is away: nobody else may step in for it."""
         claimed: dict[str, int] = {}
-        found: dict[str, Found] = {}
+        found: dict[str, LinkedTool] = {}
         for pk, settings in self._wanted.items():
             link = self._links.get(pk)
             if link is None or not settings.enabled or not settings.reaches_as(link.settings):
@@ -207,10 +214,10 @@ class McpToolProvider:
         loop = asyncio.get_running_loop()
         due = 0.0
         while True:
-            with survive(logger, "The state of MCP servers could not be put down"):
+            with log_errors(logger, "The state of MCP servers could not be put down"):
                 if loop.time() >= due:
                     due = loop.time() + RENEW_SECONDS
-                    await self._desk.submit(renew, self._desk.process_id)
+                    await self._desk.submit(renew_statuses, self._desk.process_id)
                 await self._write()
             await self._wait(due - loop.time())
 
@@ -223,7 +230,7 @@ class McpToolProvider:
         for link in list(self._unwritten):
             standing = link.standing(self._desk.process_id)
             if self._links.get(standing.server_id) is link and self._written.get(link) != standing:
-                await self._desk.submit(put_down, standing)
+                await self._desk.submit(write_statuses, standing)
                 self._written[link] = standing
             if link.standing(self._desk.process_id) == standing:
                 self._unwritten.discard(link)
@@ -240,18 +247,18 @@ class McpToolProvider:
 
 
 def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
-    return [ensure_rows(specs) for specs in wishes]
+    return [ensure_tool_rows(specs) for specs in wishes]
 
 
-def _progress(context: ToolExecutionContext | None) -> Progress | None:
+def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:
     """What passes on how far a call is, where somebody wants to know; a server that says too much is not listened to."""
     if context is None or "report_progress" not in context.metadata:
         return None
-    bucket = Bucket(PROGRESS_PER_SECOND, PROGRESS_AT_ONCE)
+    bucket = TokenBucket(PROGRESS_PER_SECOND, PROGRESS_AT_ONCE)
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         if bucket.has():
             done = f"{progress:g}/{total:g}" if total else f"{progress:g}"
-            context.report_progress(f"{line(message, 300)} ({done})".strip())
+            context.report_progress(f"{clean_line(message, 300)} ({done})".strip())
 
     return report

@@ -4,13 +4,13 @@ import asyncio
 
 from tools import outcomes
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.foreign_words import tool_name as short_name
+from tools.foreign_words import clean_tool_name as short_name
 from tools.models import PluginStatus
 from tools.plugin_runtime.declared import PLUGIN
 from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.host import Offered, PluginHost
-from tools.plugin_runtime.link import Link
-from tools.plugin_runtime.results import failure_of, result_of
+from tools.plugin_runtime.host import HostedTool, PluginHost
+from tools.plugin_runtime.link import PluginLink
+from tools.plugin_runtime.results import convert_plugin_error, convert_plugin_result
 from tools.plugin_runtime.rows import PluginSettings
 
 State = PluginStatus.State
@@ -42,16 +42,16 @@ class PluginToolProvider:
         offered = self._host.tools.get(name)
         link = self._link(offered) if offered else None
         if offered is None or link is None:
-            return outcomes.failed(name, told) if (told := self.absence(name)) else outcomes.not_found(name)
+            return outcomes.failed_result(name, told) if (told := self.absence(name)) else outcomes.not_found_result(name)
         plugin_id = offered.supervisor.settings.plugin_id
         try:
             value = await link.call(offered.tool.name, invocation, context or ToolExecutionContext())
         except RpcError as error:
-            return failure_of(plugin_id, name, _worded(plugin_id, link, error))
+            return convert_plugin_error(plugin_id, name, _worded(plugin_id, link, error))
         except asyncio.CancelledError:
             offered.supervisor.suspect()
             raise
-        return result_of(plugin_id, name, value)
+        return convert_plugin_result(plugin_id, name, value)
 
     def absence(self, tool_name: str) -> str:
         offered = self._host.tools.get(tool_name)
@@ -64,7 +64,7 @@ class PluginToolProvider:
         """End all plugins, within five seconds."""
         await self._host.close()
 
-    def _link(self, offered: Offered) -> Link | None:
+    def _link(self, offered: HostedTool) -> PluginLink | None:
         """The process to call, if the operator wants it as of now."""
         settings = self._host.settings(offered.supervisor.settings.pk)
         return offered.supervisor.serving if settings is not None and settings.is_wanted else None
@@ -87,7 +87,7 @@ class PluginToolProvider:
         return ""
 
 
-def _worded(plugin_id: str, link: Link, error: RpcError) -> RpcError:
+def _worded(plugin_id: str, link: PluginLink, error: RpcError) -> RpcError:
     """``error``, or in other words where the plugin has no say any more."""
     if link.is_retired:
         return RpcError(error.code, f"插件 {plugin_id} 正被停用或重新加载，这次调用没有完成，结果未知。")

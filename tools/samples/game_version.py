@@ -3,7 +3,7 @@
 from tools.catalogue import DefaultConfig
 from tools.errors import ToolFailed
 from tools.functions import NonBlank, tool
-from tools.samples.source import expected, read_json
+from tools.samples.source import expect_fields, fetch_json
 
 MINECRAFT_URL = "https://piston-meta.mojang.com/mc/game/version_manifest_v2.json"
 MINECRAFT = {"minecraft", "minecraft java", "minecraft java edition", "mc", "我的世界"}
@@ -18,6 +18,6 @@ def get_game_version(game: NonBlank) -> str:
     """
     if " ".join(game.lower().split()) not in MINECRAFT:
         raise ToolFailed(f"没有 {game} 的实时数据源，目前只支持 Minecraft（我的世界）。请如实告诉用户查不到，不要编造")
-    with expected():
-        latest = read_json(MINECRAFT_URL)["latest"]
+    with expect_fields():
+        latest = fetch_json(MINECRAFT_URL)["latest"]
         return f"{game} 的最新版本是 {latest['release']}（Java 版），最新快照是 {latest['snapshot']}"

@@ -17,7 +17,7 @@ LIMIT = 4 * 2**20
 HEADERS = {"User-Agent": "FrostAgent", "Accept": "application/json"}
 
 
-def read_json(url: str, **query: str | float) -> Any:
+def fetch_json(url: str, **query: str | float) -> Any:
     """What the source at ``url`` answers. Raises :class:`ToolFailed` with the reason when there is no such answer."""
     try:
         with requests.get(url, query, headers=HEADERS, timeout=SECONDS, stream=True, allow_redirects=False) as response:
@@ -46,7 +46,7 @@ def _body(response: requests.Response) -> bytes:
 
 
 @contextlib.contextmanager
-def expected() -> Iterator[None]:
+def expect_fields() -> Iterator[None]:
     """Say so where an answer does not hold what it should."""
     try:
         yield

@@ -3,7 +3,7 @@
 from tools.catalogue import DefaultConfig
 from tools.errors import ToolFailed
 from tools.functions import NonBlank, tool
-from tools.samples.source import expected, read_json
+from tools.samples.source import expect_fields, fetch_json
 
 GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1/search"
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
@@ -35,12 +35,12 @@ def get_weather(city: NonBlank) -> str:
     Args:
         city: 城市名，例如：北京
     """
-    with expected():
-        places = read_json(GEOCODING_URL, name=city.strip(), count=1, language="zh").get("results")
+    with expect_fields():
+        places = fetch_json(GEOCODING_URL, name=city.strip(), count=1, language="zh").get("results")
         if not places:
             raise ToolFailed(f"找不到城市: {city}，请核对名称")
         place = places[0]
-        now = read_json(FORECAST_URL, latitude=place["latitude"], longitude=place["longitude"], current=_NOW)["current"]
+        now = fetch_json(FORECAST_URL, latitude=place["latitude"], longitude=place["longitude"], current=_NOW)["current"]
         sky = next((words for words, codes in _SKIES.items() if now["weather_code"] in codes), "未知")
         where = "，".join(dict.fromkeys(filter(None, (place["name"], place.get("admin1"), place.get("country")))))
         return (

@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from agent import database, wiring
 from agent.llm.base import ToolCallRequest
 from agent.models import Message
-from agent.terminal import Talk
-from tools.catalogue import ensure_rows
+from agent.terminal import TerminalChat
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolExecutionResult
 
 #: Characters of a tool's arguments and of its result that are shown.
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         for ending in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
         try:
-            prepare()
+            prepare_database()
             with asyncio.Runner() as runner:
                 self._talk(runner, options["once"])
         except DatabaseError as error:
@@ -48,7 +48,7 @@ class Command(BaseCommand):
             sys.exit(INTERRUPTED)
 
     def _talk(self, runner: asyncio.Runner, once: str | None) -> None:
-        talk = Talk(self._say, self._show)
+        talk = TerminalChat(self._say, self._show)
         try:
             if once is not None:
                 self._answer_once(runner, talk, once)
@@ -57,19 +57,19 @@ class Command(BaseCommand):
         finally:
             runner.run(talk.close())
 
-    def _answer_once(self, runner: asyncio.Runner, talk: Talk, text: str) -> None:
+    def _answer_once(self, runner: asyncio.Runner, talk: TerminalChat, text: str) -> None:
         pk = runner.run(talk.say(text))
         state = Message.objects.filter(pk=pk).values_list("state", flat=True).get()
         if state == Message.State.FAILED:
             sys.exit(1)
 
-    def _answer_lines(self, runner: asyncio.Runner, talk: Talk) -> None:
+    def _answer_lines(self, runner: asyncio.Runner, talk: TerminalChat) -> None:
         runner.run(talk.give_up_leftovers())
         for line in self._lines(talk):
             if line.strip():
                 runner.run(talk.say(line))
 
-    def _lines(self, talk: Talk) -> Iterator[str]:
+    def _lines(self, talk: TerminalChat) -> Iterator[str]:
         """What is typed or piped, line by line, until its end."""
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
@@ -94,11 +94,11 @@ class Command(BaseCommand):
         self.stderr.write(text, self.style.HTTP_INFO)
 
 
-def prepare() -> None:
+def prepare_database() -> None:
     """Bring the embedded database up to date, as the server does at its start."""
-    database.bring_up_to_date()
-    with database.explained():
-        ensure_rows(wiring.declared_tools())
+    database.migrate_embedded_database()
+    with database.explain_database_errors():
+        ensure_tool_rows(wiring.declared_tools())
         settings.MEDIA_DIR.mkdir(exist_ok=True)
     connection.close()
 

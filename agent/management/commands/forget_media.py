@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agent import wiring
-from agent.media.retention import forget_old
+from agent.media.retention import prune_copies_by_age
 from agent.record import Record
 from tools.configs import SettingsCache
 
@@ -38,6 +38,6 @@ class Command(BaseCommand):
 async def _forget(days: int) -> int:
     record = Record("", SettingsCache(), lambda: None)
     try:
-        return await forget_old(record, wiring.kept_files(), days)
+        return await prune_copies_by_age(record, wiring.build_file_store(), days)
     finally:
         await record.close()

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from agent import wiring
 from agent.llm.meter import meter
-from agent.memory.review import review
+from agent.memory.review import review_notes
 from agent.record import Record
 from tools.configs import SettingsCache
 
@@ -37,9 +37,9 @@ class Command(BaseCommand):
     async def _review(self, *, uses_model: bool) -> tuple[int, int]:
         record = Record("review", SettingsCache(), lambda: None)
         meter.lead_to(record.spend)
-        model = wiring.chat_model() if uses_model else None
+        model = wiring.build_chat_model() if uses_model else None
         try:
-            return await review(record, model)
+            return await review_notes(record, model)
         finally:
             if model is not None:
                 await model.close()

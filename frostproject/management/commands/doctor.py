@@ -13,7 +13,7 @@ from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
 from frostproject import diagnosis, exposure, mcp_check, probes
-from frostproject.diagnosis import Finding, Level
+from frostproject.diagnosis import Finding, FindingLevel
 
 
 class Command(BaseCommand):
@@ -27,18 +27,18 @@ class Command(BaseCommand):
         given = base_url(options["url"]) if options["url"] else ""
         found = Counter(finding.level for finding in self._shown(given or own_url()))
         self.stdout.write("\n" + _("What to enter in the OneBot client:"))
-        for line in diagnosis.client_settings(given):
+        for line in diagnosis.client_setting_lines(given):
             self.stdout.write(f"  {line}")
-        if found[Level.FAIL]:
+        if found[FindingLevel.FAIL]:
             self.stdout.write("\n" + _("Something is wrong: see the lines that begin with FAIL."), self.style.ERROR)
             sys.exit(1)
         self.stdout.write("\n" + _("Nothing is wrong."), self.style.SUCCESS)
 
     def _shown(self, url: str) -> Iterator[Finding]:
-        styles = {Level.OK: self.style.SUCCESS, Level.WARN: self.style.WARNING, Level.FAIL: self.style.ERROR}
+        styles = {FindingLevel.OK: self.style.SUCCESS, FindingLevel.WARN: self.style.WARNING, FindingLevel.FAIL: self.style.ERROR}
         token = settings.ONEBOT_ACCESS_TOKEN
-        checks = (diagnosis.installation(), exposure.findings(), mcp_check.mcp_servers(), probes.models())
-        for finding in chain(*checks, probes.server(url, token)):
+        checks = (diagnosis.check_installation(), exposure.check_exposure(), mcp_check.check_mcp_servers(), probes.probe_models())
+        for finding in chain(*checks, probes.probe_server(url, token)):
             style = styles.get(finding.level, str)
             self.stdout.write(f"{style(f'{finding.level:4}')} {finding.text}")
             if finding.advice:

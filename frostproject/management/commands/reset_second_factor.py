@@ -20,7 +20,7 @@ class Command(BaseCommand):
         user = get_user_model()._default_manager.filter(username=options["name"]).first()
         if user is None:
             raise CommandError(_("There is no account of this name: %s") % options["name"])
-        if factors.reset(user):
+        if factors.delete_second_factors(user):
             self.stdout.write(_("The second factor of %s was taken away. The password does alone now.") % user.get_username())
         else:
             self.stdout.write(_("%s has no second factor.") % user.get_username())

@@ -29,8 +29,8 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
 
     def inner_run(self, *arguments: Any, **options: Any) -> None:
         try:
-            bootstrap.prepare()
+            bootstrap.prepare_installation()
         except ImproperlyConfigured as error:
             raise CommandError(error) from error
-        greeting.greet((self.addr, int(self.port)))
+        greeting.print_greeting((self.addr, int(self.port)))
         super().inner_run(*arguments, **options)

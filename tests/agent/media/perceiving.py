@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.answer_policy import AnswerPolicy
-from agent.media.kept import KeptFiles
-from agent.media.refs import MediaRef, Origin
-from agent.media.senses import Reader, Reading, Senses
+from agent.media.kept import FileStore
+from agent.media.refs import MediaOrigin, MediaRef
+from agent.media.senses import MediaPipeline, MediaReader, MediaText
 from agent.record import Record
-from agent.store.recovery import Left
-from agent.types import Attention, ChatAddress, ForwardedMessage, IncomingMessage
+from agent.store.recovery import PendingMessage
+from agent.types import ChatAddress, ForwardedMessage, IncomingMessage, MediaPolicy
 from tests.agent.talk import Mailbox, arrival
 
 
@@ -23,7 +23,7 @@ class Client:
     conversions: dict[str, MediaRef] = field(default_factory=dict)
     asked_formats: list[str] = field(default_factory=list)
 
-    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: Origin = "message") -> list[MediaRef]:
+    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
         return []
 
     def restored(self, message: IncomingMessage) -> IncomingMessage:
@@ -56,9 +56,9 @@ class Client:
 class Listener(Mailbox):
     """A way out of an account that belongs to ``owner_ids`` and attends as ``voice`` and ``files`` say."""
 
-    def __init__(self, attends: Attention | None = None, owner_ids: Sequence[str] = ()) -> None:
+    def __init__(self, attends: MediaPolicy | None = None, owner_ids: Sequence[str] = ()) -> None:
         super().__init__()
-        self._attention = attends or Attention()
+        self._attention = attends or MediaPolicy()
         self._owner_ids = frozenset(owner_ids)
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
@@ -67,15 +67,15 @@ class Listener(Mailbox):
     def policy(self, chat: ChatAddress) -> AnswerPolicy:
         return AnswerPolicy()
 
-    def attention(self, chat: ChatAddress) -> Attention:
+    def attention(self, chat: ChatAddress) -> MediaPolicy:
         return self._attention
 
 
-async def perceive(record: Record, client: Client, files: KeptFiles, reader: Reader, said: IncomingMessage) -> Reading:
+async def perceive(record: Record, client: Client, files: FileStore, reader: MediaReader, said: IncomingMessage) -> MediaText:
     """Put ``said`` on record, fetch its media and read them, as is done for a message that is answered."""
     accepted = await record.accept(arrival(said))
-    left = Left(accepted.pk, accepted.session_pk, said)
-    senses = Senses(record, client, files, [reader])
+    left = PendingMessage(accepted.pk, accepted.session_pk, said)
+    senses = MediaPipeline(record, client, files, [reader])
     try:
         return await senses.perceive(left, senses.attend(left))
     finally:

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from agent.errors import LLMError
-from agent.media.answers import Answers
+from agent.media.answers import DescriptionCache
 from agent.models import Description
-from agent.store.media import Question
+from agent.store.media import DescriptionKey
 
-QUESTION = Question("c0ffee", "voice", "whisper")
+QUESTION = DescriptionKey("c0ffee", "voice", "whisper")
 
 
 class Model:
@@ -27,7 +27,7 @@ class Model:
 
 
 async def test_those_who_ask_the_same_at_once_share_the_answer(record):
-    answers, model = Answers(record), Model()
+    answers, model = DescriptionCache(record), Model()
     waiting = [asyncio.create_task(answers.get(pk, QUESTION, model.ask)) for pk in (1, 2, 3)]
     await model.asked.wait()
     waiting[0].cancel()
@@ -37,7 +37,7 @@ async def test_those_who_ask_the_same_at_once_share_the_answer(record):
 
 
 async def test_a_failure_is_told_to_all_and_not_kept(record):
-    answers, model = Answers(record), Model()
+    answers, model = DescriptionCache(record), Model()
     waiting = [asyncio.create_task(answers.get(pk, QUESTION, model.ask)) for pk in (1, 2)]
     await model.asked.wait()
     model.answer.set_exception(LLMError("no"))
@@ -49,12 +49,12 @@ async def test_an_answer_on_record_is_not_asked_for_again(record):
     model = Model()
     model.answer.set_result("hi")
     for _ in range(2):
-        assert await Answers(record).get(1, QUESTION, model.ask) == "hi"
+        assert await DescriptionCache(record).get(1, QUESTION, model.ask) == "hi"
     assert model.times == 1
 
 
 async def test_closing_stops_what_is_being_asked(record):
-    answers, model = Answers(record), Model()
+    answers, model = DescriptionCache(record), Model()
     waiting = asyncio.create_task(answers.get(1, QUESTION, model.ask))
     await model.asked.wait()
     await answers.close()

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from agent.media import darkroom as module
-from agent.media.darkroom import Darkroom, Job
-from agent.media.refs import Unavailable
+from agent.media.darkroom import ImageJob, ImageWorker
+from agent.media.refs import MediaUnavailable
 from tests.pictures import colour_of, picture, plain, saved
 
 
 @pytest.fixture
 async def darkroom():
-    darkroom = Darkroom()
+    darkroom = ImageWorker()
     yield darkroom
     await darkroom.close()
 
 
-def job(folder: Path, content: bytes, name: str = "a", pixels: int = 10**6) -> Job:
+def job(folder: Path, content: bytes, name: str = "a", pixels: int = 10**6) -> ImageJob:
     source = folder / name
     source.write_bytes(content)
-    return Job(source, folder / f"{name}.out", side=32, size=2**16, pixels=pixels)
+    return ImageJob(source, folder / f"{name}.out", side=32, size=2**16, pixels=pixels)
 
 
 async def test_jobs_side_by_side_all_get_their_own_picture(darkroom, tmp_path):
@@ -38,7 +38,7 @@ async def test_jobs_side_by_side_all_get_their_own_picture(darkroom, tmp_path):
     [(b"no picture", 10**6, module.BROKEN), (saved(plain(size=(200, 200))), 30_000, module.TOO_LARGE)],
 )
 async def test_what_cannot_be_decoded_is_unavailable_and_the_next_job_is_done(darkroom, tmp_path, content, pixels, reason):
-    with pytest.raises(Unavailable, match=reason):
+    with pytest.raises(MediaUnavailable, match=reason):
         await darkroom.develop(job(tmp_path, content, pixels=pixels))
     good = job(tmp_path, picture(), "good")
     await darkroom.develop(good)
@@ -48,14 +48,14 @@ async def test_what_cannot_be_decoded_is_unavailable_and_the_next_job_is_done(da
 async def test_a_process_that_dies_costs_one_job(darkroom, tmp_path):
     await darkroom.develop(job(tmp_path, picture()))
     darkroom._child.result().send_signal(signal.SIGKILL)
-    with pytest.raises(Unavailable, match=module.BROKEN):
+    with pytest.raises(MediaUnavailable, match=module.BROKEN):
         await darkroom.develop(job(tmp_path, picture(), "lost"))
     await darkroom.develop(job(tmp_path, picture(), "next"))
 
 
 async def test_a_job_that_takes_too_long_is_given_up(darkroom, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "JOB_SECONDS", 0.0)
-    with pytest.raises(Unavailable, match=module.TOO_SLOW):
+    with pytest.raises(MediaUnavailable, match=module.TOO_SLOW):
         await darkroom.develop(job(tmp_path, picture()))
     monkeypatch.undo()
     await darkroom.develop(job(tmp_path, picture(), "next"))

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from PIL import Image, PngImagePlugin
 
-from agent.media.decoder import ORIENTATION, Limits, answer, develop
+from agent.media.decoder import ORIENTATION, ImageLimits, answer_job, process_image
 from tests.pictures import BLUE, HEIC, animated, colour_of, noise, opened, picture, plain, saved
 
-LIMITS = Limits(side=256, size=2**16, pixels=10**6)
+LIMITS = ImageLimits(side=256, size=2**16, pixels=10**6)
 
 
-def made(content: bytes, folder: Path, limits: Limits = LIMITS) -> bytes:
+def made(content: bytes, folder: Path, limits: ImageLimits = LIMITS) -> bytes:
     """What a model is shown of ``content``."""
     source, target = folder / "source", folder / "target"
     source.write_bytes(content)
-    develop(source, target, limits)
+    process_image(source, target, limits)
     return (target if target.exists() else source).read_bytes()
 
 
@@ -67,7 +67,7 @@ def test_a_picture_held_sideways_is_set_upright(tmp_path):
 def test_a_cut_off_jpeg_is_not_passed_on(tmp_path):
     source = tmp_path / "source"
     source.write_bytes(saved(noise((200, 200)), "JPEG")[:-3000])
-    outcome = answer({"source": str(source), "target": str(tmp_path / "t"), **job()})
+    outcome = answer_job({"source": str(source), "target": str(tmp_path / "t"), **job()})
     assert "error" in outcome
 
 
@@ -78,7 +78,7 @@ def job(**changes: object) -> dict[str, object]:
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
     source = tmp_path / "bomb.png"
     plain(size=(4000, 4000)).save(source)
-    outcome = answer({"source": str(source), "target": str(tmp_path / "t"), **job()})
+    outcome = answer_job({"source": str(source), "target": str(tmp_path / "t"), **job()})
     assert "too many pixels" in outcome["error"]
 
 
@@ -88,7 +88,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
 def test_a_broken_file_is_an_answer_and_no_crash(content, tmp_path):
     source = tmp_path / "source"
     source.write_bytes(content)
-    assert answer({"source": str(source), "target": str(tmp_path / "t"), **job()})["error"]
+    assert answer_job({"source": str(source), "target": str(tmp_path / "t"), **job()})["error"]
 
 
 def test_a_bomb_in_a_pictures_text_is_survived(tmp_path):
@@ -96,7 +96,7 @@ def test_a_bomb_in_a_pictures_text_is_survived(tmp_path):
     notes.add_text("Comment", "0" * (64 * 2**20), zip=True)
     source = tmp_path / "source.png"
     plain().save(source, pnginfo=notes)
-    assert "error" in answer({"source": str(source), "target": str(tmp_path / "t"), **job()})
+    assert "error" in answer_job({"source": str(source), "target": str(tmp_path / "t"), **job()})
 
 
 def test_a_thumbnail_is_made_anew_of_any_picture(tmp_path):

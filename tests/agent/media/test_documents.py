@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from agent.media import extraction
-from agent.media.answers import Answers
-from agent.media.documents import CUT, NOT_ALLOWED, SOME_MISSING, Documents
-from agent.media.downloads import NO_ADDRESS, Downloads
+from agent.media.answers import DescriptionCache
+from agent.media.documents import CUT, NOT_ALLOWED, SOME_MISSING, DocumentReader
+from agent.media.downloads import NO_ADDRESS, MediaDownloader
 from agent.media.extraction import REASONS, TOO_SLOW
-from agent.media.kept import KeptFiles
+from agent.media.kept import FileStore
 from agent.media.refs import MediaRef
-from agent.media.senses import Reading
+from agent.media.senses import MediaText
 from agent.models import Description, MessageMedia
-from agent.types import Attention
+from agent.types import MediaPolicy
 from tests.agent.media.perceiving import Client, Listener, perceive
 from tests.agent.talk import message
 from tests.file_server import FileServer, sends
@@ -26,12 +26,12 @@ from tools.fetch.fetcher import Fetcher
 @pytest.fixture
 async def read(record, tmp_path) -> AsyncIterator[Any]:
     """``await read(refs, client=…, outbox=…)``: what is read in a message that holds ``refs``."""
-    fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), KeptFiles(tmp_path)
-    answers = Answers(record)
+    fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), FileStore(tmp_path)
+    answers = DescriptionCache(record)
 
-    async def read(*refs: MediaRef, client: Client | None = None, outbox: Any = None, **fields: Any) -> Reading:
+    async def read(*refs: MediaRef, client: Client | None = None, outbox: Any = None, **fields: Any) -> MediaText:
         client = client or Client()
-        documents = Documents(answers, Downloads(fetcher, files, client), outbox or Listener())
+        documents = DocumentReader(answers, MediaDownloader(fetcher, files, client), outbox or Listener())
         return await perceive(record, client, files, documents, message("[文件:a]", media=refs, **fields))
 
     yield read
@@ -54,7 +54,7 @@ def file_text(words: str, name: str = "a.txt") -> str:
 
 async def test_a_file_is_read_whatever_it_is_called(read, offer):
     reading = await read(offer("第一章\n正文".encode("gb18030"), "photo.png", "image/png"))
-    assert reading == Reading(file_text("第一章\n正文", "photo.png"))
+    assert reading == MediaText(file_text("第一章\n正文", "photo.png"))
 
 
 async def test_a_long_file_is_cut_and_says_so(read, offer, settings):
@@ -95,18 +95,18 @@ async def test_the_same_file_is_opened_once(read, offer, monkeypatch):
 
 
 async def test_a_file_that_is_not_read_keeps_its_placeholder(read, offer):
-    assert await read(offer(b"MZ\x90\x00\x03" + bytes(100))) == Reading(notes=(REASONS["kind"],))
-    assert await read(MediaRef("file", name="a.txt")) == Reading(notes=(SOME_MISSING, NO_ADDRESS))
+    assert await read(offer(b"MZ\x90\x00\x03" + bytes(100))) == MediaText(notes=(REASONS["kind"],))
+    assert await read(MediaRef("file", name="a.txt")) == MediaText(notes=(SOME_MISSING, NO_ADDRESS))
 
 
 async def test_a_file_that_takes_too_long_is_given_up(read, offer, monkeypatch):
     monkeypatch.setattr(extraction, "READ_SECONDS", 0)
-    assert await read(offer(b"hello")) == Reading(notes=(TOO_SLOW,))
+    assert await read(offer(b"hello")) == MediaText(notes=(TOO_SLOW,))
 
 
 @pytest.mark.parametrize(("whom", "sender", "is_read"), [("off", "1", False), ("owners", "2", False), ("owners", "1", True)])
 async def test_a_bot_reads_the_files_of_those_it_is_set_to_read(read, offer, file_server, whom, sender, is_read):
-    outbox = Listener(Attention(files=whom), owner_ids=["1"])
+    outbox = Listener(MediaPolicy(files=whom), owner_ids=["1"])
     reading = await read(offer(b"hello"), outbox=outbox, sender_id=sender)
-    assert reading == (Reading(file_text("hello")) if is_read else Reading(notes=(NOT_ALLOWED,)))
+    assert reading == (MediaText(file_text("hello")) if is_read else MediaText(notes=(NOT_ALLOWED,)))
     assert len(file_server.requests) == is_read

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from agent.media.downloads import NO_ADDRESS, NOT_BASE64, TOO_MUCH, WRONG_KIND, Allowance, Downloads, decoded
-from agent.media.kept import KeptFiles
+from agent.media.downloads import NO_ADDRESS, NOT_BASE64, TOO_MUCH, WRONG_KIND, DownloadAllowance, MediaDownloader, decode_base64
+from agent.media.kept import FileStore
 from agent.media.kinds import PICTURES
-from agent.media.refs import MediaRef, Unavailable
+from agent.media.refs import MediaRef, MediaUnavailable
 from tests.agent.media.perceiving import Client
 from tests.agent.talk import PRIVATE
 from tests.file_server import FileServer, sends
@@ -27,12 +27,14 @@ async def fetcher():
 
 
 @pytest.fixture
-def files(tmp_path) -> KeptFiles:
-    return KeptFiles(tmp_path / "received")
+def files(tmp_path) -> FileStore:
+    return FileStore(tmp_path / "received")
 
 
 async def got(fetcher, files, ref: MediaRef, *fresh: MediaRef, total: int = 2**20):
-    return await Downloads(fetcher, files, Client(fresh=list(fresh))).get(PRIVATE, ref, Allowance(total), PICTURES.__contains__)
+    return await MediaDownloader(fetcher, files, Client(fresh=list(fresh))).get(
+        PRIVATE, ref, DownloadAllowance(total), PICTURES.__contains__
+    )
 
 
 async def test_the_copy_is_what_the_server_sent_under_the_hash_of_it(fetcher, files, file_server: FileServer):
@@ -62,19 +64,19 @@ async def test_each_way_to_have_it_is_tried_once(fetcher, files, file_server: Fi
     ],
 )
 async def test_what_cannot_be_had_says_why(fetcher, files, ref, reason):
-    with pytest.raises(Unavailable, match=reason):
+    with pytest.raises(MediaUnavailable, match=reason):
         await got(fetcher, files, ref, total=2_000)
 
 
 async def test_an_address_of_the_inside_is_not_asked(files, file_server: FileServer):
     strict = Fetcher()
-    with pytest.raises(Unavailable, match="not public"):
+    with pytest.raises(MediaUnavailable, match="not public"):
         await got(strict, files, MediaRef("image", url=file_server.serve("/a", sends(picture()))))
     assert file_server.requests == []
 
 
 def test_base64_with_line_breaks_is_decoded():
-    assert decoded("aGVs\nbG8=\n", 100) == b"hello"
+    assert decode_base64("aGVs\nbG8=\n", 100) == b"hello"
 
 
 async def sized(size: int, limit: int) -> bytes:
@@ -84,7 +86,7 @@ async def sized(size: int, limit: int) -> bytes:
 
 
 async def test_one_file_may_have_all_that_the_others_leave():
-    allowance = Allowance(2**20, sharers=8)
+    allowance = DownloadAllowance(2**20, sharers=8)
     sizes = [100_000, 500_000, 100_000]
     contents = await asyncio.gather(*(allowance.spend(partial(sized, size)) for size in sizes))
     assert [len(content) for content in contents] == sizes
@@ -92,7 +94,7 @@ async def test_one_file_may_have_all_that_the_others_leave():
 
 
 async def test_all_together_never_have_more_than_the_message_may():
-    allowance = Allowance(2**20, sharers=4)
+    allowance = DownloadAllowance(2**20, sharers=4)
     tasks = [allowance.spend(partial(sized, 400_000)) for _ in range(4)]
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert sum(isinstance(outcome, bytes) for outcome in outcomes) == 2

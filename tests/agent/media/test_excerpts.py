@@ -14,8 +14,8 @@ import pypdf
 import pytest
 
 from agent.media import extraction
-from agent.media.extraction import BROKEN, REASONS, Beginning, Extraction
-from agent.media.refs import Unavailable
+from agent.media.extraction import BROKEN, REASONS, DocumentBeginning, DocumentExtractor
+from agent.media.refs import MediaUnavailable
 
 POEM = "春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少。\n"
 
@@ -24,10 +24,10 @@ POEM = "春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少�
 def read(tmp_path):
     """``await read(content, characters=…)``: the beginning of a document with that content."""
 
-    async def read(content: bytes, characters: int = 1000) -> Beginning:
+    async def read(content: bytes, characters: int = 1000) -> DocumentBeginning:
         document = tmp_path / "document"
         document.write_bytes(content)
-        return await Extraction().beginning(document, characters)
+        return await DocumentExtractor().beginning(document, characters)
 
     return read
 
@@ -83,7 +83,7 @@ def letter() -> bytes:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030", "utf-16-le", "big5"])
 async def test_text_is_read_in_the_encoding_it_is_in(read, encoding):
     words = "繁體中文測試，今天天氣很好\n" if encoding == "big5" else POEM
-    assert await read(words.encode(encoding)) == Beginning(words.strip(), is_whole=True)
+    assert await read(words.encode(encoding)) == DocumentBeginning(words.strip(), is_whole=True)
 
 
 @pytest.mark.parametrize("words", ['{"a": [1, null]}', "name,age\r\nAnn,7", "# Title\n\n* item", "def f():\n\treturn 1"])
@@ -98,23 +98,25 @@ async def test_short_chinese_in_the_old_encoding_is_chinese(read, words):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16"])
 async def test_a_long_text_is_cut_between_characters(read, encoding):
-    assert await read((POEM * 5000).encode(encoding), characters=30) == Beginning((POEM * 2)[:30].strip(), is_whole=False)
+    assert await read((POEM * 5000).encode(encoding), characters=30) == DocumentBeginning((POEM * 2)[:30].strip(), is_whole=False)
 
 
 async def test_text_that_fills_the_room_exactly_is_whole(read):
-    assert await read("é".encode() * 50, characters=50) == Beginning("é" * 50, is_whole=True)
-    assert await read("é".encode() * 51, characters=50) == Beginning("é" * 50, is_whole=False)
+    assert await read("é".encode() * 50, characters=50) == DocumentBeginning("é" * 50, is_whole=True)
+    assert await read("é".encode() * 51, characters=50) == DocumentBeginning("é" * 50, is_whole=False)
 
 
 # --- PDF and DOCX -----------------------------------------------------------------
 
 
 async def test_the_pages_of_a_pdf_are_read_in_order(read):
-    assert await read(pdf("first page", "second page")) == Beginning("first page\nsecond page", is_whole=True)
+    assert await read(pdf("first page", "second page")) == DocumentBeginning("first page\nsecond page", is_whole=True)
 
 
 async def test_reading_a_pdf_ends_where_enough_is_read(read):
-    assert await read(pdf(*["0123456789"] * 30), characters=25) == Beginning("0123456789\n0123456789\n012", is_whole=False)
+    assert await read(pdf(*["0123456789"] * 30), characters=25) == DocumentBeginning(
+        "0123456789\n0123456789\n012", is_whole=False
+    )
 
 
 async def test_a_pdf_that_only_limits_printing_is_read_and_one_with_a_password_is_not(read):
@@ -124,14 +126,14 @@ async def test_a_pdf_that_only_limits_printing_is_read_and_one_with_a_password_i
         file = io.BytesIO()
         writer.write(file)
         if password:
-            with pytest.raises(Unavailable, match=REASONS["password"]):
+            with pytest.raises(MediaUnavailable, match=REASONS["password"]):
                 await read(file.getvalue())
         else:
             assert (await read(file.getvalue())).text == "hidden words"
 
 
 async def test_paragraphs_and_tables_of_a_docx_are_read_in_order(read):
-    assert await read(letter()) == Beginning("通知\n各位同学:\n时间\t周五\n教务处", is_whole=True)
+    assert await read(letter()) == DocumentBeginning("通知\n各位同学:\n时间\t周五\n教务处", is_whole=True)
 
 
 # --- What is not read -------------------------------------------------------------
@@ -160,7 +162,7 @@ UNREAD = {
 @pytest.mark.parametrize("case", UNREAD)
 async def test_what_holds_no_words_is_refused_with_the_reason(read, case):
     content, reason = UNREAD[case]
-    with pytest.raises(Unavailable, match=REASONS[reason]):
+    with pytest.raises(MediaUnavailable, match=REASONS[reason]):
         await read(content)
 
 
@@ -178,7 +180,7 @@ def zip_bomb() -> bytes:
 
 
 async def test_a_zip_bomb_is_not_unpacked(read):
-    with pytest.raises(Unavailable, match=REASONS["bomb"]):
+    with pytest.raises(MediaUnavailable, match=REASONS["bomb"]):
         await read(zip_bomb())
 
 
@@ -186,7 +188,7 @@ async def test_a_zip_bomb_that_lies_about_its_size_does_no_harm(read):
     bomb = bytearray(zip_bomb())
     at = bomb.rindex(b"PK\x01\x02")
     bomb[at + 24 : at + 28] = (1000).to_bytes(4, "little")
-    with pytest.raises(Unavailable, match=BROKEN):
+    with pytest.raises(MediaUnavailable, match=BROKEN):
         await read(bytes(bomb))
 
 
@@ -210,7 +212,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 async def test_a_hostile_document_costs_itself_alone(read, case):
-    with pytest.raises(Unavailable):
+    with pytest.raises(MediaUnavailable):
         await read(HOSTILE[case])
 
 
@@ -242,7 +244,7 @@ async def test_reading_is_stopped_with_the_one_who_asked(read, tmp_path, monkeyp
         return process
 
     monkeypatch.setattr(extraction, "_start", noted)
-    reading = asyncio.create_task(Extraction().beginning(tmp_path / "endless", 10))
+    reading = asyncio.create_task(DocumentExtractor().beginning(tmp_path / "endless", 10))
     writer = await asyncio.to_thread((tmp_path / "endless").open, "wb")
     process = await started.get()
     reading.cancel()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.media.kinds import HEAD, PICTURES, sniff
+from agent.media.kinds import HEAD, PICTURES, sniff_mime_type
 from tests.pictures import HEIC, animated, picture
 
 PICTURE_FILES = {
@@ -18,7 +18,7 @@ PICTURE_FILES = {
 
 @pytest.mark.parametrize("mime", PICTURE_FILES)
 def test_a_real_picture_is_known_by_its_first_bytes(mime):
-    assert sniff(PICTURE_FILES[mime][:HEAD]) == mime
+    assert sniff_mime_type(PICTURE_FILES[mime][:HEAD]) == mime
     assert mime in PICTURES
 
 
@@ -38,9 +38,9 @@ def test_a_real_picture_is_known_by_its_first_bytes(mime):
     ],
 )
 def test_other_files_are_known_too(head, mime):
-    assert sniff(head) == mime
+    assert sniff_mime_type(head) == mime
 
 
 @pytest.mark.parametrize("head", [b"", b"BMW is a car", b"RIFF", b"<svg xmlns=", b"<html>", b"\x00\x00\x00\x18ftyp", b"GIF90a"])
 def test_what_is_not_known_has_no_type_or_at_least_none_of_a_picture(head):
-    assert sniff(head) not in PICTURES
+    assert sniff_mime_type(head) not in PICTURES

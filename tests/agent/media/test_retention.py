@@ -12,17 +12,17 @@ from django.utils import timezone, translation
 
 from agent import wiring
 from agent.media import retention
-from agent.media.kept import Kept
-from agent.media.retention import forget_old
+from agent.media.kept import StoredFile
+from agent.media.retention import prune_copies_by_age
 from agent.models import KeptFile
 from tests.pictures import picture
 
 pytestmark = pytest.mark.django_db
 
 
-def keep(seed: int, *, days_ago: float, has_row: bool = True) -> Kept:
+def keep(seed: int, *, days_ago: float, has_row: bool = True) -> StoredFile:
     """A copy that was written and used last ``days_ago``."""
-    kept = wiring.kept_files().put(picture("PNG", (seed, seed, seed)))
+    kept = wiring.build_file_store().put(picture("PNG", (seed, seed, seed)))
     at = timezone.now() - timedelta(days=days_ago)
     if has_row:
         KeptFile.objects.create(sha256=kept.sha256, mime=kept.mime, size=kept.size, created_at=at, last_used_at=at)
@@ -31,14 +31,14 @@ def keep(seed: int, *, days_ago: float, has_row: bool = True) -> Kept:
 
 
 @pytest.fixture
-def copies(transactional_db: None, settings, tmp_path) -> dict[str, Kept]:
+def copies(transactional_db: None, settings, tmp_path) -> dict[str, StoredFile]:
     settings.RECEIVED_DIR = tmp_path
     return {"old": keep(1, days_ago=31), "new": keep(2, days_ago=29)}
 
 
 async def test_only_copies_that_were_not_used_for_long_go(record, copies):
-    wiring.kept_files().thumbnail_path(copies["old"].sha256).write_bytes(b"t")
-    assert await forget_old(record, wiring.kept_files(), 30) == 1
+    wiring.build_file_store().thumbnail_path(copies["old"].sha256).write_bytes(b"t")
+    assert await prune_copies_by_age(record, wiring.build_file_store(), 30) == 1
     assert not list(copies["old"].path.parent.glob(f"{copies['old'].sha256}*"))
     assert copies["new"].path.exists()
 
@@ -46,19 +46,19 @@ async def test_only_copies_that_were_not_used_for_long_go(record, copies):
 async def test_a_copy_that_no_row_names_goes_as_well(record, copies):
     orphan = keep(3, days_ago=40, has_row=False)
     young = keep(4, days_ago=1, has_row=False)
-    await forget_old(record, wiring.kept_files(), 30)
+    await prune_copies_by_age(record, wiring.build_file_store(), 30)
     assert (orphan.path.exists(), young.path.exists()) == (False, True)
 
 
 async def test_an_old_copy_that_was_used_again_stays(record, copies):
     await _used_now(copies["old"])
-    assert await forget_old(record, wiring.kept_files(), 30) == 0
+    assert await prune_copies_by_age(record, wiring.build_file_store(), 30) == 0
     assert copies["old"].path.exists()
 
 
 async def test_old_copies_go_while_the_server_runs(record, copies, monkeypatch):
     monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
-    running = asyncio.create_task(retention.keep_forgetting(record, wiring.kept_files()))
+    running = asyncio.create_task(retention.run_copy_expiry(record, wiring.build_file_store()))
     async with asyncio.timeout(5):
         while copies["old"].path.exists():  # noqa: ASYNC110 - nothing says when
             await asyncio.sleep(0.01)
@@ -66,7 +66,7 @@ async def test_old_copies_go_while_the_server_runs(record, copies, monkeypatch):
     assert copies["new"].path.exists()
 
 
-async def _used_now(kept: Kept) -> None:
+async def _used_now(kept: StoredFile) -> None:
     await KeptFile.objects.filter(sha256=kept.sha256).aupdate(last_used_at=timezone.now())
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from agent.llm.client import OpenAIClient
 from agent.llm.transcription import Transcriber
-from agent.media.answers import Answers
-from agent.media.downloads import Downloads
-from agent.media.kept import KeptFiles
+from agent.media.answers import DescriptionCache
+from agent.media.downloads import MediaDownloader
+from agent.media.kept import FileStore
 from agent.media.refs import MediaRef
-from agent.media.senses import Reading
-from agent.media.voice import NO_ANSWER, NO_MODEL, NO_WORDS, NOT_ALLOWED, NOT_TAKEN, SOME_MISSING, Voice
+from agent.media.senses import MediaText
+from agent.media.voice import NO_ANSWER, NO_MODEL, NO_WORDS, NOT_ALLOWED, NOT_TAKEN, SOME_MISSING, VoiceReader
 from agent.models import Description, MessageMedia
-from agent.types import Attention
+from agent.types import MediaPolicy
 from tests.agent.media.perceiving import Client, Listener, perceive
 from tests.agent.talk import message
 from tests.file_server import sends
@@ -36,12 +36,12 @@ def inline(content: bytes) -> MediaRef:
 async def hear(record, model, tmp_path) -> AsyncIterator[Any]:
     """``await hear(client, refs, outbox)``: what is read in a message that holds ``refs``."""
     transcriber = Transcriber(OpenAIClient(model.url, "sk-secret", "whisper", timeout_seconds=10))
-    fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), KeptFiles(tmp_path)
-    answers = Answers(record)
+    fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), FileStore(tmp_path)
+    answers = DescriptionCache(record)
 
-    async def hear(client: Client, *refs: MediaRef, outbox: Any = None, is_on: bool = True, **fields: Any) -> Reading:
-        downloads = Downloads(fetcher, files, client)
-        voice = Voice(answers, downloads, outbox or Listener(), transcriber if is_on else None)
+    async def hear(client: Client, *refs: MediaRef, outbox: Any = None, is_on: bool = True, **fields: Any) -> MediaText:
+        downloads = MediaDownloader(fetcher, files, client)
+        voice = VoiceReader(answers, downloads, outbox or Listener(), transcriber if is_on else None)
         return await perceive(record, client, files, voice, message("[语音]", media=refs, **fields))
 
     yield hear
@@ -84,7 +84,7 @@ async def test_a_link_that_has_expired_is_renewed(hear, model, file_server):
 async def test_silk_that_nobody_converts_keeps_its_placeholder(hear, file_server):
     url = file_server.serve("/a.silk", sends(SILK))
     reading = await hear(Client(), MediaRef("record", url=url))
-    assert reading == Reading(notes=(SOME_MISSING, NOT_TAKEN))
+    assert reading == MediaText(notes=(SOME_MISSING, NOT_TAKEN))
     assert await MessageMedia.objects.filter(kind="record", reason=NOT_TAKEN).acount() == 1
 
 
@@ -128,7 +128,7 @@ async def test_an_endpoint_that_fails_costs_the_words_alone(hear, model):
 
 async def test_silence_has_no_words(hear, model):
     model.script([returns({"text": " "})])
-    assert await hear(Client(), inline(MP3)) == Reading(notes=(NO_WORDS,))
+    assert await hear(Client(), inline(MP3)) == MediaText(notes=(NO_WORDS,))
     assert not await Description.objects.aexists()
 
 
@@ -137,20 +137,20 @@ async def test_silence_has_no_words(hear, model):
 
 async def test_without_a_model_nothing_is_fetched(hear):
     client = Client()
-    assert await hear(client, inline(MP3), is_on=False) == Reading(notes=(NO_MODEL,))
+    assert await hear(client, inline(MP3), is_on=False) == MediaText(notes=(NO_MODEL,))
     assert not client.asked_formats
 
 
 @pytest.mark.parametrize(("whom", "sender", "is_heard"), [("off", "1", False), ("owners", "2", False), ("owners", "1", True)])
 async def test_a_bot_hears_those_it_is_set_to_hear(hear, model, whom, sender, is_heard):
-    outbox = Listener(Attention(voice=whom), owner_ids=["1"])
+    outbox = Listener(MediaPolicy(voice=whom), owner_ids=["1"])
     if is_heard:
         model.script([returns({"text": "hi"})])
     reading = await hear(Client(), inline(MP3), outbox=outbox, sender_id=sender)
-    assert reading == (Reading(" 【语音内容】: hi") if is_heard else Reading(notes=(NOT_ALLOWED,)))
+    assert reading == (MediaText(" 【语音内容】: hi") if is_heard else MediaText(notes=(NOT_ALLOWED,)))
 
 
 async def test_a_message_without_voice_says_nothing_of_it(hear):
-    outbox = Listener(Attention(voice="off"))
+    outbox = Listener(MediaPolicy(voice="off"))
     client = Client(in_quoted=[MediaRef("image", url="https://example.invalid/a.png")])
-    assert await hear(client, outbox=outbox, quoted_id="7") == Reading()
+    assert await hear(client, outbox=outbox, quoted_id="7") == MediaText()

@@ -5,7 +5,7 @@ from typing import Any
 from tools.fetch.request import FetchRequest
 from tools.http_tools.request_template import request_template
 from tools.http_tools.rows import HttpToolSettings
-from tools.http_tools.secrets import Secrets
+from tools.http_tools.secrets import SecretValues
 from tools.models import Secret
 from tools.secret_hosts import SecretHosts
 
@@ -38,7 +38,7 @@ def request(row: dict[str, Any], arguments: dict[str, Any] | None = None, **secr
     """What the row that holds ``row`` sends."""
     made = settings(**row)
     hosts = dict.fromkeys(secrets, SecretHosts.of_urls([made.url]))
-    return request_template(made).request(arguments or {}, Secrets(secrets, hosts=hosts))
+    return request_template(made).request(arguments or {}, SecretValues(secrets, hosts=hosts))
 
 
 def enter_secrets(hosts: str = "", **values: str) -> None:

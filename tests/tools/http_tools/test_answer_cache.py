@@ -6,7 +6,7 @@ import pytest
 
 from tools.contract import ToolExecutionResult
 from tools.http_tools import cache
-from tools.http_tools.cache import AnswerCache, size_of
+from tools.http_tools.cache import AnswerCache, estimate_size
 
 
 class Source:
@@ -55,7 +55,7 @@ async def test_the_longest_unused_goes_first(monkeypatch):
 
 @pytest.mark.parametrize(("room", "asked"), [(2, 2), (1, 3), (0, 3)])
 async def test_bytes_are_bounded(monkeypatch, room, asked):
-    one = size_of(ToolExecutionResult("t", True, "1"))
+    one = estimate_size(ToolExecutionResult("t", True, "1"))
     monkeypatch.setattr(cache, "BYTES", room * one)
     kept, source = AnswerCache(), Source()
     for key in (b"a", b"b", b"a"):

@@ -10,24 +10,24 @@ from hypothesis import strategies as st
 
 from tests.tools.http_tools.rows import settings
 from tools.contract import ToolExecutionResult
-from tools.fetch.request import Fetched
-from tools.http_tools.answers import EXCERPT, NO_MATCH, NOTHING, answer_template, shown_text
-from tools.http_tools.charset import text_of
-from tools.http_tools.html_text import html_text
-from tools.http_tools.secrets import MASK, Mask
-from tools.soundness import sound
+from tools.fetch.request import FetchResponse
+from tools.http_tools.answers import EXCERPT, NO_MATCH, NOTHING, answer_template, mask_answer_text
+from tools.http_tools.charset import decode_text
+from tools.http_tools.html_text import extract_text
+from tools.http_tools.secrets import MASK, SecretMask
+from tools.soundness import validate_result
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-def fetched(body: bytes | str, content_type: str = "", status: int = 200) -> Fetched:
+def fetched(body: bytes | str, content_type: str = "", status: int = 200) -> FetchResponse:
     body = body.encode() if isinstance(body, str) else body
-    return Fetched("https://api.example.com/", status, {"content-type": content_type}, body)
+    return FetchResponse("https://api.example.com/", status, {"content-type": content_type}, body)
 
 
-def told(answer: Fetched, path: str = "", *secrets: str) -> ToolExecutionResult:
+def told(answer: FetchResponse, path: str = "", *secrets: str) -> ToolExecutionResult:
     row = settings(answer_kind="jsonpath" if path else "text", answer_path=path)
-    return sound(answer_template(row).result(answer, Mask(secrets)))
+    return validate_result(answer_template(row).result(answer, SecretMask(secrets)))
 
 
 # --- Text -----------------------------------------------------------------------
@@ -57,12 +57,12 @@ def test_text_is_read_in_its_charset_whatever_it_claims(body, content_type):
 
 @pytest.mark.parametrize("charset", ["zlib", "rot13", "idna", "unicode_escape", "undefined", "\0", "utf-8" * 20])
 def test_what_is_no_charset_is_not_used(charset):
-    assert text_of(b"a\\u0041 zlib-", f"text/plain; charset={charset}") == "a\\u0041 zlib-"
+    assert decode_text(b"a\\u0041 zlib-", f"text/plain; charset={charset}") == "a\\u0041 zlib-"
 
 
 @given(st.binary(max_size=60), st.sampled_from(["", "utf-8", "gbk", "utf-16", "shift_jis", "hz", "iso-2022-jp", "ascii"]))
 def test_any_bytes_are_some_text(body, charset):
-    assert isinstance(text_of(body, f"text/plain; charset={charset}"), str)
+    assert isinstance(decode_text(body, f"text/plain; charset={charset}"), str)
 
 
 def test_an_empty_answer_says_that_it_was_one():
@@ -77,7 +77,7 @@ def test_a_page_is_told_in_its_words():
 
 @pytest.mark.parametrize("page", ["<" * 300_000, "<script>" * 40_000, "<!--" * 80_000, "<a b" * 80_000, "&lt" * 100_000])
 def test_pages_that_were_made_to_be_slow_are_read_all_the_same(page):
-    assert isinstance(html_text(page), str)
+    assert isinstance(extract_text(page), str)
 
 
 # --- JSON -----------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_server_that_repeats_the_secret_does_not_tell_it(status, content_type,
 
 def test_an_excerpt_does_not_end_within_a_secret():
     answer = fetched("x" * 995 + "secret-key", "text/plain", 500)
-    assert "secre" not in shown_text(answer, Mask(["secret-key"]), EXCERPT)
+    assert "secre" not in mask_answer_text(answer, SecretMask(["secret-key"]), EXCERPT)
 
 
 def test_a_picture_that_holds_the_secret_is_thrown_away():

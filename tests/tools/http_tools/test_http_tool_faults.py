@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.http_tools.rows import enter_secrets, settings
-from tools.catalogue import ensure_rows
+from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolSpec
 from tools.errors import InvalidArguments
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.faults import Surroundings, tool_faults, tool_warnings
+from tools.http_tools.faults import ValidationContext, check_http_tool, list_tool_warnings
 from tools.http_tools.request_template import request_template
-from tools.http_tools.secrets import Secrets
-from tools.http_tools.tool import ready_tool
+from tools.http_tools.secrets import SecretValues
+from tools.http_tools.tool import build_ready_tool
 from tools.models import HttpTool, ToolConfig
 
-AROUND = Surroundings(secrets=["TOKEN"], allow=AllowList())
+AROUND = ValidationContext(secrets=["TOKEN"], allow=AllowList())
 URL = "https://api.example.com"
 
 
@@ -33,7 +33,7 @@ def _in_english() -> Iterator[None]:
 
 
 def faults(*names: str, **changes: Any) -> dict[str, list[str]]:
-    return tool_faults(settings(*names, **changes), AROUND)
+    return check_http_tool(settings(*names, **changes), AROUND)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_a_schema_may_refer_to_itself():
 
 def test_what_is_declared_and_used_nowhere_is_only_warned_of():
     row = settings("city", "unit", url="http://api.example.com/{secret:TOKEN}/{city}", description=" ")
-    assert tool_faults(row, AROUND) == {}
+    assert check_http_tool(row, AROUND) == {}
     expected = ["“unit”", "“city” stands in", "“TOKEN”", "http", "description"]
-    for line, words in zip(tool_warnings(row), expected, strict=True):
+    for line, words in zip(list_tool_warnings(row), expected, strict=True):
         assert words in line
 
 
@@ -171,10 +171,10 @@ _urls = st.lists(_parts, max_size=5).map(lambda parts: URL + "".join(parts))
 def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, kind):
     row = {"url": url, "query": query, "headers": headers, "body": body, "parameters_schema": schema, "body_kind": kind}
     made = settings(**{**row, "method": "POST", "body": "" if kind == "none" else body})
-    tool_warnings(made)
-    if not tool_faults(made, AROUND):
+    list_tool_warnings(made)
+    if not check_http_tool(made, AROUND):
         with contextlib.suppress(InvalidArguments):
-            ready_tool(made).request.request({"city": "x"}, Secrets({"TOKEN": "t"}))
+            build_ready_tool(made).request.request({"city": "x"}, SecretValues({"TOKEN": "t"}))
 
 
 # --- The model ------------------------------------------------------------------
@@ -183,8 +183,8 @@ def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, 
 @pytest.mark.django_db
 def test_a_row_is_checked_against_the_secrets_and_tools_that_there_are():
     enter_secrets("https://api.example.com", KEY="v")
-    ensure_rows([ToolSpec(name="reply", provider_name="maisaka_builtin", provider_type="builtin")])
-    ensure_rows([ToolSpec(name="gone", provider_name="mcp", provider_type="mcp")])
+    ensure_tool_rows([ToolSpec(name="reply", provider_name="maisaka_builtin", provider_type="builtin")])
+    ensure_tool_rows([ToolSpec(name="gone", provider_name="mcp", provider_type="mcp")])
     HttpTool(name="gone", url=URL + "/{secret:KEY}").full_clean()
     with pytest.raises(ValidationError) as refused:
         HttpTool(name="reply", url="http://127.0.0.1/{secret:NO}", cache_seconds=-1).full_clean()
@@ -202,7 +202,7 @@ def test_what_fetch_allow_lists_may_be_written_as_an_address(settings):
 def test_the_limit_of_the_whole_call_follows_until_somebody_sets_it():
     tool = HttpTool(name="weather", url=URL, timeout_seconds=30)
     tool.save()
-    ensure_rows([ToolSpec(name="weather", provider_name="http", metadata={"timeout_seconds": 35})])
+    ensure_tool_rows([ToolSpec(name="weather", provider_name="http", metadata={"timeout_seconds": 35})])
 
     def own_limit_with(seconds: int) -> int:
         tool.timeout_seconds = seconds

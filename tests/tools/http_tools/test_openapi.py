@@ -7,11 +7,11 @@ import pytest
 from django.utils import translation
 
 from tests.tools.http_tools.openapi_documents import PETSTORE, WEATHER
-from tools.http_tools.faults import Surroundings, tool_faults
-from tools.http_tools.openapi.document import MAX_BYTES, DocumentFault, read_document
-from tools.http_tools.openapi.drafts import Draft, draft
-from tools.http_tools.openapi.operations import outline, servers, snake_case, tool_name, unique
-from tools.http_tools.rows import settings_of
+from tools.http_tools.faults import ValidationContext, check_http_tool
+from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
+from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
+from tools.http_tools.openapi.operations import list_servers, make_unique, outline_document, propose_tool_name, to_snake_case
+from tools.http_tools.rows import to_http_tool_settings
 from tools.models import HttpTool
 
 SERVER = "https://a.example/v1"
@@ -23,29 +23,29 @@ def _english():
         yield
 
 
-def drafts(text: str, prefix: str = "") -> dict[str, Draft]:
+def drafts(text: str, prefix: str = "") -> dict[str, ToolDraft]:
     """Every operation of the document, by the name of its tool."""
     document = read_document(text)
-    names = {operation.key: tool_name(operation, prefix) for operation in outline(document).operations}
+    names = {operation.key: propose_tool_name(operation, prefix) for operation in outline_document(document).operations}
     return {
-        names[operation.key]: draft(document, operation, name=names[operation.key], server=SERVER, prefix=prefix)
-        for operation in outline(document).operations
+        names[operation.key]: draft_tool(document, operation, name=names[operation.key], server=SERVER, prefix=prefix)
+        for operation in outline_document(document).operations
     }
 
 
-def one(operation: dict[str, Any], path: str = "/x", **document: Any) -> Draft:
+def one(operation: dict[str, Any], path: str = "/x", **document: Any) -> ToolDraft:
     """The draft of a document with one GET, or POST where there is a body."""
     method = "post" if "requestBody" in operation else "get"
     text = json.dumps({"openapi": "3.1.0", "paths": {path: {method: operation}}, **document})
     return next(iter(drafts(text).values()))
 
 
-def properties(made: Draft) -> dict[str, Any]:
+def properties(made: ToolDraft) -> dict[str, Any]:
     return dict(made.values["parameters_schema"]["properties"])
 
 
 def fault_of(text: str | bytes) -> str:
-    with pytest.raises(DocumentFault) as caught:
+    with pytest.raises(DocumentError) as caught:
         read_document(text)
     return str(caught.value)
 
@@ -115,7 +115,7 @@ def test_what_is_too_large_is_refused_unread():
 
 
 def test_an_outline_tells_what_there_is():
-    found = outline(read_document(PETSTORE))
+    found = outline_document(read_document(PETSTORE))
     assert (found.title, found.version) == ("Swagger Petstore", "1.0.17")
     assert found.servers == ["https://eu.petstore.example/api/v3"]
     assert [operation.key for operation in found.operations][:2] == ["GET /pet/{petId}", "DELETE /pet/{petId}"]
@@ -130,21 +130,21 @@ def test_servers_are_resolved_by_where_the_document_came_from():
         {"url": "//["},
         3,
     ]
-    assert servers(given, "https://a.example/docs/openapi.json") == ["https://a.example/v2", "http://b.example/{none}"]
-    assert servers(None, "https://a.example/docs/openapi.json") == ["https://a.example"]
-    assert servers(given[:1]) == []
+    assert list_servers(given, "https://a.example/docs/openapi.json") == ["https://a.example/v2", "http://b.example/{none}"]
+    assert list_servers(None, "https://a.example/docs/openapi.json") == ["https://a.example"]
+    assert list_servers(given[:1]) == []
 
 
 def test_names_are_in_snake_case_and_unique():
-    assert snake_case("getPetByID") == "get_pet_by_id"
-    assert snake_case("HTTPServer.list-all V2") == "http_server_list_all_v2"
-    assert unique("a" * 60, {"a" * 60}) == "a" * 58 + "_2"
-    found = outline(read_document('{"openapi": "3.0.0", "paths": {"/天气/{城市}": {"get": {"operationId": "查询"}}}}'))
-    assert tool_name(found.operations[0], "w_") == "w_get"
+    assert to_snake_case("getPetByID") == "get_pet_by_id"
+    assert to_snake_case("HTTPServer.list-all V2") == "http_server_list_all_v2"
+    assert make_unique("a" * 60, {"a" * 60}) == "a" * 58 + "_2"
+    found = outline_document(read_document('{"openapi": "3.0.0", "paths": {"/天气/{城市}": {"get": {"operationId": "查询"}}}}'))
+    assert propose_tool_name(found.operations[0], "w_") == "w_get"
 
 
 def test_a_path_that_refers_to_nowhere_is_named_and_the_others_remain():
-    found = outline(read_document('{"openapi": "3.0.0", "paths": {"/a": {"$ref": "#/x"}, "/b": {"get": {}}}}'))
+    found = outline_document(read_document('{"openapi": "3.0.0", "paths": {"/a": {"$ref": "#/x"}, "/b": {"get": {}}}}'))
     assert found.faults == ["/a: “#/x” is not in the document."]
     assert [operation.key for operation in found.operations] == ["GET /b"]
 
@@ -278,7 +278,7 @@ def test_what_cannot_be_expressed_is_told_with_the_reason(operation: dict[str, A
 def test_methods_and_bodies_that_are_no_use_are_told_with_the_reason():
     assert "multipart/form-data" in drafts(PETSTORE)["upload_file"].problem
     head = read_document('{"openapi": "3.0.0", "paths": {"/a": {"head": {}}}}')
-    assert "HEAD requests" in draft(head, outline(head).operations[0], name="a", server=SERVER).problem
+    assert "HEAD requests" in draft_tool(head, outline_document(head).operations[0], name="a", server=SERVER).problem
 
 
 def test_a_schema_that_contains_itself_is_left_open_from_there_on():
@@ -335,4 +335,4 @@ def test_every_draft_of_an_ordinary_document_is_a_row_without_faults(text: str):
     made = [found for found in drafts(text).values() if not found.problem]
     assert made
     for found in made:
-        assert tool_faults(settings_of(HttpTool(**found.values)), Surroundings()) == {}
+        assert check_http_tool(to_http_tool_settings(HttpTool(**found.values)), ValidationContext()) == {}

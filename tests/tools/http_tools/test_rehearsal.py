@@ -8,8 +8,8 @@ import pytest
 from tests.file_server import redirects, sends
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.http_tools.rehearsal import Rehearsal, rehearse
-from tools.http_tools.secrets import Secrets
+from tools.http_tools.rehearsal import DryRun, dry_run_tool
+from tools.http_tools.secrets import SecretValues
 from tools.models import HttpTool
 from tools.secret_hosts import SecretHosts
 
@@ -24,9 +24,9 @@ async def fetcher() -> AsyncIterator[Fetcher]:
     await fetcher.close()
 
 
-async def rehearsed(fetcher: Fetcher, url: str, arguments: dict[str, Any], **values: Any) -> Rehearsal:
+async def rehearsed(fetcher: Fetcher, url: str, arguments: dict[str, Any], **values: Any) -> DryRun:
     row = HttpTool(name="weather", url=url, parameters_schema=PARAMETERS, **values)
-    return await rehearse(row, arguments, Secrets({"KEY": SECRET}, hosts={"KEY": SecretHosts.of_urls([url])}), fetcher)
+    return await dry_run_tool(row, arguments, SecretValues({"KEY": SECRET}, hosts={"KEY": SecretHosts.of_urls([url])}), fetcher)
 
 
 async def test_request_and_answer_are_shown_with_secrets_masked(fetcher, file_server):

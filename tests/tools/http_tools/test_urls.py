@@ -13,7 +13,7 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import RequestRefused
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.urls import parse_url
-from tools.http_tools.url_template import is_dotted
+from tools.http_tools.url_template import is_dot_segment
 
 BASE = "https://api.example.com:8443/v1/users"
 HOSTILE = ["..", ".", "../admin", "a/../../b", "..%2fadmin", "%2e%2e", "%252e%252e/x", "..;/x", "x\\..\\y", "．．", " .. ", "a/."]
@@ -45,7 +45,7 @@ def test_a_value_in_the_path_is_one_part_of_it(value, sent):
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("template", ["/{id}", "/{id}/posts", "/x{id}"])
 def test_a_value_that_some_server_could_take_for_a_way_out_is_refused(value, template):
-    if template == "/x{id}" and not is_dotted(f"x{value}"):
+    if template == "/x{id}" and not is_dot_segment(f"x{value}"):
         return
     with pytest.raises(InvalidArguments, match="id 不能作为网址路径的一部分"):
         url(BASE + template, id=value)
@@ -142,7 +142,7 @@ def test_no_value_changes_host_path_or_the_entries_of_the_query(a, b, c):
     assert segments[:3] == ["", "v1", "users"]
     assert len(segments) == 6
     assert segments[5] == "end"
-    assert not any(is_dotted(unquote(segment)) for segment in segments[3:])
+    assert not any(is_dot_segment(unquote(segment)) for segment in segments[3:])
     names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     assert names[0] == "fixed"
     assert set(names) <= {"fixed", "q", "r"}

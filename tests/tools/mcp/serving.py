@@ -16,11 +16,11 @@ from asgiref.sync import sync_to_async
 from agent.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import Destinations
-from tools.live import Desk
-from tools.mcp.link import Link
-from tools.mcp.listing import Connect
-from tools.mcp.loading import load
+from tools.fetch.destinations import DestinationResolver
+from tools.live import DatabaseThread
+from tools.mcp.link import McpConnection
+from tools.mcp.listing import SessionOpener
+from tools.mcp.loading import load_session_opener
 from tools.mcp.rows import McpServerSettings
 from tools.models import McpServer
 from tools.providers.mcp import McpToolProvider
@@ -61,14 +61,16 @@ def row(settings: McpServerSettings, name: str = "", **more: Any) -> McpServer:
     return made
 
 
-async def connecting() -> Connect:
-    return await load(Destinations(LOCAL))
+async def connecting() -> SessionOpener:
+    return await load_session_opener(DestinationResolver(LOCAL))
 
 
 @asynccontextmanager
-async def linked(settings: McpServerSettings, *, is_up: bool = True, load: Callable[[], Any] = connecting) -> AsyncIterator[Link]:
+async def linked(
+    settings: McpServerSettings, *, is_up: bool = True, load: Callable[[], Any] = connecting
+) -> AsyncIterator[McpConnection]:
     """A link to that server; closed at the end. Without ``is_up`` nobody waits for it to be there."""
-    link = Link(settings, load, lambda _link: None, frozenset({"reply"}))
+    link = McpConnection(settings, load, lambda _link: None, frozenset({"reply"}))
     link.start()
     try:
         if is_up:
@@ -78,13 +80,13 @@ async def linked(settings: McpServerSettings, *, is_up: bool = True, load: Calla
         await link.close(5)
 
 
-async def said(link: Link, tool: str = "fine", **arguments: Any) -> str:
+async def said(link: McpConnection, tool: str = "fine", **arguments: Any) -> str:
     """The text of a result."""
     answer = await link.call(tool, arguments, None, may_repeat=False)
     return str(answer["content"][0]["text"])
 
 
-def only_the_sloppy_are_left_out(link: Link) -> dict[str, str]:
+def only_the_sloppy_are_left_out(link: McpConnection) -> dict[str, str]:
     """Of what :data:`SLOPPY` lists, the sound tools are offered; returns why others are not, by their names."""
     schemas = {spec.name: spec.parameters_schema for spec in link.catalogue.specs}
     assert list(schemas) == ["tool", "bare", "null", "empty", "php", "untyped", "fine"]
@@ -133,7 +135,7 @@ class Office:
         self.registry.register_provider(self.provider)
 
     @property
-    def _desk(self) -> Desk:
+    def _desk(self) -> DatabaseThread:
         return self
 
     async def reload(self) -> None:
@@ -161,7 +163,7 @@ class Office:
             while not (await self.call(name, **arguments)).success:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
 
-    def link(self, server_name: str) -> Link | None:
+    def link(self, server_name: str) -> McpConnection | None:
         return next((one for one in self.provider._links.values() if one.settings.name == server_name), None)
 
     async def call(self, name: str, **arguments: Any) -> ToolExecutionResult:

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from pytest_django import Settings
 
-from tools.mcp.commands import command_fault, environment_fault, may_run_commands, missing_fault
+from tools.mcp.commands import check_command, check_environment, check_program_exists, may_run_commands
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def _allowed(settings: Settings) -> None:
 
 @pytest.mark.parametrize("command", ["npx", "/opt/mcp/server"])
 def test_a_program_of_the_list_may_be_run_with_any_arguments(command: str):
-    assert command_fault(command, ["-y", "; rm -rf ~", "$(id)", "天气", ""]) == ""
+    assert check_command(command, ["-y", "; rm -rf ~", "$(id)", "天气", ""]) == ""
 
 
 @pytest.mark.parametrize(
@@ -23,49 +23,49 @@ def test_a_program_of_the_list_may_be_run_with_any_arguments(command: str):
     ["node", "npx ", " npx", "NPX", "npx -y x", "/usr/bin/npx", "server", "/opt/mcp/../mcp/server", "/opt/mcp/server/", "npx;id"],
 )
 def test_a_program_that_is_written_otherwise_is_not_on_the_list(command: str):
-    assert "is not among the programs" in command_fault(command, [])
+    assert "is not among the programs" in check_command(command, [])
 
 
 @pytest.mark.parametrize("command", ["./npx", "bin/npx", "../npx", "~/npx"])
 def test_a_relative_path_is_refused_even_on_the_list(settings: Settings, command: str):
     settings.MCP_ALLOWED_COMMANDS = [command]
-    assert "absolute path" in command_fault(command, [])
+    assert "absolute path" in check_command(command, [])
 
 
 @pytest.mark.parametrize("part", ["a\nb", "a\0", "\x1b[2J", "\x7f", "\x9b", "\ud800", 7, None])
 def test_control_characters_and_what_is_no_text_are_refused(part: object):
-    assert "control characters" in command_fault("npx", [part])
+    assert "control characters" in check_command("npx", [part])
     if isinstance(part, str):
-        assert "control characters" in command_fault(part, [])
+        assert "control characters" in check_command(part, [])
 
 
 def test_no_program_is_allowed_by_default_and_the_sentence_says_what_to_put_where(settings: Settings):
-    assert command_fault("uvx", []).endswith(": MCP_ALLOWED_COMMANDS=npx,/opt/mcp/server,uvx")
+    assert check_command("uvx", []).endswith(": MCP_ALLOWED_COMMANDS=npx,/opt/mcp/server,uvx")
     settings.MCP_ALLOWED_COMMANDS = []
-    assert command_fault("npx", []).endswith("put this into .env and restart: MCP_ALLOWED_COMMANDS=npx")
-    assert "Name the program" in command_fault("", [])
-    assert "comma" in command_fault("a,b", [])
+    assert check_command("npx", []).endswith("put this into .env and restart: MCP_ALLOWED_COMMANDS=npx")
+    assert "Name the program" in check_command("", [])
+    assert "comma" in check_command("a,b", [])
 
 
 def test_a_program_that_is_not_there_is_named():
-    assert missing_fault("sh") == missing_fault("/bin/sh") == ""
-    assert "no-such-program" in missing_fault("no-such-program")
-    assert "/bin/nothing" in missing_fault("/bin/nothing")
+    assert check_program_exists("sh") == check_program_exists("/bin/sh") == ""
+    assert "no-such-program" in check_program_exists("no-such-program")
+    assert "/bin/nothing" in check_program_exists("/bin/nothing")
 
 
 @pytest.mark.parametrize(
     "name", ["PATH", "Path", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV"]
 )
 def test_a_variable_that_would_run_other_code_is_refused(name: str):
-    assert name in environment_fault({"API_KEY": "x", name: "x"})
+    assert name in check_environment({"API_KEY": "x", name: "x"})
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("A B", ""), ("", ""), ("A=B", ""), ("1A", ""), ("钥匙", ""), ("A", "\0"), ("A", "\ud800")]
 )
 def test_what_is_no_variable_is_refused(name: str, value: str):
-    assert environment_fault({"GOOD_1": "a\nb", "_": ""}) == ""
-    assert "not a variable" in environment_fault({name: value})
+    assert check_environment({"GOOD_1": "a\nb", "_": ""}) == ""
+    assert "not a variable" in check_environment({name: value})
 
 
 def test_only_superusers_who_were_given_the_permission_may_run_commands(db: None):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse, placeholders, render
-from tools.mcp.masking import handed_arguments, handed_url, placeholder, shown_command, shown_url
+from tools.mcp.config_json import ConfigUnreadable, ServerConfig, find_placeholders, parse_mcp_servers, render_mcp_servers
+from tools.mcp.masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -20,13 +20,13 @@ def _in_english() -> Any:
 
 
 def one(entry: Any, name: str = "s") -> ServerConfig:
-    (config,) = parse(json.dumps({"mcpServers": {name: entry}}))
+    (config,) = parse_mcp_servers(json.dumps({"mcpServers": {name: entry}}))
     return config
 
 
 def refusal(text: str) -> str:
     with pytest.raises(ConfigUnreadable) as raised:
-        parse(text)
+        parse_mcp_servers(text)
     return str(raised.value)
 
 
@@ -62,7 +62,7 @@ def test_a_program_is_read_as_claude_desktop_writes_it():
     ],
 )
 def test_the_list_of_servers_is_found_wherever_programs_keep_it(document: Any):
-    (config,) = parse("\ufeff" + json.dumps(document))
+    (config,) = parse_mcp_servers("\ufeff" + json.dumps(document))
     assert (config.name, config.values["transport"], config.values["url"]) == ("a", "streamable_http", "https://a.test/mcp")
     assert config.faults == ()
 
@@ -117,7 +117,7 @@ def test_placeholders_stay_as_they_are_and_are_found():
     config = one({"command": "npx", "args": ["${workspaceFolder}"], "env": {"KEY": "${input:key}"}})
     assert config.values["environment"] == {"KEY": "${input:key}"}
     assert config.notes == ()
-    assert placeholders(config.values) == ["${input:key}", "${workspaceFolder}"]
+    assert find_placeholders(config.values) == ["${input:key}", "${workspaceFolder}"]
 
 
 def test_what_is_not_understood_is_named():
@@ -177,13 +177,13 @@ def test_a_server_that_cannot_be_read_has_a_fault_that_names_the_field(entry: An
 
 
 def test_one_bad_server_leaves_the_others_readable():
-    good, bad = parse('{"mcpServers": {"good": {"command": "npx"}, "bad": {"command": 7}}}')
+    good, bad = parse_mcp_servers('{"mcpServers": {"good": {"command": "npx"}, "bad": {"command": 7}}}')
     assert good.faults == ()
     assert bad.faults
 
 
 def test_a_name_that_stands_twice_is_a_fault_of_both():
-    configs = parse('[{"name": "a", "command": "x"}, {"name": "a ", "command": "y"}]')
+    configs = parse_mcp_servers('[{"name": "a", "command": "x"}, {"name": "a ", "command": "y"}]')
     assert [bool(config.faults) for config in configs] == [True, True]
 
 
@@ -200,7 +200,7 @@ def test_a_name_that_stands_twice_is_a_fault_of_both():
 )
 def test_any_json_is_read_or_refused(document: Any):
     with contextlib.suppress(ConfigUnreadable):
-        assert all(isinstance(config.name, str) for config in parse(json.dumps(document)))
+        assert all(isinstance(config.name, str) for config in parse_mcp_servers(json.dumps(document)))
 
 
 # --- Writing --------------------------------------------------------------------
@@ -239,7 +239,7 @@ FULL = {"enabled": False, "connect_seconds": 9, "call_seconds": 90, "include": "
 )
 def test_what_is_written_is_read_again_as_it_was(connection: dict[str, Any]):
     config = ServerConfig("天气", connection | FULL)
-    assert parse(render([config])) == [config]
+    assert parse_mcp_servers(render_mcp_servers([config])) == [config]
 
 
 # --- Masks ----------------------------------------------------------------------
@@ -262,7 +262,7 @@ def test_what_is_written_is_read_again_as_it_was(connection: dict[str, Any]):
     ],
 )
 def test_of_an_address_only_the_host_is_shown(url: str, shown: str, handed: str):
-    assert (shown_url(url), handed_url(url)) == (shown, handed)
+    assert (mask_url(url), export_url(url)) == (shown, handed)
 
 
 @pytest.mark.parametrize(
@@ -279,12 +279,12 @@ def test_of_an_address_only_the_host_is_shown(url: str, shown: str, handed: str)
     ],
 )
 def test_of_arguments_only_names_of_options_are_shown(arguments: list[str], shown: str, handed: list[str]):
-    assert shown_command("/opt/secret-folder/npx", arguments) == shown
-    assert handed_arguments("npx", arguments) == handed
-    assert "@scope" not in str(handed_arguments("npx", arguments, names_package=False))
-    assert "scope" not in str(handed_arguments("docker", arguments))
+    assert mask_command("/opt/secret-folder/npx", arguments) == shown
+    assert export_arguments("npx", arguments) == handed
+    assert "@scope" not in str(export_arguments("npx", arguments, names_package=False))
+    assert "scope" not in str(export_arguments("docker", arguments))
 
 
 @pytest.mark.parametrize(("name", "written"), [("--api-key", "${API_KEY}"), ("X-Token", "${X_TOKEN}"), ("钥匙", "${SECRET}")])
 def test_a_placeholder_says_what_belongs_there(name: str, written: str):
-    assert placeholder(name) == written
+    assert export_placeholder(name) == written

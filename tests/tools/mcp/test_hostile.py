@@ -8,7 +8,13 @@ import pytest
 from tests.tools.mcp.serving import SLOPPY, hostile, linked, only_the_sloppy_are_left_out, said, until
 from tools.mcp import breaker, connection
 from tools.mcp import link as link_module
-from tools.mcp.faults import Broken, Garbage, Late, Refused, Unavailable
+from tools.mcp.faults import (
+    AnswerTimeoutError,
+    ConnectionLostError,
+    ProtocolViolationError,
+    ServerRefusedError,
+    ServerUnavailableError,
+)
 from tools.mcp.standing import State
 
 
@@ -21,7 +27,7 @@ async def test_a_server_that_never_answers_is_given_up_and_tried_again():
 
 async def test_a_call_that_hangs_is_stopped_and_the_session_goes_on():
     async with linked(hostile("hang-call", call_seconds=0.3)) as link:
-        with pytest.raises(Late, match="No answer"):
+        with pytest.raises(AnswerTimeoutError, match="No answer"):
             await said(link, "tool")
         assert await said(link) == "fine"
 
@@ -36,7 +42,7 @@ async def test_a_call_that_is_cancelled_leaves_the_session_usable():
 
 async def test_a_server_that_dies_in_a_call_is_started_again_and_its_last_words_are_kept_without_secrets():
     async with linked(hostile("die-call", environment={"KEY": "s3cret-key"})) as link:
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionLostError):
             await said(link, "tool")
         assert await said(link) == "fine"
         error = link.standing("p").error
@@ -54,28 +60,28 @@ async def test_a_server_that_floods_takes_no_time_from_others(fault: str):
 
 async def test_broken_json_fails_the_call_that_it_answers_at_once():
     async with linked(hostile("bad-json")) as link:
-        with pytest.raises(Garbage, match="no message of JSON-RPC"):
+        with pytest.raises(ProtocolViolationError, match="no message of JSON-RPC"):
             await said(link, "tool")
         assert await said(link) == "fine"
 
 
 async def test_an_answer_under_a_wrong_number_is_nobodys():
     async with linked(hostile("wrong-id", call_seconds=0.3)) as link:
-        with pytest.raises(Late):
+        with pytest.raises(AnswerTimeoutError):
             await said(link, "tool")
         assert await said(link) == "fine"
 
 
 async def test_an_answer_of_wrong_types_fails_the_call():
     async with linked(hostile("wrong-type")) as link:
-        with pytest.raises(Garbage, match="not what the protocol says"):
+        with pytest.raises(ProtocolViolationError, match="not what the protocol says"):
             await said(link, "tool")
         assert await said(link) == "fine"
 
 
 async def test_an_answer_beyond_the_limit_fails_the_call():
     async with linked(hostile("huge-result")) as link:
-        with pytest.raises(Refused, match="larger than 8 MiB"):
+        with pytest.raises(ServerRefusedError, match="larger than 8 MiB"):
             await said(link, "tool")
         assert await said(link) == "fine"
 
@@ -87,7 +93,7 @@ async def test_a_request_to_use_our_model_is_declined():
 
 async def test_an_error_of_the_protocol_is_an_ordinary_failure_in_one_line():
     async with linked(hostile("own-error")) as link:
-        with pytest.raises(Refused, match=r"^not today$"):
+        with pytest.raises(ServerRefusedError, match=r"^not today$"):
             await said(link, "tool")
 
 
@@ -140,15 +146,15 @@ async def test_a_server_that_is_down_at_the_start_is_there_when_it_comes_up(tmp_
 
 
 async def test_failures_in_a_row_leave_the_server_alone_until_one_trial_succeeds(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(breaker, "TOLERATED", 2)
+    monkeypatch.setattr(breaker, "FAILURE_THRESHOLD", 2)
     monkeypatch.setattr(breaker, "OPEN_SECONDS", 0.5)
     async with linked(hostile("hang-call", call_seconds=0.1)) as link:
         for _ in range(2):
-            with pytest.raises(Late):
+            with pytest.raises(AnswerTimeoutError):
                 await said(link, "tool")
         assert not link.is_offered
         assert "已暂停使用" in link.why_absent()
-        with pytest.raises(Unavailable):
+        with pytest.raises(ServerUnavailableError):
             await said(link)
         await until(lambda: link.is_offered)
         assert await said(link) == "fine"
@@ -179,7 +185,7 @@ async def test_a_server_that_is_well_is_asked_and_stays(monkeypatch: pytest.Monk
 
 async def test_all_who_wait_are_helped_by_one_new_session(tmp_path: Path):
     async with linked(hostile("die-call", tmp_path / "starts")) as link:
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionLostError):
             await said(link, "tool")
         assert await asyncio.gather(*(said(link) for _ in range(10))) == ["fine"] * 10
     assert (tmp_path / "starts").read_text() == "started\n" * 2

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.tools.mcp.serving import hostile
-from tools.foreign_words import cleaned, line, tool_name
+from tools.foreign_words import clean_line, clean_tool_name, clean_untrusted
 from tools.mcp import breaker
-from tools.mcp.breaker import Breaker, pause
-from tools.mcp.flow import Bucket
-from tools.mcp.rows import settings_of
-from tools.mcp.stdio import Cut, Lines
+from tools.mcp.breaker import CircuitBreaker, retry_delay
+from tools.mcp.flow import TokenBucket
+from tools.mcp.rows import to_server_settings
+from tools.mcp.stdio import LineSplitter, TruncatedLine
 from tools.models import McpServer
 
 
@@ -33,21 +33,21 @@ class Clock:
     ],
 )
 def test_what_cannot_be_seen_is_taken_out(said: object, kept: str):
-    assert cleaned(said, 5) == kept
+    assert clean_untrusted(said, 5) == kept
 
 
 def test_a_line_of_the_log_is_one_line():
-    assert line("x\r\n2026 ERROR \x1b[31mforged", 100) == "x 2026 ERROR [31mforged"
+    assert clean_line("x\r\n2026 ERROR \x1b[31mforged", 100) == "x 2026 ERROR [31mforged"
 
 
 @pytest.mark.parametrize(("name", "kept"), [("a.b/c", "a_b_c"), ("天气", ""), ("__", ""), ("get天气now", "get_now"), ("", "")])
 def test_names_keep_what_endpoints_take(name: str, kept: str):
-    assert tool_name(name) == kept
+    assert clean_tool_name(name) == kept
 
 
 def test_a_bucket_lets_its_rate_pass_and_forgets_what_it_refused():
     clock = Clock()
-    bucket = Bucket(1, 2, clock)
+    bucket = TokenBucket(1, 2, clock)
     assert [bucket.has() for _ in range(4)] == [True, True, False, False]
     clock.now = 1
     assert [bucket.has() for _ in range(2)] == [True, False]
@@ -55,8 +55,8 @@ def test_a_bucket_lets_its_rate_pass_and_forgets_what_it_refused():
 
 def test_the_breaker_opens_after_failures_in_a_row_and_then_lets_one_try():
     clock = Clock()
-    shut = Breaker(clock)
-    for _ in range(breaker.TOLERATED):
+    shut = CircuitBreaker(clock)
+    for _ in range(breaker.FAILURE_THRESHOLD):
         assert shut.admit()
         opened = shut.end(is_failure=True)
     assert opened
@@ -69,8 +69,8 @@ def test_the_breaker_opens_after_failures_in_a_row_and_then_lets_one_try():
 
 def test_a_trial_that_fails_opens_the_breaker_again_and_one_that_teaches_nothing_does_not():
     clock = Clock()
-    shut = Breaker(clock)
-    for _ in range(breaker.TOLERATED):
+    shut = CircuitBreaker(clock)
+    for _ in range(breaker.FAILURE_THRESHOLD):
         shut.end(is_failure=True)
     clock.now = breaker.OPEN_SECONDS
     assert shut.admit()
@@ -83,21 +83,21 @@ def test_a_trial_that_fails_opens_the_breaker_again_and_one_that_teaches_nothing
 def test_pauses_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(breaker, "FIRST_PAUSE", 1)
     monkeypatch.setattr(breaker, "LONGEST_PAUSE", 300)
-    assert 0.5 <= pause(1) <= 1
-    assert 4 <= pause(4) <= 8
-    assert 150 <= pause(10_000) <= 300
+    assert 0.5 <= retry_delay(1) <= 1
+    assert 4 <= retry_delay(4) <= 8
+    assert 150 <= retry_delay(10_000) <= 300
 
 
 def test_lines_are_found_in_whatever_pieces_they_come():
-    lines = Lines()
+    lines = LineSplitter()
     assert [lines.of(piece) for piece in (b"on", b"e\ntwo\nth", b"ree", b"\n")] == [[], [b"one", b"two"], [], [b"three"]]
 
 
 def test_of_a_line_that_is_too_long_the_ends_are_kept():
-    lines = Lines(limit=1000)
+    lines = LineSplitter(limit=1000)
     lines.of(b"BEGIN" + b"x" * 5000)
     [cut, after] = lines.of(b"y" * 5000 + b"END\nnext\n")
-    assert isinstance(cut, Cut)
+    assert isinstance(cut, TruncatedLine)
     assert (cut.startswith(b"BEGIN"), cut.endswith(b"END"), len(cut) < 1000, after) == (True, True, True, b"next")
 
 
@@ -123,13 +123,13 @@ def test_a_change_of_what_is_taken_needs_no_new_connection():
 
 def test_a_row_whose_secrets_cannot_be_read_says_that_they_are_to_be_entered_anew():
     row = McpServer(name="a", command="x", sealed_headers="nonsense")
-    assert "Enter them anew" in settings_of(row).fault
+    assert "Enter them anew" in to_server_settings(row).fault
 
 
 def test_a_row_is_read_whole():
     row = McpServer(name="a", command="x", plain_arguments=["-y", 5], include="get_*, list_*\nfind")
     row.environment = {"A": "b"}
-    read = settings_of(row)
+    read = to_server_settings(row)
     assert (read.arguments, read.include, read.environment, read.fault) == (
         ("-y", "5"),
         ("get_*", "list_*", "find"),
@@ -139,5 +139,5 @@ def test_a_row_is_read_whole():
 
 
 def test_a_row_without_what_its_transport_needs_has_a_fault():
-    assert settings_of(McpServer(name="a")).fault == "It has no command."
-    assert settings_of(McpServer(name="a", transport="sse")).fault == "It has no URL."
+    assert to_server_settings(McpServer(name="a")).fault == "It has no command."
+    assert to_server_settings(McpServer(name="a", transport="sse")).fault == "It has no URL."

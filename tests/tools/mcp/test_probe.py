@@ -6,12 +6,12 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from tests.tools.mcp.serving import SLOPPY, good, hostile
-from tools.mcp.probe import Probe, probe
+from tools.mcp.probe import ProbeResult, probe_mcp_server
 from tools.mcp.rows import McpServerSettings
 
 
-def tried(settings: McpServerSettings) -> Probe:
-    return async_to_sync(probe)(settings)
+def tried(settings: McpServerSettings) -> ProbeResult:
+    return async_to_sync(probe_mcp_server)(settings)
 
 
 def test_a_good_server_shows_itself_and_its_tools():

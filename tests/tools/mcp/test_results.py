@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tools.contract import ToolExecutionResult
-from tools.mcp.results import MAX_TEXT, result_of
+from tools.mcp.results import MAX_TEXT, convert_mcp_result
 
 
 def made(*content: Any, **more: Any) -> ToolExecutionResult:
-    return result_of("t", {"content": list(content), **more}, "server", "2025-11-25")
+    return convert_mcp_result("t", {"content": list(content), **more}, "server", "2025-11-25")
 
 
 def test_texts_are_the_content():
@@ -68,6 +68,6 @@ def test_too_much_text_is_cut():
 
 @pytest.mark.parametrize("content", [None, 5, [5], [{"type": 5}], [{"type": "image", "data": 5}]])
 def test_nonsense_is_an_empty_result(content: Any):
-    result = result_of("t", {"content": content}, "s", "")
+    result = convert_mcp_result("t", {"content": content}, "s", "")
     assert result.success
     assert all(not item.text and not item.data for item in result.content_items)

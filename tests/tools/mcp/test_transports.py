@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.tools.mcp.serving import connecting, good, linked, said, until, web_server
-from tools.mcp.faults import Broken, Refused
-from tools.mcp.link import Link
-from tools.mcp.listing import Connect
+from tools.mcp.faults import ConnectionLostError, ServerRefusedError
+from tools.mcp.link import McpConnection
+from tools.mcp.listing import SessionOpener
 from tools.mcp.rows import McpServerSettings
 
 HTTP, SSE = "streamable_http", "sse"
@@ -21,7 +21,7 @@ def urls() -> Iterator[dict[str, str]]:
         yield {HTTP: http, SSE: sse}
 
 
-async def connecting_in_the_old_way() -> Connect:
+async def connecting_in_the_old_way() -> SessionOpener:
     connect = await connecting()
     return lambda settings, signals, _is_old: connect(settings, signals, True)
 
@@ -33,19 +33,19 @@ def server(request: pytest.FixtureRequest, urls: dict[str, str]) -> McpServerSet
 
 
 @pytest.fixture(params=["new", "old"])
-async def link(request: pytest.FixtureRequest, server: McpServerSettings) -> AsyncIterator[Link]:
+async def link(request: pytest.FixtureRequest, server: McpServerSettings) -> AsyncIterator[McpConnection]:
     load: Any = connecting if request.param == "new" else connecting_in_the_old_way
     async with linked(server, load=load) as one:
         yield one
 
 
-async def test_tools_are_listed_and_called(link: Link):
+async def test_tools_are_listed_and_called(link: McpConnection):
     assert {"weather", "say", "everything"} <= {spec.name for spec in link.catalogue.specs}
     assert await said(link, "say", text="你好") == "你好"
     assert (link.about["name"], link.about["version"]) == ("good", "1.5")
 
 
-async def test_a_change_of_the_tools_is_heard(link: Link):
+async def test_a_change_of_the_tools_is_heard(link: McpConnection):
     await link.call("grow", {}, None, may_repeat=False)
     await until(lambda: "late" in {spec.name for spec in link.catalogue.specs})
     assert await said(link, "late") == "late"
@@ -53,7 +53,7 @@ async def test_a_change_of_the_tools_is_heard(link: Link):
     await until(lambda: "late" not in {spec.name for spec in link.catalogue.specs})
 
 
-async def test_a_call_that_is_cut_off_leaves_the_session_usable(link: Link):
+async def test_a_call_that_is_cut_off_leaves_the_session_usable(link: McpConnection):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await link.call("slow", {"seconds": 30}, None, may_repeat=False)
@@ -61,19 +61,19 @@ async def test_a_call_that_is_cut_off_leaves_the_session_usable(link: Link):
     assert link.standing("p").error == ""
 
 
-async def test_calls_run_side_by_side(link: Link):
+async def test_calls_run_side_by_side(link: McpConnection):
     texts = [str(number) for number in range(20)]
     assert await asyncio.gather(*(said(link, "say", text=text) for text in texts)) == texts
 
 
-async def test_a_tool_that_asks_the_user_fails_with_words(link: Link):
-    with pytest.raises(Refused):
+async def test_a_tool_that_asks_the_user_fails_with_words(link: McpConnection):
+    with pytest.raises(ServerRefusedError):
         await link.call("ask", {}, None, may_repeat=False)
 
 
 async def test_a_tool_that_needs_input_of_the_newer_kind_fails_with_words():
     async with linked(good()) as link:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ServerRefusedError) as refused:
             await link.call("needs_input", {}, None, may_repeat=False)
     assert refused.value.text == "该工具要求补充信息，而这里无法提供，调用未完成"
 
@@ -88,7 +88,7 @@ async def test_a_web_server_that_dies_and_comes_back_is_used_again(kind: str):
     with web_server(kind) as url:
         settings = McpServerSettings(1, "good", transport=kind, url=url)
         async with linked(settings) as link:
-            with pytest.raises(Broken):
+            with pytest.raises(ConnectionLostError):
                 await link.call("die", {}, None, may_repeat=False)
             await until(lambda: not link.is_offered)
             port = int(url.split(":")[2].split("/")[0])

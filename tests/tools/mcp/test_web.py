@@ -10,9 +10,9 @@ import pytest
 
 from tests.tools.mcp.serving import SLOPPY, linked, only_the_sloppy_are_left_out, said, until
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import Destinations
-from tools.mcp.faults import Refused
-from tools.mcp.loading import load
+from tools.fetch.destinations import DestinationResolver
+from tools.mcp.faults import ServerRefusedError
+from tools.mcp.loading import load_session_opener
 from tools.mcp.rows import McpServerSettings
 from tools.mcp.standing import State
 
@@ -90,7 +90,9 @@ def web() -> Iterator[WebServer]:
 
 async def failure(settings: McpServerSettings, allow: tuple[str, ...] = ("127.0.0.1",)) -> str:
     """What is noted of a server that cannot be used."""
-    async with linked(settings, is_up=False, load=lambda: load(Destinations(AllowList.parse(allow)))) as link:
+    async with linked(
+        settings, is_up=False, load=lambda: load_session_opener(DestinationResolver(AllowList.parse(allow)))
+    ) as link:
         await until(lambda: link.standing("p").error)
         assert not link.is_offered
         return link.standing("p").error
@@ -145,7 +147,7 @@ async def test_the_status_of_a_refusal_is_told(web: WebServer):
 async def test_a_status_instead_of_an_answer_fails_the_call_alone(web: WebServer):
     async with linked(web.settings()) as link:
         web.answers["tools/call"] = lambda _message: (503, {}, b"x" * 200_000)
-        with pytest.raises(Refused, match=r"^HTTP 503 Service Unavailable$") as refused:
+        with pytest.raises(ServerRefusedError, match=r"^HTTP 503 Service Unavailable$") as refused:
             await said(link)
         assert refused.value.text == "MCP 服务器返回了错误（HTTP 503 Service Unavailable）"
         del web.answers["tools/call"]
@@ -155,7 +157,7 @@ async def test_a_status_instead_of_an_answer_fails_the_call_alone(web: WebServer
 async def test_an_answer_beyond_the_limit_fails_its_call_alone(web: WebServer):
     async with linked(web.settings()) as link:
         web.answers["tools/call"] = lambda message: answered(message, {"content": [{"type": "text", "text": "x" * (9 * 2**20)}]})
-        with pytest.raises(Refused, match="larger than 8 MiB"):
+        with pytest.raises(ServerRefusedError, match="larger than 8 MiB"):
             await said(link)
         del web.answers["tools/call"]
         assert await said(link) == "fine"
@@ -204,6 +206,6 @@ async def test_a_name_is_judged_by_the_address_that_is_dialled(web: WebServer):
         return ["169.254.169.254", "10.1.1.1"]
 
     settings = McpServerSettings(1, "named", transport="streamable_http", url="http://mcp.example.org/")
-    async with linked(settings, is_up=False, load=lambda: load(Destinations(resolve=inside))) as link:
+    async with linked(settings, is_up=False, load=lambda: load_session_opener(DestinationResolver(resolve=inside))) as link:
         await until(lambda: link.standing("p").error)
         assert "mcp.example.org is 169.254.169.254, 10.1.1.1, which is not public" in link.standing("p").error

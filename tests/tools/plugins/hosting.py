@@ -16,19 +16,19 @@ from tests.tools.plugins.processes import write_plugin
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus
 from tools.plugin_runtime import journal
-from tools.plugin_runtime.capabilities import CallInFlight, Capabilities
+from tools.plugin_runtime.capabilities import CallInFlight, CapabilityService
 from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.limits import MIB, Limits
-from tools.plugin_runtime.supervisor import Pace
+from tools.plugin_runtime.limits import MIB, ProcessLimits
+from tools.plugin_runtime.supervisor import RestartPolicy
 from tools.providers.plugins import PluginToolProvider
 from tools.registry import ToolRegistry
 
 T = TypeVar("T")
 PATIENCE = 30.0
 PLUGINS: Any = Plugin.objects
-LIMITS = Limits(memory_bytes=512 * MIB, cpu_seconds=30, open_files=256, processes=16)
+LIMITS = ProcessLimits(memory_bytes=512 * MIB, cpu_seconds=30, open_files=256, processes=16)
 #: Quick to start again and slow to ask whether a plugin is well, which is too busy a machine's undoing.
-PACE = Pace(pause=0.05, look=0.05, stable=3600, drain=5)
+PACE = RestartPolicy(pause=0.05, look=0.05, stable=3600, drain=5)
 
 GREETS = """
 from tools.plugin_sdk import Tool
@@ -71,11 +71,11 @@ class Services:
 class Hosting:
     """One host and the registry over it. What is waited for is waited for with patience."""
 
-    def __init__(self, root: Path, limits: Limits, pace: Pace) -> None:
+    def __init__(self, root: Path, limits: ProcessLimits, pace: RestartPolicy) -> None:
         self.root = root
         self.desk = Desk()
         self.services = Services()
-        capabilities = Capabilities(self.desk, self.services)
+        capabilities = CapabilityService(self.desk, self.services)
         self.host = PluginHost(self.desk, root, limits, capabilities, reserved=["reply"], pace=pace)
         self.registry = ToolRegistry()
         self.registry.register_provider(PluginToolProvider(self.host))
@@ -145,7 +145,7 @@ async def becomes(check: Callable[[], Any]) -> Any:
 
 
 @contextlib.asynccontextmanager
-async def hosted(root: Path, limits: Limits = LIMITS, **pace: Any) -> AsyncIterator[Hosting]:
+async def hosted(root: Path, limits: ProcessLimits = LIMITS, **pace: Any) -> AsyncIterator[Hosting]:
     """A host that serves the plugins in ``root``; everything is over at the end."""
     hosting = Hosting(root, limits, replace(PACE, **pace))
     hosting.host.start()

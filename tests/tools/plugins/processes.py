@@ -13,7 +13,7 @@ from typing import Any
 from tools.keeper import keeper_command
 from tools.plugin_runtime import runner
 from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.peer import Peer, pipe_streams
+from tools.plugin_runtime.peer import RpcPeer, open_pipe_streams
 
 PATIENCE = 30.0
 
@@ -28,7 +28,7 @@ class Runner:
         self.logged: list[dict[str, Any]] = []
         self.progress: list[dict[str, Any]] = []
         self.heard = asyncio.Event()
-        self.peer: Peer
+        self.peer: RpcPeer
 
     async def handle(self, method: str, payload: Any) -> Any:
         self.heard.set()
@@ -75,7 +75,7 @@ async def started(folder: Path, **gives: Any) -> AsyncIterator[Runner]:
     os.close(theirs_in)
     os.close(theirs_out)
     made = Runner(process, {name.replace("_", "."): value for name, value in gives.items()})
-    made.peer = Peer(*await pipe_streams(ours_in, ours_out), made.handle)
+    made.peer = RpcPeer(*await open_pipe_streams(ours_in, ours_out), made.handle)
     run = asyncio.create_task(made.peer.run())
     try:
         yield made

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tools.plugin_runtime.handlers import Handler, handler_of
-from tools.plugin_runtime.results import result_of
+from tools.plugin_runtime.handlers import ToolHandler, build_handler
+from tools.plugin_runtime.results import convert_plugin_result
 from tools.plugin_sdk import Action, ActivationType
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import declaration_of
@@ -13,12 +13,12 @@ from tools.plugin_sdk.declarations import declaration_of
 CALL = Call("c1", session_id="s1", stream_id="s1", user_id="42", reasoning="他想要")
 
 
-def made(function: Any, **options: Any) -> Handler:
+def made(function: Any, **options: Any) -> ToolHandler:
     with pytest.warns(DeprecationWarning, match=r"@Action\('poke'\)"):
         action = Action("poke", **options)(function)
     declaration = declaration_of(action)
     assert declaration is not None
-    return handler_of(action, declaration)
+    return build_handler(action, declaration)
 
 
 def test_each_parameter_is_a_text_that_need_not_be_given():
@@ -65,4 +65,4 @@ def test_its_function_is_called_as_it_was():
     value = made(poke, action_parameters={"target": "who"}).call({"target": "小明"}, CALL)
     assert seen["action_data"] == {"target": "小明"}
     assert (seen["target"], seen["stream_id"], seen["chat_id"], seen["reasoning"]) == ("小明", "s1", "s1", "他想要")
-    assert result_of("a.b", "poke", value).content == "戳了"
+    assert convert_plugin_result("a.b", "poke", value).content == "戳了"

@@ -13,7 +13,7 @@ from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.models import Plugin, PluginValue
 from tools.plugin_runtime import values
-from tools.plugin_runtime.capabilities import CAPABILITIES, CallInFlight, Capabilities, effective
+from tools.plugin_runtime.capabilities import CAPABILITIES, CallInFlight, CapabilityService, effective_capabilities
 from tools.plugin_runtime.errors import RpcError
 
 EVERYTHING = frozenset(CAPABILITIES)
@@ -82,8 +82,8 @@ def clock() -> Counter:
 
 
 @pytest.fixture
-def capabilities(desk: Any, services: Services, clock: Counter) -> Capabilities:
-    return Capabilities(desk, services, clock=clock)
+def capabilities(desk: Any, services: Services, clock: Counter) -> CapabilityService:
+    return CapabilityService(desk, services, clock=clock)
 
 
 @pytest.fixture
@@ -152,9 +152,14 @@ async def test_a_name_that_is_no_text_is_refused(capabilities, name):
 
 
 def test_granted_is_what_row_and_manifest_both_say_and_the_server_has():
-    assert effective(["send.text", "storage", "root"], ["storage", "llm.generate", "root"]) == {"storage"}
-    assert effective([["storage"], None, "storage"], ("storage", {})) == {"storage"}
-    assert effective("storage", "storage") == effective(None, ["storage"]) == effective({}, 1) == frozenset()
+    assert effective_capabilities(["send.text", "storage", "root"], ["storage", "llm.generate", "root"]) == {"storage"}
+    assert effective_capabilities([["storage"], None, "storage"], ("storage", {})) == {"storage"}
+    assert (
+        effective_capabilities("storage", "storage")
+        == effective_capabilities(None, ["storage"])
+        == effective_capabilities({}, 1)
+        == frozenset()
+    )
 
 
 # --- The chat -----------------------------------------------------------------------

@@ -12,14 +12,14 @@ from tools.plugin_runtime.errors import RpcError
 from tools.plugin_runtime.frames import (
     HEAD,
     MOST_BYTES,
-    Request,
-    Response,
-    Withdrawal,
+    RpcCancellation,
+    RpcRequest,
+    RpcResponse,
     body_length,
-    parsed,
-    request_frame,
-    response_frame,
-    withdrawal_frame,
+    encode_cancellation,
+    encode_request,
+    encode_response,
+    parse_frame,
 )
 
 NUMBERS = st.integers(1, 2**63)
@@ -32,29 +32,29 @@ PLAIN = st.recursive(
 
 def through(frame: bytes) -> Any:
     assert body_length(frame[:HEAD]) == len(frame) - HEAD
-    return parsed(frame[HEAD:])
+    return parse_frame(frame[HEAD:])
 
 
 @given(NUMBERS | st.none(), st.text(max_size=64), PLAIN)
 def test_a_request_arrives_as_it_was_sent(number, method, payload):
     with contextlib.suppress(UnicodeEncodeError):
         (method + str(payload)).encode()
-        assert through(request_frame(number, method, payload)) == Request(number, method, payload)
+        assert through(encode_request(number, method, payload)) == RpcRequest(number, method, payload)
 
 
 @given(NUMBERS, st.text(alphabet=st.characters(codec="utf-8")))
 def test_an_answer_arrives_as_it_was_sent(number, text):
-    assert through(response_frame(number, [text])) == Response(number, [text], None)
-    error = through(response_frame(number, None, RpcError("E_TIMEOUT", text))).error
+    assert through(encode_response(number, [text])) == RpcResponse(number, [text], None)
+    error = through(encode_response(number, None, RpcError("E_TIMEOUT", text))).error
     assert error.code == "E_TIMEOUT"
     assert error.message == text
-    assert through(withdrawal_frame(number)) == Withdrawal(number)
+    assert through(encode_cancellation(number)) == RpcCancellation(number)
 
 
 @given(st.binary() | PLAIN.map(lambda value: msgpack.packb(value, unicode_errors="replace")))
 def test_any_other_bytes_are_refused_or_understood(body):
     with contextlib.suppress(RpcError):
-        assert isinstance(parsed(body), Request | Response | Withdrawal)
+        assert isinstance(parse_frame(body), RpcRequest | RpcResponse | RpcCancellation)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -70,7 +70,7 @@ def test_a_length_is_taken_up_to_the_bound_alone(length):
 @pytest.mark.parametrize("payload", [object(), 2**64, {1, 2}, b"." * (MOST_BYTES + 1)], ids=["object", "integer", "set", "size"])
 def test_what_no_frame_holds_is_refused_when_it_is_sent(payload):
     with pytest.raises(RpcError) as caught:
-        request_frame(1, "x", payload)
+        encode_request(1, "x", payload)
     assert caught.value.code == "E_BAD_PAYLOAD"
 
 
@@ -85,9 +85,9 @@ def test_what_no_frame_holds_is_refused_when_it_is_sent(payload):
 )
 def test_a_body_that_stands_for_far_more_memory_is_refused(body):
     with pytest.raises(RpcError) as caught:
-        parsed(body)
+        parse_frame(body)
     assert caught.value.code == "E_PROTOCOL_MISMATCH"
 
 
 def test_half_a_character_is_replaced():
-    assert through(request_frame(1, "x", "a\ud800b")).payload == "a?b"
+    assert through(encode_request(1, "x", "a\ud800b")).payload == "a?b"

@@ -9,9 +9,9 @@ import pytest
 from tests.tools.plugins.hosting import GREETS, LIMITS, PLUGINS, becomes, gone, hosted, plugin, rewrite
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation
 from tools.models import PluginCrash, PluginStatus, ToolConfig
-from tools.plugin_runtime.capabilities import Capabilities
+from tools.plugin_runtime.capabilities import CapabilityService
 from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.records import LINES_KEPT, Line, confirm, write_lines
+from tools.plugin_runtime.records import LINES_KEPT, LogEntry, confirm_processes, write_log_entries
 from tools.providers.plugins import PluginToolProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -254,7 +254,7 @@ async def test_a_host_that_was_never_started_offers_nothing_and_closes(tmp_path)
     plugin(tmp_path, "a")
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
-        host = PluginHost(hosting.desk, tmp_path, LIMITS, Capabilities(hosting.desk, hosting.services))
+        host = PluginHost(hosting.desk, tmp_path, LIMITS, CapabilityService(hosting.desk, hosting.services))
         provider = PluginToolProvider(host)
         await hosting.read(provider.reload)
         assert await provider.list_tools() == []
@@ -265,7 +265,7 @@ async def test_a_host_that_was_never_started_offers_nothing_and_closes(tmp_path)
 def test_the_newest_lines_are_kept(db):
     row = PLUGINS.create(folder="a")
     at = row.found_at
-    write_lines([Line(row.pk, at, "info", str(number)) for number in range(LINES_KEPT + 5)])
+    write_log_entries([LogEntry(row.pk, at, "info", str(number)) for number in range(LINES_KEPT + 5)])
     assert list(row.log_lines.order_by("pk").values_list("text", flat=True)[:1]) == ["5"]
     assert row.log_lines.count() == LINES_KEPT
 
@@ -274,5 +274,5 @@ def test_states_of_processes_that_are_gone_go_too(db):
     row = PLUGINS.create(folder="a")
     for process, seen in (("old", "2020-01-01T00:00Z"), ("p1", "2020-01-01T00:00Z")):
         PluginStatus.objects.create(plugin=row, process_id=process, seen_at=seen)
-    confirm(["p1"])
+    confirm_processes(["p1"])
     assert list(PluginStatus.objects.values_list("process_id", flat=True)) == ["p1"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tools.plugins.hosting import LIMITS, becomes, gone, hosted, plugin
 from tools.plugin_runtime import link, supervisor
-from tools.plugin_runtime.limits import MIB, Limits, descendants
+from tools.plugin_runtime.limits import MIB, ProcessLimits, find_descendants
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -20,9 +20,9 @@ from tools.plugin_sdk import Plugin, Tool
 """
 
 
-def small(**limits: int) -> Limits:
+def small(**limits: int) -> ProcessLimits:
     values = {"memory_bytes": LIMITS.memory_bytes, "cpu_seconds": 30, "open_files": 256, "processes": 8}
-    return Limits(**(values | limits))
+    return ProcessLimits(**(values | limits))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_children_that_are_too_many_end_their_plugin_and_none_is_left(tmp_
         await hosting.enable("bad", "good")
         runner = (await hosting.state("bad", "running")).runner_pid
         calling = asyncio.create_task(hosting.call("bomb"))
-        below = await becomes(lambda: len(found := descendants(runner)) > 20 and found)
+        below = await becomes(lambda: len(found := find_descendants(runner)) > 20 and found)
         assert "崩溃" in (await calling).error_message
         await hosting.crash("bad", "8 are allowed")
         assert await gone(*below)

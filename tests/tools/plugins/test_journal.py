@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from tests.tools.plugins.hosting import PLUGINS, Desk
 from tools.models import PluginCrash, PluginLogLine, PluginStatus
-from tools.plugin_runtime.journal import BURST, LINES_PER_SECOND, Journal
-from tools.plugin_runtime.process import LINE_CHARS, Ending, ended_with
-from tools.plugin_runtime.records import CRASHES_KEPT, Report, write_crashes
-from tools.plugin_runtime.records import Crash as CrashRecord
+from tools.plugin_runtime.journal import BURST, LINES_PER_SECOND, PluginRecorder
+from tools.plugin_runtime.process import LINE_CHARS, ProcessExit, describe_exit
+from tools.plugin_runtime.records import CRASHES_KEPT, PluginReport, write_crashes
+from tools.plugin_runtime.records import CrashEntry as CrashRecord
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +29,7 @@ async def read(desk: Desk, query: Any) -> Any:
 
 async def test_lines_are_bounded_in_rate_and_the_rest_is_counted():
     desk, clock = Desk(), Clock()
-    journal = Journal(desk, clock)
+    journal = PluginRecorder(desk, clock)
     row = await read(desk, lambda: PLUGINS.create(folder="a"))
     kept = [journal.line(row.pk, "info", f"line {number}") for number in range(BURST + 30)]
     clock.now = 1.0
@@ -43,7 +43,7 @@ async def test_lines_are_bounded_in_rate_and_the_rest_is_counted():
 
 async def test_a_line_is_cut_and_nothing_in_it_changes_what_stands_around_it():
     desk = Desk()
-    journal = Journal(desk)
+    journal = PluginRecorder(desk)
     row = await read(desk, lambda: PLUGINS.create(folder="a"))
     journal.line(row.pk, "shouting", "a\x1b[2J\x00\ud800\u202e" + "x" * 5000)
     await journal.close()
@@ -55,10 +55,10 @@ async def test_a_line_is_cut_and_nothing_in_it_changes_what_stands_around_it():
 
 async def test_a_state_is_written_when_it_changes_and_goes_with_the_process():
     desk = Desk()
-    journal = Journal(desk)
+    journal = PluginRecorder(desk)
     row = await read(desk, lambda: PLUGINS.create(folder="a"))
-    journal.report(Report(row.pk, "p1", "starting"))
-    journal.report(Report(row.pk, "p1", "running", runner_pid=7, tools=("a",)))
+    journal.report(PluginReport(row.pk, "p1", "starting"))
+    journal.report(PluginReport(row.pk, "p1", "running", runner_pid=7, tools=("a",)))
     journal._write()
     status = await read(desk, PluginStatus.objects.get)
     assert (status.state, status.runner_pid, status.tools) == ("running", 7, ["a"])
@@ -69,10 +69,10 @@ async def test_a_state_is_written_when_it_changes_and_goes_with_the_process():
 
 async def test_what_happened_to_a_plugin_whose_row_is_gone_is_dropped():
     desk = Desk()
-    journal = Journal(desk)
+    journal = PluginRecorder(desk)
     journal.line(4711, "info", "who?")
-    journal.crash(4711, "test.gone", Ending("It ended."))
-    journal.report(Report(4711, "p1", "running"))
+    journal.crash(4711, "test.gone", ProcessExit("It ended."))
+    journal.report(PluginReport(4711, "p1", "running"))
     await journal.close()
     found = [model.objects.exists for model in (PluginLogLine, PluginCrash, PluginStatus)]
     assert [await read(desk, query) for query in found] == [False] * 3
@@ -98,8 +98,8 @@ def test_the_newest_crashes_are_kept():
     ],
 )
 def test_an_exit_status_is_told_in_words(status, words):
-    assert words in ended_with(status)
+    assert words in describe_exit(status)
 
 
 def test_a_process_that_died_of_a_memory_error_is_told_so():
-    assert "ran out of the memory" in ended_with(1, "Traceback\nMemoryError")
+    assert "ran out of the memory" in describe_exit(1, "Traceback\nMemoryError")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tools.plugin_runtime import limits
-from tools.plugin_runtime.limits import MIB, Limits, Usage, descendants, kill_below, usage_below
+from tools.plugin_runtime.limits import MIB, ProcessLimits, ProcessUsage, find_descendants, kill_descendants, measure_usage
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
 
-LIMITS = Limits(memory_bytes=100 * MIB, cpu_seconds=5, open_files=64, processes=3)
+LIMITS = ProcessLimits(memory_bytes=100 * MIB, cpu_seconds=5, open_files=64, processes=3)
 FAMILY = """
 import os, sys, time
 for _ in range(3):
@@ -29,20 +29,20 @@ def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
     with subprocess.Popen([sys.executable, "-c", parent, FAMILY], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         said = [process.stdout.readline() for _ in range(8)]
-        usage = usage_below(process.pid)
-        kill_below(process.pid)
+        usage = measure_usage(process.pid)
+        kill_descendants(process.pid)
         process.wait(30)
     assert (said, usage.processes) == (["ready\n"] * 8, 8)
     assert usage.memory_bytes > 60 * MIB  # the kernel counts pages roughly
-    assert descendants(process.pid) == []
+    assert find_descendants(process.pid) == []
 
 
 @pytest.mark.parametrize(
     ("usage", "words"),
     [
-        (Usage(3, 100 * MIB, 1000), ""),
-        (Usage(4, 0, 0), "It had 4 processes; 3 are allowed."),
-        (Usage(1, 101 * MIB, 0), "It took 101 MiB of memory; 100 are allowed."),
+        (ProcessUsage(3, 100 * MIB, 1000), ""),
+        (ProcessUsage(4, 0, 0), "It had 4 processes; 3 are allowed."),
+        (ProcessUsage(1, 101 * MIB, 0), "It took 101 MiB of memory; 100 are allowed."),
     ],
 )
 def test_what_is_too_much_is_told_with_its_limit(usage, words):

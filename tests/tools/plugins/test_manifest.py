@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tools.plugin_runtime.manifest import MANIFEST, MOST_BYTES, ManifestFault, read_manifest
+from tools.plugin_runtime.manifest import MANIFEST, MOST_BYTES, ManifestError, read_manifest
 
 SOUND = {
     "manifest_version": 2,
@@ -34,7 +34,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 def faults(folder: Path, **changes: object) -> list[str]:
     given = {name: value for name, value in {**SOUND, **changes}.items() if value is not ...}
-    with pytest.raises(ManifestFault) as caught:
+    with pytest.raises(ManifestError) as caught:
         read_manifest(written(folder, json.dumps(given)))
     return caught.value.lines
 
@@ -121,13 +121,13 @@ def test_what_is_wrong_is_said_in_words(tmp_path, changes, line):
     ids=["broken", "list", "encoding", "twice", "deep", "large"],
 )
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, text, line):
-    with pytest.raises(ManifestFault) as caught:
+    with pytest.raises(ManifestError) as caught:
         read_manifest(written(tmp_path, text))
     assert caught.value.lines[0].startswith(line)
 
 
 def test_a_folder_without_a_manifest_is_refused(tmp_path):
-    with pytest.raises(ManifestFault, match="cannot be read"):
+    with pytest.raises(ManifestError, match="cannot be read"):
         read_manifest(tmp_path)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tools.plugin_runtime import peer as peers
 from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.frames import MOST_BYTES, request_frame, response_frame
-from tools.plugin_runtime.peer import Handle, Peer, pipe_streams
+from tools.plugin_runtime.frames import MOST_BYTES, encode_request, encode_response
+from tools.plugin_runtime.peer import RequestHandler, RpcPeer, open_pipe_streams
 
 
 async def echo(method: str, payload: Any) -> Any:
@@ -25,15 +25,15 @@ class Wire:
     def __init__(self) -> None:
         self.to_here, self.to_there = os.pipe(), os.pipe()
 
-    async def here(self, handle: Handle = echo) -> Peer:
-        return Peer(*await pipe_streams(self.to_here[0], self.to_there[1]), handle)
+    async def here(self, handle: RequestHandler = echo) -> RpcPeer:
+        return RpcPeer(*await open_pipe_streams(self.to_here[0], self.to_there[1]), handle)
 
-    async def there(self, handle: Handle = echo) -> Peer:
-        return Peer(*await pipe_streams(self.to_there[0], self.to_here[1]), handle)
+    async def there(self, handle: RequestHandler = echo) -> RpcPeer:
+        return RpcPeer(*await open_pipe_streams(self.to_there[0], self.to_here[1]), handle)
 
 
 @contextlib.asynccontextmanager
-async def running(*both: Peer) -> AsyncIterator[None]:
+async def running(*both: RpcPeer) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(peer.run()) for peer in both]
     try:
         yield
@@ -44,7 +44,7 @@ async def running(*both: Peer) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def asking(handle: Handle) -> AsyncIterator[Peer]:
+async def asking(handle: RequestHandler) -> AsyncIterator[RpcPeer]:
     """A peer whose other side answers with ``handle``."""
     wire = Wire()
     here, there = await wire.here(), await wire.there(handle)
@@ -53,11 +53,11 @@ async def asking(handle: Handle) -> AsyncIterator[Peer]:
 
 
 @contextlib.asynccontextmanager
-async def against_bytes(handle: Handle = echo) -> AsyncIterator[tuple[Peer, asyncio.Task[RpcError], Any, Any]]:
+async def against_bytes(handle: RequestHandler = echo) -> AsyncIterator[tuple[RpcPeer, asyncio.Task[RpcError], Any, Any]]:
     """A peer, its run, and the raw streams of the other side."""
     wire = Wire()
     here = await wire.here(handle)
-    reader, writer = await pipe_streams(wire.to_there[0], wire.to_here[1])
+    reader, writer = await open_pipe_streams(wire.to_there[0], wire.to_here[1])
     run = asyncio.create_task(here.run())
     try:
         yield here, run, reader, writer
@@ -262,17 +262,17 @@ async def test_a_malformed_frame_ends_the_peer_with_a_reason(frame):
 
 async def test_an_end_within_a_frame_is_an_end():
     async with against_bytes() as (_, run, _, writer):
-        writer.write(request_frame(1, "x", "y" * 100)[:50])
+        writer.write(encode_request(1, "x", "y" * 100)[:50])
         writer.close()
         assert (await asyncio.wait_for(run, 10)).code == "E_PLUGIN_CRASHED"
 
 
 async def test_answers_that_nobody_waits_for_are_dropped():
     async with against_bytes() as (here, _, reader, writer):
-        writer.write(response_frame(99, "late"))
+        writer.write(encode_response(99, "late"))
         asked = asyncio.create_task(here.request("x", None))
         await reader.readexactly(10)
-        writer.write(response_frame(1, "first") + response_frame(1, "second"))
+        writer.write(encode_response(1, "first") + encode_response(1, "second"))
         assert await asyncio.wait_for(asked, 10) == "first"
         assert here.is_open
 
@@ -286,7 +286,7 @@ async def test_requests_beyond_the_bound_are_refused(monkeypatch):
         return method
 
     async with against_bytes(handle) as (here, _, reader, writer):
-        writer.write(b"".join(request_frame(number, "x", None) for number in (1, 2, 3)))
+        writer.write(b"".join(encode_request(number, "x", None) for number in (1, 2, 3)))
         length = int.from_bytes(await reader.readexactly(4), "big")
         refusal = msgpack.unpackb(await reader.readexactly(length))
         assert refusal["id"] == 3

@@ -3,11 +3,11 @@
 import pytest
 
 from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.results import failure_of, result_of
+from tools.plugin_runtime.results import convert_plugin_error, convert_plugin_result
 
 
 def of(value):
-    return result_of("a.b", "t", value)
+    return convert_plugin_result("a.b", "t", value)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_is_no_json_is_kept_as_text(odd):
 
 
 def test_a_call_that_raised_or_got_nowhere_is_a_failure_in_its_words():
-    result = failure_of("a.b", "t", RpcError("E_PLUGIN_CRASHED", "the process has ended"))
+    result = convert_plugin_error("a.b", "t", RpcError("E_PLUGIN_CRASHED", "the process has ended"))
     assert not result.success
     assert result.error_message == "the process has ended"
     assert result.metadata == {"plugin_id": "a.b", "error_code": "E_PLUGIN_CRASHED"}

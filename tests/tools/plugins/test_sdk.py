@@ -8,7 +8,7 @@ import pytest
 
 from tools.contract import ToolExecutionContext
 from tools.errors import InvalidArguments, InvalidDeclaration
-from tools.plugin_runtime.handlers import Handler, handler_of, jsonable
+from tools.plugin_runtime.handlers import ToolHandler, build_handler, to_jsonable
 from tools.plugin_sdk import Plugin, Tool, ToolParameterInfo, ToolParamType
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import declaration_of
@@ -16,10 +16,10 @@ from tools.plugin_sdk.declarations import declaration_of
 CALL = Call("c1", session_id="s1", stream_id="s1", group_id="7", user_id="42", platform="qq", reasoning="because")
 
 
-def handler(function: Any) -> Handler:
+def handler(function: Any) -> ToolHandler:
     declaration = declaration_of(function)
     assert declaration is not None
-    return handler_of(function, declaration)
+    return build_handler(function, declaration)
 
 
 def schema(function: Any) -> dict[str, Any]:
@@ -205,5 +205,5 @@ def test_whatever_is_returned_becomes_json():
         x: int
 
     value = {1: (2, {3}), "at": date(2026, 1, 2), "raw": b"\x00", "point": Point(4), "odd": int}
-    assert jsonable(value) == {"1": [2, [3]], "at": "2026-01-02", "raw": "AA==", "point": {"x": 4}, "odd": "<class 'int'>"}
-    assert isinstance(jsonable(circle), str)
+    assert to_jsonable(value) == {"1": [2, [3]], "at": "2026-01-02", "raw": "AA==", "point": {"x": 4}, "odd": "<class 'int'>"}
+    assert isinstance(to_jsonable(circle), str)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.admin.http_tools.parameters_field import ParametersField
 from tools.admin.http_tools.table_field import EntriesField, EntryColumns
 from tools.admin.json_field import JSON_INPUT
-from tools.http_tools.texts import read_json
+from tools.http_tools.texts import parse_json_or_none
 from tools.models import HttpTool
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class HttpToolForm(_Form):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if self.instance.body_kind == FORM and isinstance(entries := read_json(self.instance.body), dict):
+        if self.instance.body_kind == FORM and isinstance(entries := parse_json_or_none(self.instance.body), dict):
             self.initial.update({"form_fields": entries, "body": ""})
         for name, text in PLACEHOLDERS.items():
             if name in self.fields:

@@ -14,22 +14,29 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.http_tools.openapi_forms import SHOWN, ChoiceForm, SourceForm, matching, packed, unpacked
-from tools.admin.http_tools.openapi_plan import (
-    Outcome,
-    Plan,
-    carry_out,
-    hosts_refused,
-    hosts_wanted,
-    plans,
-    sealed_form,
-    secrets_wanted,
-    source_document,
-    tool_names,
+from tools.admin.http_tools.openapi_forms import (
+    OPERATIONS_SHOWN,
+    ChoiceForm,
+    SourceForm,
+    filter_operations,
+    pack_document,
+    unpack_document,
 )
-from tools.admin.http_tools.secret_field import secret_field
-from tools.http_tools.openapi.document import DocumentFault
-from tools.http_tools.openapi.operations import outline
+from tools.admin.http_tools.openapi_plan import (
+    ImportResult,
+    PlannedTool,
+    check_secret_hosts,
+    encode_secret,
+    find_wanted_hosts,
+    find_wanted_secrets,
+    plan_tools,
+    propose_tool_names,
+    read_source,
+    save_plan,
+)
+from tools.admin.http_tools.secret_field import build_secret_field
+from tools.http_tools.openapi.document import DocumentError
+from tools.http_tools.openapi.operations import outline_document
 from tools.http_tools.openapi.security import SecretWanted
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ else:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class PackedDocument:
     """A document on its way through the pages: as it is, packed for the next page, and where it was fetched from."""
 
     document: dict[str, Any]
@@ -50,17 +57,17 @@ class Carried:
 class SecretsForm(forms.Form):
     """An input for each secret that is missing, or can no longer be read. What is left empty is entered later."""
 
-    def __init__(self, wanted: list[SecretWanted], planned: list[Plan], data: Any = None) -> None:
+    def __init__(self, wanted: list[SecretWanted], planned: list[PlannedTool], data: Any = None) -> None:
         super().__init__(data, prefix="secret")
         self.wanted = wanted
         for secret in wanted:
-            places = gettext("Sent to: %(hosts)s.") % {"hosts": hosts_wanted(planned, secret.name).words}
-            self.fields[secret.name] = secret_field(label=secret.name, required=False, help_text=f"{secret.hint}. {places}")
+            places = gettext("Sent to: %(hosts)s.") % {"hosts": find_wanted_hosts(planned, secret.name).words}
+            self.fields[secret.name] = build_secret_field(label=secret.name, required=False, help_text=f"{secret.hint}. {places}")
 
     def values(self) -> dict[str, str]:
         """What was entered, by name, as requests carry it."""
         given = {secret: self.cleaned_data.get(secret.name) for secret in self.wanted}
-        return {secret.name: sealed_form(value, is_pair=secret.is_pair) for secret, value in given.items() if value}
+        return {secret.name: encode_secret(value, is_pair=secret.is_pair) for secret, value in given.items() if value}
 
 
 class ImportPages(ModelAdmin):
@@ -79,32 +86,34 @@ class ImportPages(ModelAdmin):
         try:
             if step in ("choose", "make") or "again" in request.POST:
                 text = request.POST.get("document", "")
-                return self._chosen(request, Carried(unpacked(text), text, request.POST.get("source_url", "")[:2000]), step)
+                return self._chosen(
+                    request, PackedDocument(unpack_document(text), text, request.POST.get("source_url", "")[:2000]), step
+                )
             return self._read(request, is_sent=step == "read")
-        except DocumentFault as fault:
+        except DocumentError as fault:
             return self._import_page(request, "source", form=SourceForm(request.POST if step == "read" else None), fault=fault)
 
     def _read(self, request: HttpRequest, *, is_sent: bool) -> HttpResponse:
         form = SourceForm(request.POST, request.FILES) if is_sent else SourceForm()
         if not is_sent or not form.is_valid():
             return self._import_page(request, "source", form=form)
-        document = source_document(form.cleaned_data)
-        carried = Carried(document, packed(document), form.cleaned_data["url"])
-        return self._choice_page(request, carried, ChoiceForm(outline(document, carried.source_url)))
+        document = read_source(form.cleaned_data)
+        carried = PackedDocument(document, pack_document(document), form.cleaned_data["url"])
+        return self._choice_page(request, carried, ChoiceForm(outline_document(document, carried.source_url)))
 
-    def _chosen(self, request: HttpRequest, carried: Carried, step: str) -> HttpResponse:
-        form = ChoiceForm(outline(carried.document, carried.source_url), request.POST)
+    def _chosen(self, request: HttpRequest, carried: PackedDocument, step: str) -> HttpResponse:
+        form = ChoiceForm(outline_document(carried.document, carried.source_url), request.POST)
         if "again" in request.POST or not form.is_valid():
             return self._choice_page(request, carried, form)
-        planned = plans(carried.document, form.contents, self._allowed(request, form.cleaned_data))
-        missing, there = secrets_wanted(planned)
+        planned = plan_tools(carried.document, form.contents, self._allowed(request, form.cleaned_data))
+        missing, there = find_wanted_secrets(planned)
         may_enter = request.user.has_perms(("tools.add_secret", "tools.change_secret"))
         secrets = SecretsForm(missing if may_enter else [], planned, request.POST if step == "make" else None)
         if step == "make" and secrets.is_valid():
-            return self._told(request, carry_out(planned, secrets.values()), planned)
+            return self._told(request, save_plan(planned, secrets.values()), planned)
         known = {
             "kept_secrets": there,
-            "refusals": hosts_refused(planned, there),
+            "refusals": check_secret_hosts(planned, there),
             "missing_secrets": [] if may_enter else missing,
         }
         return self._preview_page(request, carried, form, planned, secrets=secrets, **known)
@@ -113,7 +122,7 @@ class ImportPages(ModelAdmin):
         """Whoever may not change rows leaves those that are there as they are."""
         return choice if self.has_change_permission(request) else choice | {"existing": "skip"}
 
-    def _told(self, request: HttpRequest, outcome: Outcome, planned: list[Plan]) -> HttpResponse:
+    def _told(self, request: HttpRequest, outcome: ImportResult, planned: list[PlannedTool]) -> HttpResponse:
         for row in outcome.made:
             self.log_addition(request, row, gettext("Imported from an OpenAPI document."))
         for row in outcome.replaced:
@@ -128,13 +137,13 @@ class ImportPages(ModelAdmin):
 
     # --- Pages ----------------------------------------------------------------------
 
-    def _choice_page(self, request: HttpRequest, carried: Carried, form: ChoiceForm) -> HttpResponse:
+    def _choice_page(self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm) -> HttpResponse:
         contents, words = form.contents, request.POST.get("find", "")[:200]
         chosen = set(form.sent("operations"))
-        found = matching(contents.operations, words)
+        found = filter_operations(contents.operations, words)
         shown = [one for one in contents.operations if one.key in chosen]
-        shown += [one for one in found if one.key not in chosen][: max(0, SHOWN - len(shown))]
-        names = tool_names(contents, "")
+        shown += [one for one in found if one.key not in chosen][: max(0, OPERATIONS_SHOWN - len(shown))]
+        names = propose_tool_names(contents, "")
         return self._import_page(
             request,
             "choose",
@@ -147,7 +156,7 @@ class ImportPages(ModelAdmin):
         )
 
     def _preview_page(
-        self, request: HttpRequest, carried: Carried, form: ChoiceForm, planned: list[Plan], **page: Any
+        self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm, planned: list[PlannedTool], **page: Any
     ) -> HttpResponse:
         return self._import_page(
             request,

@@ -14,14 +14,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.fetch.urls import check_url
-from tools.http_tools.openapi.document import MAX_BYTES, DocumentFault, read_document
-from tools.http_tools.openapi.operations import Operation, Outline
+from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
+from tools.http_tools.openapi.operations import DocumentOutline, Operation
 
 PACKED_LIMIT = 2_000_000
 """Characters of a packed document: what is posted has to stay below Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE``."""
-SHOWN = 500
+OPERATIONS_SHOWN = 500
 """Operations on one page, for the same reason: each that is ticked is a field."""
-CHOSEN = 200
+MAX_CHOSEN = 200
 OWN_SERVER = "own"
 SKIP, REPLACE = "skip", "replace"
 
@@ -94,7 +94,7 @@ class ChoiceForm(forms.Form):
         label=_("Operations"), error_messages={"required": _("Choose at least one operation.")}
     )
 
-    def __init__(self, outline: Outline, data: Any = None) -> None:
+    def __init__(self, outline: DocumentOutline, data: Any = None) -> None:
         super().__init__(data)
         self.contents = outline
         servers: Any = self.fields["server"]
@@ -109,8 +109,8 @@ class ChoiceForm(forms.Form):
 
     def clean_operations(self) -> list[str]:
         chosen: list[str] = self.cleaned_data["operations"]
-        if len(chosen) > CHOSEN:
-            raise ValidationError(gettext("At most %(limit)d operations at once.") % {"limit": CHOSEN})
+        if len(chosen) > MAX_CHOSEN:
+            raise ValidationError(gettext("At most %(limit)d operations at once.") % {"limit": MAX_CHOSEN})
         return chosen
 
     def clean(self) -> dict[str, Any]:
@@ -122,28 +122,28 @@ class ChoiceForm(forms.Form):
         return cleaned
 
 
-def matching(operations: list[Operation], words: str) -> list[Operation]:
+def filter_operations(operations: list[Operation], words: str) -> list[Operation]:
     """Those whose path, tags or summary hold all ``words``."""
     wanted = words.lower().split()[:10]
     return [operation for operation in operations if all(word in _searched(operation) for word in wanted)]
 
 
-def packed(document: dict[str, Any]) -> str:
+def pack_document(document: dict[str, Any]) -> str:
     """``document`` for a hidden field, so that no page's work has to be kept between requests. Raises DocumentFault."""
     data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     text = base64.b64encode(zlib.compress(data, 9)).decode()
     if len(data) > MAX_BYTES or len(text) > PACKED_LIMIT:
-        raise DocumentFault(gettext("The document is too large. Cut it down to the parts that you need."))
+        raise DocumentError(gettext("The document is too large. Cut it down to the parts that you need."))
     return text
 
 
-def unpacked(text: str) -> dict[str, Any]:
-    """What :func:`packed` made, judged anew as any document is. Raises DocumentFault."""
+def unpack_document(text: str) -> dict[str, Any]:
+    """What :func:`pack_document` made, judged anew as any document is. Raises DocumentFault."""
     try:
         reading = zlib.decompressobj()
         data = reading.decompress(base64.b64decode(text, validate=True), MAX_BYTES + 1)
     except (binascii.Error, ValueError, zlib.error) as error:
-        raise DocumentFault(gettext("The document has been lost on the way. Begin again.")) from error
+        raise DocumentError(gettext("The document has been lost on the way. Begin again.")) from error
     return read_document(data)
 
 

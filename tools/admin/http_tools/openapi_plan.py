@@ -14,12 +14,12 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
-from tools.http_tools.faults import Surroundings, host_faults, tool_faults
-from tools.http_tools.openapi.document import MAX_BYTES, DocumentFault, read_document
-from tools.http_tools.openapi.drafts import Draft, draft
-from tools.http_tools.openapi.operations import Outline, tool_name, unique
+from tools.http_tools.faults import ValidationContext, check_hosts, check_http_tool
+from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
+from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
+from tools.http_tools.openapi.operations import DocumentOutline, make_unique, propose_tool_name
 from tools.http_tools.openapi.security import SecretWanted
-from tools.http_tools.rows import settings_of
+from tools.http_tools.rows import to_http_tool_settings
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.models.http_tool import FROM_ROWS
 from tools.secret_hosts import SecretHosts
@@ -29,10 +29,10 @@ REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedTool:
     """One operation that was chosen. ``row`` is what would be saved; ``problem`` says why nothing can be."""
 
-    draft: Draft
+    draft: ToolDraft
     row: HttpTool
     problem: str
     is_there: bool
@@ -41,7 +41,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ImportResult:
     """What an import did."""
 
     made: list[HttpTool] = field(default_factory=list)
@@ -49,8 +49,8 @@ class Outcome:
     secrets: list[Secret] = field(default_factory=list)
 
 
-def source_document(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a valid ``SourceForm``. Raises :class:`DocumentFault`."""
+def read_source(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a valid ``SourceForm``. Raises :class:`DocumentError`."""
     if url := given["url"]:
         return read_document(_fetched(url))
     if file := given["file"]:
@@ -58,58 +58,58 @@ def source_document(given: Mapping[str, Any]) -> dict[str, Any]:
     return read_document(str(given["text"]))
 
 
-def plans(document: dict[str, Any], contents: Outline, choice: Mapping[str, Any]) -> list[Plan]:
+def plan_tools(document: dict[str, Any], contents: DocumentOutline, choice: Mapping[str, Any]) -> list[PlannedTool]:
     """A plan for each operation that ``choice``, a valid ``ChoiceForm``, names, in the order of the document."""
-    names = tool_names(contents, choice["name_prefix"])
+    names = propose_tool_names(contents, choice["name_prefix"])
     existing = {row.name: row for row in HttpTool.objects.filter(name__in=names.values())}
     made = []
     for operation in contents.operations:
         if operation.key in choice["operations"]:
             name = names[operation.key]
-            drawn = draft(document, operation, name=name, server=choice["server"], prefix=choice["name_prefix"])
+            drawn = draft_tool(document, operation, name=name, server=choice["server"], prefix=choice["name_prefix"])
             made.append(_plan(drawn, existing.get(name), choice))
     return made
 
 
-def tool_names(contents: Outline, prefix: str) -> dict[str, str]:
+def propose_tool_names(contents: DocumentOutline, prefix: str) -> dict[str, str]:
     """A name for each operation, by its key: the same whatever is chosen, so that a second import finds the first one's rows."""
     described = ToolConfig.objects.values_list("name", "declaration__provider_type")
     taken = {name for name, provider_type in described if provider_type not in FROM_ROWS}
     names: dict[str, str] = {}
     for operation in contents.operations:
-        names[operation.key] = unique(tool_name(operation, prefix), taken)
+        names[operation.key] = make_unique(propose_tool_name(operation, prefix), taken)
         taken.add(names[operation.key])
     return names
 
 
-def secrets_wanted(planned: list[Plan]) -> tuple[list[SecretWanted], list[str]]:
+def find_wanted_secrets(planned: list[PlannedTool]) -> tuple[list[SecretWanted], list[str]]:
     """The secrets that the tools to be made name: those that are missing or can no longer be read, and the others."""
     wanted = {secret.name: secret for plan in planned if plan.is_made for secret in plan.draft.secrets}
     there = {secret.name for secret in Secret.objects.filter(name__in=wanted) if secret.is_readable}
     return [secret for name, secret in wanted.items() if name not in there], sorted(there)
 
 
-def hosts_wanted(planned: list[Plan], name: str) -> SecretHosts:
+def find_wanted_hosts(planned: list[PlannedTool], name: str) -> SecretHosts:
     """Where the tools to be made would send the secret of that name."""
     return SecretHosts.of_urls(
         plan.row.url for plan in planned if plan.is_made and name in {one.name for one in plan.draft.secrets}
     )
 
 
-def hosts_refused(planned: list[Plan], names: Iterable[str]) -> list[str]:
+def check_secret_hosts(planned: list[PlannedTool], names: Iterable[str]) -> list[str]:
     """Why tools to be made would not work with the secrets of these names as they are: a translated line each."""
     hosts = {name: known for name, known in Secret.known_hosts().items() if name in names}
-    found = [line for plan in planned if plan.is_made for line in host_faults(settings_of(plan.row), hosts)]
+    found = [line for plan in planned if plan.is_made for line in check_hosts(to_http_tool_settings(plan.row), hosts)]
     return list(dict.fromkeys(found))
 
 
 @transaction.atomic
-def carry_out(planned: list[Plan], secrets: Mapping[str, str]) -> Outcome:
+def save_plan(planned: list[PlannedTool], secrets: Mapping[str, str]) -> ImportResult:
     """Save the rows that are to be made, and ``secrets`` by name, each for the hosts of these rows alone."""
-    outcome = Outcome()
+    outcome = ImportResult()
     for name, value in secrets.items():
         secret = Secret.objects.filter(name=name).first() or Secret(name=name)
-        secret.value, secret.hosts = value, str(hosts_wanted(planned, name))
+        secret.value, secret.hosts = value, str(find_wanted_hosts(planned, name))
         secret.save()
         outcome.secrets.append(secret)
     for plan in planned:
@@ -119,25 +119,25 @@ def carry_out(planned: list[Plan], secrets: Mapping[str, str]) -> Outcome:
     return outcome
 
 
-def sealed_form(value: str, *, is_pair: bool) -> str:
+def encode_secret(value: str, *, is_pair: bool) -> str:
     """A secret as requests carry it: a user and a password go in Base64 (RFC 7617)."""
     return base64.b64encode(value.encode()).decode() if is_pair else value
 
 
-def _plan(drawn: Draft, existing: HttpTool | None, choice: Mapping[str, Any]) -> Plan:
+def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]) -> PlannedTool:
     row = existing or HttpTool(enabled=False)
     for name, value in {**drawn.values, "enabled": choice["enabled"] or row.enabled}.items():
         setattr(row, name, value)
     problem = drawn.problem or " ".join(_faults(row))
     is_left = existing is not None and choice["existing"] != REPLACE
-    return Plan(drawn, row, problem, existing is not None, is_made=not problem and not is_left)
+    return PlannedTool(drawn, row, problem, existing is not None, is_made=not problem and not is_left)
 
 
 def _faults(row: HttpTool) -> list[str]:
     """What is wrong with a row beside secrets that are not there yet."""
     if len(row.url) > 2000:
         return [gettext("The URL is too long.")]
-    found = tool_faults(settings_of(row), Surroundings(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")))
+    found = check_http_tool(to_http_tool_settings(row), ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")))
     return [line for lines in found.values() for line in lines]
 
 
@@ -152,4 +152,4 @@ def _fetched(url: str) -> bytes:
     try:
         return async_to_sync(fetched)()
     except FetchError as error:
-        raise DocumentFault(gettext("The document could not be fetched: %(error)s") % {"error": error}) from error
+        raise DocumentError(gettext("The document could not be fetched: %(error)s") % {"error": error}) from error

@@ -20,16 +20,16 @@ from django.utils.translation import gettext_lazy as _
 from tools.admin.argument_form import ArgumentForm
 from tools.admin.http_tools.form import HttpToolForm
 from tools.admin.http_tools.openapi import ImportPages
-from tools.admin.http_tools.secret_uses import secrets_named
-from tools.admin.http_tools.trial import rehearsed, trial_context
-from tools.admin_base import PageAdmin, badge, clamped, moment, row_number
+from tools.admin.http_tools.secret_uses import secret_names_of
+from tools.admin.http_tools.trial import dry_run_context, run_dry_run
+from tools.admin_base import PageAdmin, clamp_text, format_moment, parse_row_number, render_badge
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.faults import Surroundings, tool_faults, tool_warnings
-from tools.http_tools.rows import PROVIDER, settings_of
+from tools.http_tools.faults import ValidationContext, check_http_tool, list_tool_warnings
+from tools.http_tools.rows import PROVIDER, to_http_tool_settings
 from tools.http_tools.secrets import MASK
-from tools.mcp.masking import shown_url
+from tools.mcp.masking import mask_url
 from tools.models import HttpTool, Secret, ToolConfig
-from tools.secret_hosts import host_of, origin
+from tools.secret_hosts import format_origin, parse_host
 
 #: Secrets that are looked at for a page.
 SECRETS_READ = 1_000
@@ -86,8 +86,8 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         """Another host is an event of its own in the tool's history."""
         before = HttpTool.objects.get(pk=obj.pk).url if change else obj.url
         super().save_model(request, obj, form, change)
-        if host_of(before) != host_of(obj.url):
-            places = {"before": origin(before) or "-", "after": origin(obj.url) or "-"}
+        if parse_host(before) != parse_host(obj.url):
+            places = {"before": format_origin(before) or "-", "after": format_origin(obj.url) or "-"}
             self.log_change(request, obj, gettext("Address changed from %(before)s to %(after)s.") % places)
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ class HttpToolAdmin(ImportPages, PageAdmin):
 
     @admin.display(description=_("URL"))
     def address(self, row: HttpTool) -> str:
-        return shown_url(row.url)
+        return mask_url(row.url)
 
     @admin.display(description=_("query"))
     def query_names(self, row: HttpTool) -> str:
@@ -114,25 +114,25 @@ class HttpToolAdmin(ImportPages, PageAdmin):
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The secrets are read once for all rows."""
-        secrets = cache(known_secrets)
+        secrets = cache(load_secret_states)
         address = attrgetter("url") if self.has_change_permission(request) else self.address
 
         @admin.display(description=_("HTTP tool"), ordering="name")
         def tool(row: HttpTool) -> str:
             words = '{}<div class="quiet">{}</div><code class="address">{} {}</code>'
-            return format_html(words, row.name, clamped(row.description), row.method, address(row))
+            return format_html(words, row.name, clamp_text(row.description), row.method, address(row))
 
         @admin.display(description=_("state"))
         def state(row: HttpTool) -> str:
-            if lines := troubles(row, secrets()):
-                return format_html('<span title="{}">{}</span>', "\n".join(lines), badge("failed", _("cannot be used")))
-            return badge("succeeded", _("ready")) if row.enabled else badge("off", _("off"))
+            if lines := list_problems(row, secrets()):
+                return format_html('<span title="{}">{}</span>', "\n".join(lines), render_badge("failed", _("cannot be used")))
+            return render_badge("succeeded", _("ready")) if row.enabled else render_badge("off", _("off"))
 
         return (tool, "enabled", state, "changed")
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def changed(self, row: HttpTool) -> str:
-        return moment(row.updated_at)
+        return format_moment(row.updated_at)
 
     @admin.action(description=_("Enable selected tools"), permissions=["change"])
     def enable(self, request: HttpRequest, rows: Any) -> None:
@@ -151,11 +151,11 @@ class HttpToolAdmin(ImportPages, PageAdmin):
     # --- One tool -------------------------------------------------------------------
 
     def page_context(self, request: HttpRequest, row: HttpTool | None) -> dict[str, Any]:
-        secrets = known_secrets()
+        secrets = load_secret_states()
         page: dict[str, Any] = {"secrets": secrets}
         if row is None or not row.pk:
             return page
-        page |= {"troubles": troubles(row, secrets), "warnings": tool_warnings(settings_of(row))}
+        page |= {"troubles": list_problems(row, secrets), "warnings": list_tool_warnings(to_http_tool_settings(row))}
         page["config"] = config = ToolConfig.objects.filter(name=row.name).only("name", "enabled", "provider_name").first()
         page["other"] = config.provider_name if config and config.provider_name != PROVIDER else ""
         if self.has_change_permission(request, row):
@@ -181,24 +181,24 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         """The form for the arguments and, once it is sent, the request that was made and what came of it."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        row = get_object_or_404(HttpTool, pk=row_number(object_id))
+        row = get_object_or_404(HttpTool, pk=parse_row_number(object_id))
         form = ArgumentForm(row.parameters_schema or NO_ARGUMENTS, request.POST if request.method == "POST" else None)
         page: dict[str, Any] = {
             "form": form,
-            "troubles": troubles(row, known_secrets()),
+            "troubles": list_problems(row, load_secret_states()),
             "title": gettext("Test run"),
             "subtitle": str(row),
         }
         if form.is_valid():
-            trial = rehearsed(row, form.arguments())
+            trial = run_dry_run(row, form.arguments())
             words = gettext("succeeded") if trial.result.success else gettext("failed")
             self.log_change(request, row, gettext("Test run: %(outcome)s.") % {"outcome": words})
-            page |= trial_context(trial) | {"outcome": words}
+            page |= dry_run_context(trial) | {"outcome": words}
         page |= {"original": row, "opts": self.opts, "media": self.media}
         return TemplateResponse(request, "admin/tools/httptool/trial.html", {**self.admin_site.each_context(request), **page})
 
 
-def known_secrets() -> dict[str, bool]:
+def load_secret_states() -> dict[str, bool]:
     """The names of all secrets, and whether each can still be read."""
     return {secret.name: secret.is_readable for secret in Secret.objects.order_by("name")[:SECRETS_READ]}
 
@@ -207,12 +207,12 @@ def _names(entries: Any) -> str:
     return ", ".join(f"{name} = {MASK}" for name in entries) or "-" if isinstance(entries, dict) else "-"
 
 
-def troubles(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
+def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
     """Why ``row`` does not work as it is: a translated line each."""
-    around = Surroundings(secrets=secrets, hosts=Secret.known_hosts(), allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
-    lines = [line for found in tool_faults(settings_of(row), around).values() for line in found]
+    around = ValidationContext(secrets=secrets, hosts=Secret.known_hosts(), allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
+    lines = [line for found in check_http_tool(to_http_tool_settings(row), around).values() for line in found]
     return lines + [
         gettext("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
-        for name in sorted(secrets_named(row))
+        for name in sorted(secret_names_of(row))
         if secrets.get(name) is False
     ]

@@ -8,9 +8,9 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.text import storable
+from tools.text import make_storable
 
-Row = Mapping[str, str]
+ParameterRow = Mapping[str, str]
 """The texts of one row: name, kind, description, required ("on" or ""), default, choices and more.
 
 ``more`` is a JSON object with what the other columns have no place for.
@@ -30,7 +30,7 @@ _SEPARATORS = re.compile(r"[,，、;；\n]")
 _WORDS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
 
 
-def rows_of(schema: Any) -> list[dict[str, str]] | None:
+def schema_to_rows(schema: Any) -> list[dict[str, str]] | None:
     """The rows that stand for ``schema``; None when it says more than rows can."""
     if schema in (None, {}):
         return []
@@ -42,13 +42,13 @@ def rows_of(schema: Any) -> list[dict[str, str]] | None:
         return None
     rows = [_row(name, part, is_required=name in required) for name, part in properties.items()]
     try:
-        again, faults = schema_of(rows)
+        again, faults = rows_to_schema(rows)
     except RecursionError:
         return None
     return rows if not faults and _sorted(again) == _sorted(schema) else None
 
 
-def schema_of(rows: Sequence[Row]) -> tuple[dict[str, Any], list[str]]:
+def rows_to_schema(rows: Sequence[ParameterRow]) -> tuple[dict[str, Any], list[str]]:
     """The JSON Schema that ``rows`` stand for, and a translated line for each fault of theirs."""
     properties: dict[str, Any] = {}
     faults = []
@@ -67,7 +67,7 @@ def schema_of(rows: Sequence[Row]) -> tuple[dict[str, Any], list[str]]:
     return schema, faults
 
 
-def _property(row: Row) -> tuple[dict[str, Any], list[str]]:
+def _property(row: ParameterRow) -> tuple[dict[str, Any], list[str]]:
     kind = row.get("kind") or "string"
     part: dict[str, Any] = {} if kind == OTHER else {"type": "string" if kind == CHOICE else kind}
     faults = [] if kind in dict(KINDS) else [gettext("there is no such type")]
@@ -118,7 +118,7 @@ def _add_more(part: dict[str, Any], text: str, faults: list[str]) -> None:
     if not text.strip():
         return
     try:
-        more = storable(json.loads(text, parse_constant=_refused))
+        more = make_storable(json.loads(text, parse_constant=_refused))
     except (ValueError, RecursionError):
         more = None
     if isinstance(more, dict):

@@ -12,21 +12,21 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.http_tools.parameter_rows import KINDS, rows_of, schema_of
-from tools.admin.http_tools.table_field import Column, Row, TableWidget, refuse_too_many
+from tools.admin.http_tools.parameter_rows import KINDS, rows_to_schema, schema_to_rows
+from tools.admin.http_tools.table_field import TableColumn, TableRow, TableWidget, check_row_count
 from tools.admin.json_field import JSON_INPUT
-from tools.text import storable
+from tools.text import make_storable
 
 ROWS = "rows"
 JSON = "json"
 COLUMNS = (
-    Column("name", _("name"), placeholder="city"),
-    Column("kind", _("type"), "choice", choices=KINDS),
-    Column("description", _("description for the model"), "area", placeholder=_("The city, e.g. 北京")),
-    Column("required", _("required"), "tick"),
-    Column("choices", _("values"), placeholder=_("sunny, rainy")),
-    Column("default", _("default")),
-    Column("more", _("more rules"), "more", placeholder='{"minimum": 1}'),
+    TableColumn("name", _("name"), placeholder="city"),
+    TableColumn("kind", _("type"), "choice", choices=KINDS),
+    TableColumn("description", _("description for the model"), "area", placeholder=_("The city, e.g. 北京")),
+    TableColumn("required", _("required"), "tick"),
+    TableColumn("choices", _("values"), placeholder=_("sunny, rainy")),
+    TableColumn("default", _("default")),
+    TableColumn("more", _("more rules"), "more", placeholder='{"minimum": 1}'),
 )
 
 
@@ -35,7 +35,7 @@ class ParametersInput:
     """What the field shows or was sent: ``way`` says which of the two counts."""
 
     way: str = ROWS
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     text: str = ""
     fits_rows: bool = True
     """Whether a table can say all of it."""
@@ -57,7 +57,7 @@ class ParametersWidget(forms.Widget):
         return f"{name}-as" not in data
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        shown = value if isinstance(value, ParametersInput) else shown_as(value)
+        shown = value if isinstance(value, ParametersInput) else to_parameters_input(value)
         text = forms.Textarea(attrs=JSON_INPUT | {"rows": 14, "id": f"id_{name}-json", "aria-label": "JSON Schema"})
         context = {
             "name": name,
@@ -80,14 +80,14 @@ class ParametersField(forms.Field):
         return data
 
     def prepare_value(self, value: Any) -> Any:
-        return value if isinstance(value, ParametersInput) else shown_as(value)
+        return value if isinstance(value, ParametersInput) else to_parameters_input(value)
 
     def clean(self, value: Any) -> Any:
         given: ParametersInput = value or ParametersInput()
         if given.way == JSON:
             return _parsed(given.text)
-        refuse_too_many(given.rows)
-        schema, faults = schema_of(given.rows)
+        check_row_count(given.rows)
+        schema, faults = rows_to_schema(given.rows)
         if faults:
             raise ValidationError(faults)
         return schema if schema["properties"] else {}
@@ -100,9 +100,9 @@ class ParametersField(forms.Field):
         return json.dumps(cleaned, sort_keys=True) != json.dumps(initial or {}, sort_keys=True)
 
 
-def shown_as(schema: Any) -> ParametersInput:
+def to_parameters_input(schema: Any) -> ParametersInput:
     """``schema`` both ways; as JSON where a table could not say all of it."""
-    rows = rows_of(schema)
+    rows = schema_to_rows(schema)
     text = json.dumps(schema, ensure_ascii=False, indent=2) if schema else ""
     return ParametersInput(JSON if rows is None else ROWS, rows or [], text, fits_rows=rows is not None)
 
@@ -111,7 +111,7 @@ def _parsed(text: str) -> Any:
     if not text.strip():
         return {}
     try:
-        return storable(json.loads(text, parse_constant=_refused))
+        return make_storable(json.loads(text, parse_constant=_refused))
     except RecursionError as error:
         raise ValidationError(gettext("The JSON is nested too deep.")) from error
     except ValueError as error:

@@ -20,7 +20,7 @@ HOSTS_HELP = _(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def secret_field(**options: Any) -> forms.CharField:
+def build_secret_field(**options: Any) -> forms.CharField:
     """A field whose value is sent by the browser and never sent to it."""
     widget = forms.PasswordInput(attrs={"class": "vTextField", "autocomplete": "new-password", "spellcheck": "false"})
     return forms.CharField(widget=widget, max_length=VALUE_LIMIT, validators=[refuse_control_characters], **options)

@@ -6,27 +6,29 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from tools.admin_base import record_link
-from tools.http_tools.rows import settings_of
-from tools.http_tools.templates import parsed, secrets_of
-from tools.http_tools.texts import texts_of
+from tools.http_tools.rows import to_http_tool_settings
+from tools.http_tools.templates import parse_template, template_secrets
+from tools.http_tools.texts import row_templates
 from tools.models import HttpTool
 
 TOOLS_READ = 1_000
 """HTTP tools that are looked through; more are no longer a list that somebody made."""
 
 
-def uses_of_secrets() -> dict[str, list[HttpTool]]:
+def tools_by_secret() -> dict[str, list[HttpTool]]:
     """The tools that name each secret, by the secret's name, in the order of their names."""
     uses: dict[str, list[HttpTool]] = {}
     for tool in HttpTool.objects.order_by("name")[:TOOLS_READ]:
-        for name in secrets_named(tool):
+        for name in secret_names_of(tool):
             uses.setdefault(name, []).append(tool)
     return uses
 
 
-def secrets_named(tool: HttpTool) -> set[str]:
+def secret_names_of(tool: HttpTool) -> set[str]:
     """The names of the secrets that ``tool`` carries, whether there are such secrets or not."""
-    return {name for _field, text in texts_of(settings_of(tool)) for name in secrets_of(parsed(text))}
+    return {
+        name for _field, text in row_templates(to_http_tool_settings(tool)) for name in template_secrets(parse_template(text))
+    }
 
 
 def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:

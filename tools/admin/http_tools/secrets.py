@@ -13,9 +13,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.http_tools.secret_field import HostsField, secret_field
-from tools.admin.http_tools.secret_uses import tool_links, uses_of_secrets
-from tools.admin_base import PageAdmin, badge, moment
+from tools.admin.http_tools.secret_field import HostsField, build_secret_field
+from tools.admin.http_tools.secret_uses import tool_links, tools_by_secret
+from tools.admin_base import PageAdmin, format_moment, render_badge
 from tools.models import Secret
 from tools.secret_hosts import SecretHosts
 
@@ -42,7 +42,7 @@ class SecretForm(_Form):
     Hosts change only together with a value, whoever asks: else the stored one could be sent anywhere.
     """
 
-    value = secret_field(label=_("Value"), required=False)
+    value = build_secret_field(label=_("Value"), required=False)
     hosts = HostsField()
 
     class Meta:
@@ -87,7 +87,7 @@ class SecretForm(_Form):
         super()._post_clean()  # type: ignore[misc]
 
 
-def hosts_event(before: str, after: str) -> str:
+def describe_hosts_change(before: str, after: str) -> str:
     """What the history of a secret says when its hosts change."""
     words = gettext("Hosts changed from %(before)s to %(after)s; the value was entered again.")
     return words % {"before": SecretHosts.stored(before).words, "after": SecretHosts.stored(after).words}
@@ -103,7 +103,7 @@ class SecretAdmin(PageAdmin):
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The tools are looked through once for all rows."""
-        uses = cache(uses_of_secrets)
+        uses = cache(tools_by_secret)
 
         @admin.display(description=_("used by"))
         def used_by(secret: Secret) -> str:
@@ -143,7 +143,7 @@ class SecretAdmin(PageAdmin):
         before = Secret.objects.get(pk=obj.pk).hosts if change else ""
         super().save_model(request, obj, form, change)
         if change and before != obj.hosts:
-            self.log_change(request, obj, hosts_event(before, obj.hosts))
+            self.log_change(request, obj, describe_hosts_change(before, obj.hosts))
 
     @method_decorator(sensitive_post_parameters())
     def changeform_view(self, *arguments: Any, **options: Any) -> Any:
@@ -152,19 +152,19 @@ class SecretAdmin(PageAdmin):
 
     @admin.display(description=_("state"))
     def state(self, secret: Secret) -> str:
-        return badge("succeeded", _("stored")) if secret.is_readable else badge("failed", _("enter anew"))
+        return render_badge("succeeded", _("stored")) if secret.is_readable else render_badge("failed", _("enter anew"))
 
     @admin.display(description=_("hosts"))
     def host_list(self, secret: Secret) -> str:
-        return secret.hosts.replace("\n", ", ") or badge("failed", _("sent nowhere"))
+        return secret.hosts.replace("\n", ", ") or render_badge("failed", _("sent nowhere"))
 
     @admin.display(description=_("used by"))
     def used_by(self, secret: Secret) -> str:
-        return tool_links(uses_of_secrets().get(secret.name, ()))
+        return tool_links(tools_by_secret().get(secret.name, ()))
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def changed(self, secret: Secret) -> str:
-        return moment(secret.updated_at)
+        return format_moment(secret.updated_at)
 
     def page_context(self, request: HttpRequest, secret: Secret | None) -> dict[str, Any]:
         return {
@@ -175,7 +175,7 @@ class SecretAdmin(PageAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What is deleted, and which tools will miss it."""
         listed, *rest = super().get_deleted_objects(objs, request)
-        uses = uses_of_secrets()
+        uses = tools_by_secret()
         warnings = [
             format_html(
                 '<strong class="failure">{}</strong> {}',

@@ -16,15 +16,15 @@ SPARE_ROWS = 3
 """Empty rows below the filled ones; what is written there is added."""
 MAX_ROWS = 200
 
-Row = dict[str, str]
+TableRow = dict[str, str]
 
 
-class Rows(list[Row]):
+class TableRows(list[TableRow]):
     """Rows as a browser sent them, or as they are shown; any other list is somebody's junk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column. ``kind`` is text, area, choice, tick, or more, which is folded away while it is empty."""
 
     name: str
@@ -37,10 +37,10 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One input: its column, the name under which it is sent, and its text."""
 
-    column: Column
+    column: TableColumn
     name: str
     value: str
 
@@ -50,23 +50,23 @@ class TableWidget(forms.Widget):
 
     template_name = "admin/tools/httptool/table.html"
 
-    def __init__(self, columns: Iterable[Column], add_label: Any = None) -> None:
+    def __init__(self, columns: Iterable[TableColumn], add_label: Any = None) -> None:
         super().__init__()
         self.columns, self.add_label = tuple(columns), add_label or _("Add a row")
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Rows:
+    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> TableRows:
         """The rows in the order of their numbers, those that are wholly empty left out."""
         pattern = re.compile(rf"{re.escape(name)}-(\d{{1,6}})-({'|'.join(column.name for column in self.columns)})")
-        rows: dict[int, Row] = {}
+        rows: dict[int, TableRow] = {}
         for key in data:
             if found := pattern.fullmatch(key):
                 rows.setdefault(int(found[1]), {})[found[2]] = str(data.get(key) or "").replace("\0", "")
-        return Rows(row for _number, row in sorted(rows.items()) if self._is_filled(row))
+        return TableRows(row for _number, row in sorted(rows.items()) if self._is_filled(row))
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
         return name not in data and not self.value_from_datadict(data, files, name)
 
-    def _is_filled(self, row: Row) -> bool:
+    def _is_filled(self, row: TableRow) -> bool:
         return any(row.get(column.name, "").strip() for column in self.columns if column.kind in ("text", "area", "more"))
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
@@ -81,21 +81,21 @@ class TableWidget(forms.Widget):
         }
         return SafeString(render_to_string(self.template_name, context))
 
-    def _cells(self, prefix: str, row: Mapping[str, str]) -> list[Cell]:
-        return [Cell(column, f"{prefix}-{column.name}", row.get(column.name, "")) for column in self.columns]
+    def _cells(self, prefix: str, row: Mapping[str, str]) -> list[TableCell]:
+        return [TableCell(column, f"{prefix}-{column.name}", row.get(column.name, "")) for column in self.columns]
 
 
 class TableField(forms.Field):
     """A field that reads rows; subclasses say what they stand for. ``bound_data`` shows what was typed again."""
 
-    def __init__(self, columns: Iterable[Column], **options: Any) -> None:
+    def __init__(self, columns: Iterable[TableColumn], **options: Any) -> None:
         super().__init__(widget=TableWidget(columns), required=False, **options)
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         return data
 
 
-def refuse_too_many(rows: list[Row]) -> None:
+def check_row_count(rows: list[TableRow]) -> None:
     """Raise ValidationError for more rows than a table may have."""
     if len(rows) > MAX_ROWS:
         raise ValidationError(gettext("At most %(limit)d rows.") % {"limit": MAX_ROWS})
@@ -116,14 +116,14 @@ class EntriesField(TableField):
 
     def __init__(self, words: EntryColumns, **options: Any) -> None:
         columns = (
-            Column("name", words.name, placeholder=words.name_placeholder),
-            Column("template", words.template, placeholder=words.template_placeholder, suggestions="places"),
+            TableColumn("name", words.name, placeholder=words.name_placeholder),
+            TableColumn("template", words.template, placeholder=words.template_placeholder, suggestions="places"),
         )
         super().__init__(columns, **options)
 
     def clean(self, value: Any) -> dict[str, Any]:
-        rows: list[Row] = value or []
-        refuse_too_many(rows)
+        rows: list[TableRow] = value or []
+        check_row_count(rows)
         read: dict[str, list[str]] = {}
         for number, row in enumerate(rows, 1):
             if not (name := row.get("name", "").strip()):
@@ -134,16 +134,16 @@ class EntriesField(TableField):
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, dict):
             return entry_rows(value)
-        return value if isinstance(value, Rows) else Rows()
+        return value if isinstance(value, TableRows) else TableRows()
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         rows = entry_rows(initial) if isinstance(initial, dict) else []
         return [_stripped(row) for row in rows] != [_stripped(row) for row in data or ()]
 
 
-def entry_rows(entries: dict[str, Any]) -> Rows:
+def entry_rows(entries: dict[str, Any]) -> TableRows:
     """The rows that stand for ``entries``; a number, true and false stand there as their texts."""
-    return Rows(
+    return TableRows(
         {"name": name, "template": _text(value)}
         for name, values in entries.items()
         for value in (values if isinstance(values, list) else [values])
@@ -156,5 +156,5 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _stripped(row: Row) -> tuple[str, str]:
+def _stripped(row: TableRow) -> tuple[str, str]:
     return row.get("name", "").strip(), row.get("template", "").strip()

@@ -7,42 +7,42 @@ from django.conf import settings
 
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.http_tools.rehearsal import Rehearsal, rehearse
+from tools.http_tools.rehearsal import DryRun, dry_run_tool
 from tools.http_tools.store import load_secrets
 from tools.models import HttpTool
-from tools.readable import printable, readable, shortened
+from tools.readable import drop_surrogates, format_readable, shorten_text
 
 
-def rehearsed(row: HttpTool, arguments: Any) -> Rehearsal:
+def run_dry_run(row: HttpTool, arguments: Any) -> DryRun:
     """Make the request of ``row`` once, switched on or not, over a way out of its own that is closed again."""
     secrets = load_secrets()
 
-    async def tried() -> Rehearsal:
+    async def tried() -> DryRun:
         fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
         try:
-            return await rehearse(row, arguments, secrets, fetcher)
+            return await dry_run_tool(row, arguments, secrets, fetcher)
         finally:
             await fetcher.close()
 
     return async_to_sync(tried)()
 
 
-def trial_context(trial: Rehearsal) -> dict[str, Any]:
+def dry_run_context(trial: DryRun) -> dict[str, Any]:
     """The request and the answer as a page shows them, whatever a server sent; secrets are masked already."""
     result = trial.result
     return {
         "trial": trial,
         "milliseconds": round(trial.seconds * 1000),
-        "request_url": printable(trial.url),
+        "request_url": drop_surrogates(trial.url),
         "request_headers": _lines(trial.headers),
-        "request_body": printable(shortened(trial.body)),
+        "request_body": drop_surrogates(shorten_text(trial.body)),
         "answer_headers": _lines(trial.answer_headers),
-        "answer_text": printable(shortened(trial.text)),
-        "told": printable(shortened(result.get_history_content() or "")),
-        "structured_json": "" if result.structured_content is None else readable(result.structured_content),
-        "error": printable(shortened(trial.error)),
+        "answer_text": drop_surrogates(shorten_text(trial.text)),
+        "told": drop_surrogates(shorten_text(result.get_history_content() or "")),
+        "structured_json": "" if result.structured_content is None else format_readable(result.structured_content),
+        "error": drop_surrogates(shorten_text(trial.error)),
     }
 
 
 def _lines(headers: Any) -> str:
-    return printable("\n".join(f"{name}: {value}" for name, value in headers.items()))
+    return drop_surrogates("\n".join(f"{name}: {value}" for name, value in headers.items()))

@@ -13,17 +13,17 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.mcp.form import is_another_program, is_elsewhere
-from tools.admin.mcp.importing import Planned, Rights, plan
+from tools.admin.mcp.form import is_other_origin, is_other_program
+from tools.admin.mcp.importing import ImportRights, PlannedServer, plan_import
 from tools.admin_base import PageAdmin
 from tools.mcp.commands import may_run_commands
-from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse, render
-from tools.mcp.masking import handed_arguments, handed_url, placeholder, shown_command, shown_url
-from tools.mcp.server_faults import SEALED, STORED, opened
+from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse_mcp_servers, render_mcp_servers
+from tools.mcp.masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
+from tools.mcp.server_faults import ENCRYPTED_FIELDS, STORED, decrypt_field
 from tools.models import McpServer
-from tools.vault import SealBroken, seal, unseal
+from tools.vault import DecryptionError, decrypt, encrypt
 
-LARGEST = 1 << 20
+MAX_IMPORT_BYTES = 1 << 20
 """Bytes of a text that is imported."""
 
 
@@ -62,7 +62,7 @@ class ImportForm(forms.Form):
             return cleaned
         try:
             self.whole = _text(cleaned)
-            self.configs = tuple(parse(self.whole))
+            self.configs = tuple(parse_mcp_servers(self.whole))
         except (ConfigUnreadable, ValidationError) as error:
             self.add_error("text", error if isinstance(error, ValidationError) else str(error))
         return cleaned
@@ -72,13 +72,13 @@ def _text(cleaned: dict[str, Any]) -> str:
     """What is to be imported. Raises ValidationError."""
     if cleaned["sealed"]:
         try:
-            return unseal(cleaned["sealed"])
-        except SealBroken as error:
+            return decrypt(cleaned["sealed"])
+        except DecryptionError as error:
             raise ValidationError(gettext("Enter the text once more.")) from error
     file, text = cleaned["file"], cleaned["text"]
     if bool(file) == bool(text.strip()):
         raise ValidationError(gettext("Enter a text or choose a file, one of the two."))
-    if (file.size if file else len(text.encode())) > LARGEST:
+    if (file.size if file else len(text.encode())) > MAX_IMPORT_BYTES:
         raise ValidationError(gettext("This is too large: at most 1 MiB."))
     try:
         return str(file.read().decode("utf-8-sig")) if file else str(text)
@@ -104,19 +104,19 @@ class McpExchangeAdmin(PageAdmin):
         form = ImportForm(request.POST or None, request.FILES or None)
         page: dict[str, Any] = {"title": gettext("Import"), "form": form, "may_run": may_run_commands(request.user)}
         if form.is_valid():
-            rights = Rights(may_run_commands(request.user), lambda row: self.has_change_permission(request, row))
+            rights = ImportRights(may_run_commands(request.user), lambda row: self.has_change_permission(request, row))
             replaces = form.cleaned_data["taken"] == "replace"
             with transaction.atomic():
-                planned = plan(form.configs, rights, replaces=replaces)
+                planned = plan_import(form.configs, rights, replaces=replaces)
                 has_faults = any(one.faults for one in planned)
                 if "confirmed" in request.POST and not has_faults:
                     self._save(request, planned)
                     return redirect("admin:tools_mcpserver_changelist")
             page |= {"planned": planned, "has_faults": has_faults, "saves": any(one.is_saved for one in planned)}
-            page |= {"sealed": seal(form.whole), "taken": form.cleaned_data["taken"]}
+            page |= {"sealed": encrypt(form.whole), "taken": form.cleaned_data["taken"]}
         return self._page(request, "import", page)
 
-    def _save(self, request: HttpRequest, planned: list[Planned]) -> None:
+    def _save(self, request: HttpRequest, planned: list[PlannedServer]) -> None:
         saved = [one for one in planned if one.is_saved]
         for one in saved:
             is_new = one.row.pk is None
@@ -132,11 +132,11 @@ class McpExchangeAdmin(PageAdmin):
 
     def log_move(self, request: HttpRequest, before: McpServer, after: McpServer) -> None:
         """That a server is reached elsewhere, or is another program, is an event of its own in its history."""
-        if is_elsewhere(before, after.url):
-            places = {"before": shown_url(before.url) or "-", "after": shown_url(after.url) or "-"}
+        if is_other_origin(before, after.url):
+            places = {"before": mask_url(before.url) or "-", "after": mask_url(after.url) or "-"}
             self.log_change(request, after, gettext("Address changed from %(before)s to %(after)s.") % places)
-        if is_another_program(before, after.command, opened(after, "arguments")):
-            names = {name: shown_command(row.command, ()) or "-" for name, row in (("before", before), ("after", after))}
+        if is_other_program(before, after.command, decrypt_field(after, "arguments")):
+            names = {name: mask_command(row.command, ()) or "-" for name, row in (("before", before), ("after", after))}
             self.log_change(request, after, gettext("Program or arguments changed: %(before)s before, %(after)s now.") % names)
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
@@ -144,11 +144,11 @@ class McpExchangeAdmin(PageAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         rows = list(McpServer.objects.order_by("pk"))
-        text = render([exported(row, names_package=self.has_change_permission(request, row)) for row in rows])
+        text = render_mcp_servers([export_server(row, names_package=self.has_change_permission(request, row)) for row in rows])
         if "file" in request.GET:
             headers = {"Content-Disposition": 'attachment; filename="mcp-servers.json"'}
             return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
-        unreadable = [row.name for row in rows if None in (opened(row, name) for name in STORED)]
+        unreadable = [row.name for row in rows if None in (decrypt_field(row, name) for name in STORED)]
         return self._page(request, "export", {"title": gettext("Export"), "text": text, "unreadable": ", ".join(unreadable)})
 
     def _page(self, request: HttpRequest, name: str, page: dict[str, Any]) -> HttpResponse:
@@ -156,11 +156,11 @@ class McpExchangeAdmin(PageAdmin):
         return TemplateResponse(request, f"admin/tools/mcpserver/{name}.html", context)
 
 
-def exported(row: McpServer, *, names_package: bool) -> ServerConfig:
+def export_server(row: McpServer, *, names_package: bool) -> ServerConfig:
     """A server as it may be handed on; the package that a runner runs is told to those who may see arguments."""
     names = ("transport", "command", "enabled", "connect_seconds", "call_seconds", "include", "exclude", "name_prefix")
     values = {name: getattr(row, name) for name in names}
-    values |= {name: {key: placeholder(key) for key in opened(row, name) or ()} for name in SEALED}
-    arguments = handed_arguments(row.command, opened(row, "arguments") or (), names_package=names_package)
-    values |= {"url": handed_url(row.url), "arguments": arguments}
+    values |= {name: {key: export_placeholder(key) for key in decrypt_field(row, name) or ()} for name in ENCRYPTED_FIELDS}
+    arguments = export_arguments(row.command, decrypt_field(row, "arguments") or (), names_package=names_package)
+    values |= {"url": export_url(row.url), "arguments": arguments}
     return ServerConfig(row.name, values)

@@ -8,11 +8,11 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.mcp.lines import LinesField, SealedField
+from tools.admin.mcp.lines import LinesField, SecretLinesField
 from tools.mcp.masking import MASK
-from tools.mcp.server_faults import JUDGED, SEALED, STORED, faults_of, opened, values_of
+from tools.mcp.server_faults import CHECKED_FIELDS, ENCRYPTED_FIELDS, STORED, check_server, decrypt_field, server_values
 from tools.models import McpServer
-from tools.secret_hosts import host_of
+from tools.secret_hosts import parse_host
 
 PROGRAM = ("command", "arguments", "environment")
 """What a program is run with; of these only somebody who may run commands changes anything."""
@@ -28,38 +28,38 @@ else:
     _Form = forms.ModelForm
 
 
-def field_label(name: str) -> str:
+def server_field_label(name: str) -> str:
     """What people call a field of a server."""
     return str(capfirst(LABELS.get(name) or McpServer._meta.get_field(name).verbose_name))  # type: ignore[union-attr]
 
 
-def is_elsewhere(before: McpServer, url: str) -> bool:
+def is_other_origin(before: McpServer, url: str) -> bool:
     """Whether ``url`` is answered by somebody else than the server of ``before``: another scheme, host or port."""
-    old, new = host_of(before.url), host_of(url)
+    old, new = parse_host(before.url), parse_host(url)
     return old != new if old and new else before.url != url
 
 
-def is_another_program(before: McpServer, command: str, arguments: list[str] | None) -> bool:
+def is_other_program(before: McpServer, command: str, arguments: list[str] | None) -> bool:
     """Whether this is not what ``before`` runs, with exactly its arguments."""
-    return before.command != command or opened(before, "arguments") != arguments
+    return before.command != command or decrypt_field(before, "arguments") != arguments
 
 
-def moved(before: McpServer, url: str, command: str, arguments: list[str] | None) -> dict[str, str]:
+def find_moved_secrets(before: McpServer, url: str, command: str, arguments: list[str] | None) -> dict[str, str]:
     """The sealed fields of ``before`` whose stored values may not be taken along to this address or program, with the reason."""
     found = {}
-    if is_elsewhere(before, url):
+    if is_other_origin(before, url):
         found["headers"] = gettext("The address has changed, and what is stored is not sent elsewhere: enter again: %s")
-    if is_another_program(before, command, arguments):
+    if is_other_program(before, command, arguments):
         found["environment"] = gettext("The program has changed, and what is stored is not handed to another: enter again: %s")
     return found
 
 
-def is_about_commands(before: McpServer | None, after: McpServer) -> bool:
+def changes_command(before: McpServer | None, after: McpServer) -> bool:
     """Whether the change from ``before``, None for a new row, to ``after`` is one of what is run on this machine."""
     before = before or McpServer(transport=McpServer.Transport.STREAMABLE_HTTP)
     if McpServer.Transport.STDIO in (before.transport, after.transport):
         return True
-    if opened(before, "arguments") != opened(after, "arguments"):
+    if decrypt_field(before, "arguments") != decrypt_field(after, "arguments"):
         return True
     return any(getattr(before, name) != getattr(after, name) for name in ("command", "sealed_environment"))
 
@@ -78,7 +78,7 @@ class McpServerForm(_Form):
             " Every user of this machine can read the arguments of a running program: a key is safer in a variable."
         ),
     )
-    environment = SealedField(
+    environment = SecretLinesField(
         "=",
         label=LABELS["environment"],
         required=False,
@@ -87,7 +87,7 @@ class McpServerForm(_Form):
             " shown again: •••• stands for a stored one and keeps it; deleting a line takes the variable away."
         ),
     )
-    headers = SealedField(
+    headers = SecretLinesField(
         ":",
         label=LABELS["headers"],
         required=False,
@@ -128,11 +128,11 @@ class McpServerForm(_Form):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """A request that leaves a field out, as a script's may, leaves that field as it is."""
         super().__init__(*arguments, **options)
-        for name in SEALED:
+        for name in ENCRYPTED_FIELDS:
             field: Any = self.fields[name]
-            field.stored = opened(self.instance, name)
+            field.stored = decrypt_field(self.instance, name)
             self.initial[name] = field.shown()
-        known = opened(self.instance, "arguments")
+        known = decrypt_field(self.instance, "arguments")
         self.initial["arguments"] = [MASK] if known is None else known
         if not self.instance.pk and not self.may_run_commands:
             self.initial.setdefault("transport", McpServer.Transport.STREAMABLE_HTTP)
@@ -148,23 +148,23 @@ class McpServerForm(_Form):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("transport") == McpServer.Transport.STDIO and not self.may_run_commands:
             self.add_error("transport", gettext("You may not set up servers that are programs: see the note on this page."))
-        elif cleaned.keys() >= {*JUDGED, *STORED}:
+        elif cleaned.keys() >= {*CHECKED_FIELDS, *STORED}:
             self._refuse_moved(values := dict(cleaned))
             has_new_command = bool({"command", "arguments", "transport"} & set(self.changed_data))
-            for name, lines in faults_of(values, has_new_command=has_new_command).items():
+            for name, lines in check_server(values, has_new_command=has_new_command).items():
                 self.add_error(name, lines)
         return cleaned
 
     def clean_arguments(self) -> list[str] | None:
         """What cannot be read any more, and is left so, is None."""
         lines: list[str] = self.cleaned_data["arguments"]
-        return None if lines == [MASK] and opened(self.instance, "arguments") is None else lines
+        return None if lines == [MASK] and decrypt_field(self.instance, "arguments") is None else lines
 
     def _refuse_moved(self, cleaned: dict[str, Any]) -> None:
         """Whoever changes where a server is, superusers too, knows what is sent there: nothing that is only stored."""
         if not self.instance.pk:
             return
-        for name, words in moved(self.instance, cleaned["url"], cleaned["command"], cleaned["arguments"]).items():
+        for name, words in find_moved_secrets(self.instance, cleaned["url"], cleaned["command"], cleaned["arguments"]).items():
             if kept := getattr(self.fields[name], "kept", ()):
                 self.add_error(name, words % ", ".join(kept))
 
@@ -173,7 +173,7 @@ class McpServerForm(_Form):
         super()._post_clean()  # type: ignore[misc]
         for name in STORED:
             value = self.cleaned_data.get(name)
-            if value is not None and value != opened(self.instance, name):
+            if value is not None and value != decrypt_field(self.instance, name):
                 setattr(self.instance, name, value)
 
 
@@ -191,7 +191,7 @@ class SwitchForm(_Form):
         """A server that cannot work as it is is not switched on."""
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("enabled") and "enabled" in self.changed_data:
-            for name, lines in faults_of(values_of(self.instance) | {"enabled": True}).items():
+            for name, lines in check_server(server_values(self.instance) | {"enabled": True}).items():
                 for line in lines:
-                    self.add_error("enabled", f"{field_label(name)}: {line}")
+                    self.add_error("enabled", f"{server_field_label(name)}: {line}")
         return cleaned

@@ -8,10 +8,10 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from tools.mcp.masking import MASK
-from tools.text import storable
+from tools.text import make_storable
 
 #: Characters that such a field takes.
-MOST = 100_000
+MAX_FIELD_CHARS = 100_000
 
 
 class LinesField(forms.CharField):
@@ -19,20 +19,20 @@ class LinesField(forms.CharField):
 
     def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"})
-        super().__init__(strip=False, max_length=MOST, **{"widget": widget} | options)
+        super().__init__(strip=False, max_length=MAX_FIELD_CHARS, **{"widget": widget} | options)
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
     def clean(self, value: Any) -> Any:
-        return lines_of(super().clean(self.prepare_value(value)))
+        return split_lines(super().clean(self.prepare_value(value)))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Browsers send other line ends than they were given."""
-        return lines_of(self.prepare_value(initial) or "") != lines_of(data or "")
+        return split_lines(self.prepare_value(initial) or "") != split_lines(data or "")
 
 
-class SealedField(LinesField):
+class SecretLinesField(LinesField):
     """Named values, one a line with ``sign`` between name and value, shown as ``NAME=••••`` and cleaned to a dict.
 
     The form has to set ``stored``: the values there are, or None when they cannot be read any
@@ -87,6 +87,6 @@ class SealedField(LinesField):
         return name, self.stored[name]
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines of ``text`` that hold anything."""
-    return [line for line in (part.rstrip("\r") for part in str(storable(text)).split("\n")) if line.strip()]
+    return [line for line in (part.rstrip("\r") for part in str(make_storable(text)).split("\n")) if line.strip()]

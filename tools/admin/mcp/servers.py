@@ -17,25 +17,25 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.mcp.exchange import McpExchangeAdmin
-from tools.admin.mcp.form import McpServerForm, SwitchForm, is_about_commands
+from tools.admin.mcp.form import McpServerForm, SwitchForm, changes_command
 from tools.admin.mcp.status import (
-    facts_about,
-    last_error,
+    format_server_error,
+    list_server_reports,
     listed_tools,
-    living_statuses,
-    reports,
-    shown_error,
+    newest_error,
+    offered_tool_names,
+    prefetch_living_statuses,
+    server_facts,
     state_badges,
-    tool_names,
 )
-from tools.admin_base import clamped, moment, row_number
+from tools.admin_base import clamp_text, format_moment, parse_row_number
 from tools.mcp.commands import may_run_commands
-from tools.mcp.masking import MASK, shown_command, shown_url
-from tools.mcp.probe import Probe, probe
-from tools.mcp.rows import settings_of
-from tools.mcp.server_faults import obstacles, opened
+from tools.mcp.masking import MASK, mask_command, mask_url
+from tools.mcp.probe import ProbeResult, probe_mcp_server
+from tools.mcp.rows import to_server_settings
+from tools.mcp.server_faults import check_server_row, decrypt_field
 from tools.models import McpServer
-from tools.readable import printable, shortened
+from tools.readable import drop_surrogates, shorten_text
 
 #: Tools that the result of a test shows.
 TESTED_SHOWN = 200
@@ -75,7 +75,7 @@ class McpServerAdmin(McpExchangeAdmin):
     def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
         """The last wall: the forms have refused this before, with words."""
         before = McpServer.objects.get(pk=obj.pk) if change else None
-        if is_about_commands(before, obj) and not may_run_commands(request.user):
+        if changes_command(before, obj) and not may_run_commands(request.user):
             raise PermissionDenied
         super().save_model(request, obj, form, change)
         if before is not None:
@@ -83,7 +83,7 @@ class McpServerAdmin(McpExchangeAdmin):
 
     def changeable(self, request: HttpRequest, object_id: str) -> McpServer:
         """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
-        server: McpServer = get_object_or_404(McpServer, pk=row_number(object_id))
+        server: McpServer = get_object_or_404(McpServer, pk=parse_row_number(object_id))
         if not self.has_change_permission(request, server):
             raise PermissionDenied
         return server
@@ -122,7 +122,7 @@ class McpServerAdmin(McpExchangeAdmin):
     # --- What is shown ----------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> Rows:
-        rows: Rows = super().get_queryset(request).prefetch_related(living_statuses())
+        rows: Rows = super().get_queryset(request).prefetch_related(prefetch_living_statuses())
         return rows
 
     @admin.display(description=_("server"), ordering="name")
@@ -133,19 +133,19 @@ class McpServerAdmin(McpExchangeAdmin):
 
     @admin.display(description=_("command"))
     def program(self, server: McpServer) -> str:
-        return shown_command(server.command, opened(server, "arguments") or ()) or "-"
+        return mask_command(server.command, decrypt_field(server, "arguments") or ()) or "-"
 
     @admin.display(description=_("URL"))
     def address(self, server: McpServer) -> str:
-        return shown_url(server.url) or "-"
+        return mask_url(server.url) or "-"
 
     @admin.display(description=_("environment variables"))
     def variables(self, server: McpServer) -> str:
-        return _names(opened(server, "environment"))
+        return _names(decrypt_field(server, "environment"))
 
     @admin.display(description=_("headers"))
     def header_names(self, server: McpServer) -> str:
-        return _names(opened(server, "headers"))
+        return _names(decrypt_field(server, "headers"))
 
     @admin.display(description=_("state"))
     def state(self, server: Any) -> str:
@@ -153,7 +153,7 @@ class McpServerAdmin(McpExchangeAdmin):
 
     @admin.display(description=_("tools"))
     def tool_count(self, server: Any) -> str:
-        return str(max((len(tool_names(status.tools)) for status in server.living), default=0)) if server.enabled else "-"
+        return str(max((len(offered_tool_names(status.tools)) for status in server.living), default=0)) if server.enabled else "-"
 
     @admin.display(description=_("latency"))
     def latency(self, server: Any) -> str:
@@ -162,16 +162,16 @@ class McpServerAdmin(McpExchangeAdmin):
 
     @admin.display(description=_("last error"))
     def error(self, server: Any) -> str:
-        text, at = last_error(server.living) if server.enabled else ("", None)
-        return format_html("{}{}", clamped(text), moment(at) if at else "") if text else "-"
+        text, at = newest_error(server.living) if server.enabled else ("", None)
+        return format_html("{}{}", clamp_text(text), format_moment(at) if at else "") if text else "-"
 
     def page_context(self, request: HttpRequest, obj: McpServer | None) -> dict[str, Any]:
         page: dict[str, Any] = {"command_note": _command_note(request, obj), "may_run": may_run_commands(request.user)}
         if obj is None:
             return page
-        found = reports(obj)
+        found = list_server_reports(obj)
         listed, more = listed_tools(found)
-        page |= {"reports": found, "listed": listed, "more_tools": more, "obstacles": obstacles(obj)}
+        page |= {"reports": found, "listed": listed, "more_tools": more, "obstacles": check_server_row(obj)}
         return page
 
     # --- Buttons ----------------------------------------------------------------
@@ -189,9 +189,9 @@ class McpServerAdmin(McpExchangeAdmin):
         server = self.changeable(request, object_id)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        hindrances = obstacles(server)
+        hindrances = check_server_row(server)
         # A loop of its own in this request's thread: whatever a strange server does, those who are answered do not wait for it.
-        tried = None if hindrances else asyncio.run(probe(settings_of(server)))
+        tried = None if hindrances else asyncio.run(probe_mcp_server(to_server_settings(server)))
         self.log_change(request, server, gettext("Tested: %(outcome)s") % {"outcome": _outcome(tried)})
         page = {"title": gettext("Test"), "subtitle": str(server), "original": server, "opts": self.opts, "obstacles": hindrances}
         page |= {"tried": tried, "outcome": _outcome(tried), **(_tried_context(tried) if tried else {})}
@@ -253,19 +253,19 @@ def _names(values: dict[str, str] | None) -> str:
     return ", ".join(f"{name} = {MASK}" for name in values) or "-"
 
 
-def _outcome(tried: Probe | None) -> str:
+def _outcome(tried: ProbeResult | None) -> str:
     if tried is None or tried.error:
         return gettext("failed")
     return ngettext("%(count)d tool", "%(count)d tools", len(tried.tools)) % {"count": len(tried.tools)}
 
 
-def _tried_context(tried: Probe) -> dict[str, Any]:
+def _tried_context(tried: ProbeResult) -> dict[str, Any]:
     """What a test found, as a page shows it, whatever the server sent."""
-    tools = [(spec.name, printable(shortened(spec.description, 500))) for spec in tried.tools[:TESTED_SHOWN]]
+    tools = [(spec.name, drop_surrogates(shorten_text(spec.description, 500))) for spec in tried.tools[:TESTED_SHOWN]]
     return {
         "tools": tools,
         "more_tools": len(tried.tools) - len(tools),
-        "left_out": [(printable(one.name), printable(one.reason)) for one in tried.left_out[:TESTED_SHOWN]],
-        "error": shown_error(tried.error),
-        "about": facts_about(tried.about),
+        "left_out": [(drop_surrogates(one.name), drop_surrogates(one.reason)) for one in tried.left_out[:TESTED_SHOWN]],
+        "error": format_server_error(tried.error),
+        "about": server_facts(tried.about),
     }

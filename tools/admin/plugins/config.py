@@ -8,19 +8,26 @@ from django.forms import BoundField
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.argument_form import argument_field
-from tools.admin.declared import Parameter, parameters, properties, without_null
-from tools.admin.plugins.faults import config_faults
-from tools.plugin_runtime.config import SEALED, broken, is_sealed, is_secret, opened, sealed
-from tools.text import storable
+from tools.admin.argument_form import build_argument_field
+from tools.admin.declared import DeclaredParameter, argument_schemas, list_parameters, strip_null
+from tools.admin.plugins.faults import check_plugin_config
+from tools.plugin_runtime.config import (
+    SEALED,
+    decrypt_config,
+    encrypt_config,
+    is_encrypted,
+    is_secret_schema,
+    undecryptable_names,
+)
+from tools.text import make_storable
 
-FORGET = "forget-"
+FORGET_PREFIX = "forget-"
 """How the names of the boxes begin with which a secret is taken away."""
 #: Characters from which on a text has more than a line.
 LONG_TEXT = 200
 
 
-class ListField(forms.CharField):
+class TextListField(forms.CharField):
     """A list of texts, one on each line."""
 
     widget = forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
@@ -55,7 +62,7 @@ class SecretField(forms.CharField):
             raise forms.ValidationError(gettext("Write this as JSON.")) from error
 
 
-class ConfigForm(forms.Form):
+class PluginConfigForm(forms.Form):
     """A field for each value that ``schema`` names; ``kept`` is what the row holds.
 
     A text or a list that is emptied is empty, where its default is not; everything else
@@ -66,17 +73,19 @@ class ConfigForm(forms.Form):
         super().__init__(data, prefix="config")
         self._schema = schema
         self._kept: dict[str, Any] = kept if isinstance(kept, dict) else {}
-        self._parts = {name: without_null(part) for name, part in properties(schema).items()}
-        self._secrets = {name for name, part in self._parts.items() if is_secret(part) or is_sealed(self._kept.get(name))}
-        self._broken = set(broken(self._kept, schema))
+        self._parts = {name: strip_null(part) for name, part in argument_schemas(schema).items()}
+        self._secrets = {
+            name for name, part in self._parts.items() if is_secret_schema(part) or is_encrypted(self._kept.get(name))
+        }
+        self._broken = set(undecryptable_names(self._kept, schema))
         for name in self._parts:
             self.fields[name] = self._field(name)
             if name in self._secrets and name in self._kept:
-                self.fields[FORGET + name] = forms.BooleanField(required=False, label=_("take it away"))
+                self.fields[FORGET_PREFIX + name] = forms.BooleanField(required=False, label=_("take it away"))
 
     def rows(self) -> list[dict[str, Any]]:
         """What the page shows of each value: its field, what the schema says, and whether a secret is there."""
-        return [self._row(parameter) for parameter in parameters(self._schema)]
+        return [self._row(parameter) for parameter in list_parameters(self._schema)]
 
     def find_faults(self, *, is_enabled: bool) -> bool:
         """Look for faults and put them at their fields; whether there are any.
@@ -91,11 +100,11 @@ class ConfigForm(forms.Form):
     def stored(self) -> dict[str, Any]:
         """What the row is to hold, of a valid form; what the schema does not name stays as it is."""
         unknown = {name: value for name, value in self._kept.items() if name not in self._parts}
-        return unknown | sealed(self._given(), {"properties": self._parts})
+        return unknown | encrypt_config(self._given(), {"properties": self._parts})
 
     def changed_names(self) -> list[str]:
         """The values that were changed, by name."""
-        return list(dict.fromkeys(name.removeprefix(FORGET) for name in self.changed_data))
+        return list(dict.fromkeys(name.removeprefix(FORGET_PREFIX) for name in self.changed_data))
 
     def _field(self, name: str) -> forms.Field:
         part = self._parts[name]
@@ -106,9 +115,9 @@ class ConfigForm(forms.Form):
         field.initial = json.dumps(value) if isinstance(field, forms.TypedChoiceField) and value is not None else value
         return field
 
-    def _row(self, parameter: Parameter) -> dict[str, Any]:
+    def _row(self, parameter: DeclaredParameter) -> dict[str, Any]:
         name, part = parameter.name, self._parts[parameter.name]
-        forget: BoundField | None = self[FORGET + name] if FORGET + name in self.fields else None
+        forget: BoundField | None = self[FORGET_PREFIX + name] if FORGET_PREFIX + name in self.fields else None
         label = str(part.get("title") or name)
         is_secret_value = name in self._secrets
         row = {"field": self[name], "parameter": parameter, "label": label, "is_secret": is_secret_value, "forget": forget}
@@ -120,32 +129,32 @@ class ConfigForm(forms.Form):
         for name, part in self._parts.items():
             value = self.cleaned_data.get(name)
             if name in self._secrets and value is None:
-                value = None if self.cleaned_data.get(FORGET + name) else self._kept.get(name)
-            elif not part.get("default") and (value == "" or (value == [] and isinstance(self.fields[name], ListField))):
+                value = None if self.cleaned_data.get(FORGET_PREFIX + name) else self._kept.get(name)
+            elif not part.get("default") and (value == "" or (value == [] and isinstance(self.fields[name], TextListField))):
                 value = None
             if value is not None:
-                given[name] = storable(value)
+                given[name] = make_storable(value)
         return given
 
     def _faults(self, *, is_enabled: bool) -> list[tuple[str, str]]:
         config = self._given()
-        marked = [name for name, value in config.items() if name not in self._secrets and is_sealed(value)]
+        marked = [name for name, value in config.items() if name not in self._secrets and is_encrypted(value)]
         faults = [(name, gettext("“%(mark)s” has a meaning of its own here.") % {"mark": SEALED}) for name in marked]
-        lost = [name for name in broken(config, self._schema) if name not in marked]
+        lost = [name for name in undecryptable_names(config, self._schema) if name not in marked]
         words = gettext("The secret key of this installation has changed, so this cannot be read any more: type it anew.")
         faults += [(name, words) for name in lost]
-        return faults or config_faults(self._schema, opened(config, self._schema), is_complete=is_enabled)
+        return faults or check_plugin_config(self._schema, decrypt_config(config, self._schema), is_complete=is_enabled)
 
 
 def _field(part: dict[str, Any]) -> forms.Field:
     if isinstance(part.get("enum"), list):
-        return argument_field(part)
+        return build_argument_field(part)
     if part.get("type") == "string":
         return forms.CharField(required=False, strip=False, widget=_text_input(part))
     items = part.get("items")
     if part.get("type") == "array" and isinstance(items, dict) and items.get("type") == "string" and "enum" not in items:
-        return ListField(required=False)
-    return argument_field(part)
+        return TextListField(required=False)
+    return build_argument_field(part)
 
 
 def _text_input(part: dict[str, Any]) -> forms.Widget:

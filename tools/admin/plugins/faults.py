@@ -7,23 +7,23 @@ from django.utils.translation import gettext
 from jsonschema.exceptions import ValidationError
 
 from tools.arguments import UNUSABLE_SCHEMA
-from tools.checking import checker
-from tools.patterns import TooMuchText, bounded
+from tools.checking import build_validator
+from tools.patterns import TooMuchText, limit_matching
 
 #: Characters of what a plugin has written that a fault repeats.
 SHOWN = 100
 
-Fault = tuple[str, str]
+FieldMessage = tuple[str, str]
 """The name of a value ("" for the configuration as a whole), and a translated sentence."""
 
 
-def config_faults(schema: Any, config: dict[str, Any], *, is_complete: bool) -> list[Fault]:
+def check_plugin_config(schema: Any, config: dict[str, Any], *, is_complete: bool) -> list[FieldMessage]:
     """What ``schema`` finds wrong with ``config``, in which secrets are opened; with ``is_complete`` also what is missing."""
     if not isinstance(schema, dict):
         return []
     try:
-        with bounded():
-            found = list(checker(schema).iter_errors(config))
+        with limit_matching():
+            found = list(build_validator(schema).iter_errors(config))
     except TooMuchText:
         return [("", gettext("The texts are too long to be matched against the plugin's patterns."))]
     except UNUSABLE_SCHEMA as error:
@@ -32,7 +32,7 @@ def config_faults(schema: Any, config: dict[str, Any], *, is_complete: bool) -> 
     return list(dict.fromkeys(faults))
 
 
-def _faults(error: ValidationError, *, is_complete: bool) -> Iterator[Fault]:
+def _faults(error: ValidationError, *, is_complete: bool) -> Iterator[FieldMessage]:
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required" and not path:
         wanted: Any = error.validator_value

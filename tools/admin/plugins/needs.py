@@ -10,17 +10,17 @@ from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from tools.admin.plugins.facts import harmless, manifest_of
+from tools.admin.plugins.facts import escape_plugin_text, manifest_of
 from tools.models import Plugin
-from tools.plugin_runtime.needs import HOST_VERSION, requirement_of
+from tools.plugin_runtime.needs import HOST_VERSION, parse_requirement
 from tools.plugin_sdk import SDK_VERSION
 
 #: Packages that a page shows.
-MOST = 50
+MAX_REQUIREMENTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class RequirementStatus:
     """One thing that a plugin needs: ``found`` is what is there of it, ``is_met`` whether that will do."""
 
     what: str
@@ -28,18 +28,20 @@ class Need:
     is_met: bool
 
 
-def needs_of(plugin: Plugin) -> list[Need]:
+def list_requirements(plugin: Plugin) -> list[RequirementStatus]:
     """The versions and the Python packages that the manifest asks for."""
     manifest = manifest_of(plugin)
     listed = manifest.get("dependencies")
-    needs = [*_versions(manifest), *_packages(listed[:MOST] if isinstance(listed, list) else [])]
-    return [Need(harmless(need.what, 200), harmless(need.found, 40), need.is_met) for need in needs]
+    needs = [*_versions(manifest), *_packages(listed[:MAX_REQUIREMENTS] if isinstance(listed, list) else [])]
+    return [
+        RequirementStatus(escape_plugin_text(need.what, 200), escape_plugin_text(need.found, 40), need.is_met) for need in needs
+    ]
 
 
-def _versions(manifest: dict[str, Any]) -> Iterator[Need]:
+def _versions(manifest: dict[str, Any]) -> Iterator[RequirementStatus]:
     if (python := manifest.get("python")) and isinstance(python, str):
         here = platform.python_version()
-        yield Need(f"Python {python}", here, _fits(here, python))
+        yield RequirementStatus(f"Python {python}", here, _fits(here, python))
     for name, label, here in (("host_application", "MaiBot", HOST_VERSION), ("sdk", "SDK", SDK_VERSION)):
         bounds = manifest.get(name)
         if isinstance(bounds, dict):
@@ -48,19 +50,19 @@ def _versions(manifest: dict[str, Any]) -> Iterator[Need]:
                 for sign, word in ((">=", "min"), ("<=", "max"))
                 if (bound := bounds.get(f"{word}_version") or bounds.get(word))
             )
-            yield Need(f"{label} {wanted}".strip(), here, _fits(here, wanted))
+            yield RequirementStatus(f"{label} {wanted}".strip(), here, _fits(here, wanted))
 
 
-def _packages(listed: list[Any]) -> Iterator[Need]:
+def _packages(listed: list[Any]) -> Iterator[RequirementStatus]:
     for given in listed:
         try:
-            wanted = Requirement(requirement_of(given))
+            wanted = Requirement(parse_requirement(given))
         except ValueError:
-            yield Need(str(given), "", is_met=False)
+            yield RequirementStatus(str(given), "", is_met=False)
             continue
         if wanted.marker is None or wanted.marker.evaluate():
             here = _installed(wanted.name)
-            yield Need(str(wanted), here, is_met=bool(here) and _fits(here, str(wanted.specifier)))
+            yield RequirementStatus(str(wanted), here, is_met=bool(here) and _fits(here, str(wanted.specifier)))
 
 
 def _installed(name: str) -> str:

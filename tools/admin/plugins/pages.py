@@ -16,29 +16,29 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.plugins.config import ConfigForm
+from tools.admin.plugins.config import PluginConfigForm
 from tools.admin.plugins.facts import (
-    asked_for,
-    crashes_of,
-    glance,
-    grantable,
-    harmless,
-    last_error,
+    config_schema_of,
+    escape_plugin_text,
+    grantable_capabilities,
+    list_crashes,
+    list_plugin_tools,
+    list_presences,
+    list_stored_values,
     log_page,
     manifest_of,
     new_capabilities,
-    presences,
-    schema_of,
-    tool_names,
-    tools_of,
-    values_of,
+    plugin_badge,
+    plugin_error,
+    plugin_tool_names,
+    requested_capabilities,
 )
-from tools.admin.plugins.needs import needs_of
-from tools.admin_base import RecordAdmin, badge, clamped, moment, record_link, row_number
+from tools.admin.plugins.needs import list_requirements
+from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.admin_filters import Rows
 from tools.models import Plugin, PluginValue
 from tools.plugin_runtime.capabilities import CAPABILITIES
-from tools.readable import TEXT_LIMIT, readable
+from tools.readable import TEXT_LIMIT, format_readable
 
 #: Tools of a plugin that the list names.
 TOOLS_SHOWN = 5
@@ -65,8 +65,10 @@ class PluginForm(_Form):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.config = ConfigForm(schema_of(self.instance), self.instance.config, self.data if self.is_bound else None)
-        names = grantable(self.instance)
+        self.config = PluginConfigForm(
+            config_schema_of(self.instance), self.instance.config, self.data if self.is_bound else None
+        )
+        names = grantable_capabilities(self.instance)
         if "granted" in self.fields:  # somebody who may only look has no fields
             cast("forms.MultipleChoiceField", self.fields["granted"]).choices = [(name, name) for name in names]
             self.initial["granted"] = [name for name in names if name in self.instance.granted]
@@ -77,14 +79,16 @@ class PluginForm(_Form):
         cleaned = super().clean() or {}
         is_enabled = bool(cleaned.get("enabled"))
         if is_enabled and "enabled" in self.changed_data and self.instance.fault:
-            self.add_error("enabled", gettext("It cannot run as it is: %(fault)s") % {"fault": harmless(self.instance.fault)})
+            self.add_error(
+                "enabled", gettext("It cannot run as it is: %(fault)s") % {"fault": escape_plugin_text(self.instance.fault)}
+            )
         if self.config.find_faults(is_enabled=is_enabled):
             self.add_error(None, gettext("Its configuration is not in order."))
         return cleaned
 
     def values(self) -> dict[str, Any]:
         """The columns that a valid form sets, and no others: the program writes the rest of the row meanwhile."""
-        names, granted = grantable(self.instance), self.cleaned_data["granted"]
+        names, granted = grantable_capabilities(self.instance), self.cleaned_data["granted"]
         shown = {*self.cleaned_data["asked"].split(), *granted}
         before = self.instance.decided if isinstance(self.instance.decided, list) else []
         return {
@@ -150,45 +154,47 @@ class PluginAdmin(RecordAdmin):
 
     @admin.display(description=_("plugin"))
     def plugin(self, plugin: Plugin) -> str:
-        name = harmless(manifest_of(plugin).get("name") or plugin, 100)
+        name = escape_plugin_text(manifest_of(plugin).get("name") or plugin, 100)
         words = " · ".join(dict.fromkeys(filter(None, (plugin.plugin_id, plugin.folder, plugin.version))))
-        return format_html('{}<div class="quiet">{}</div>', name, harmless(words, 300))
+        return format_html('{}<div class="quiet">{}</div>', name, escape_plugin_text(words, 300))
 
     @admin.display(description=_("state"))
     def state(self, plugin: Plugin) -> str:
         """Its state in a label or two, and the last error."""
-        known = presences(plugin.statuses.all())
-        more = badge("waiting", gettext("asks for more")) if new_capabilities(plugin) else ""
-        error = last_error(plugin, known)
-        return format_html("{} {} {}", glance(plugin, known), more, clamped(error) if error else "")
+        known = list_presences(plugin.statuses.all())
+        more = render_badge("waiting", gettext("asks for more")) if new_capabilities(plugin) else ""
+        error = plugin_error(plugin, known)
+        return format_html("{} {} {}", plugin_badge(plugin, known), more, clamp_text(error) if error else "")
 
     @admin.display(description=_("tools"))
     def tools(self, plugin: Plugin) -> str:
-        names = tool_names(plugin, presences(plugin.statuses.all()))
+        names = plugin_tool_names(plugin, list_presences(plugin.statuses.all()))
         rest = len(names) - TOOLS_SHOWN
         more = [ngettext("and %(count)d more", "and %(count)d more", rest) % {"count": rest}] if rest > 0 else []
-        return clamped(", ".join([*names[:TOOLS_SHOWN], *more])) if names else "-"
+        return clamp_text(", ".join([*names[:TOOLS_SHOWN], *more])) if names else "-"
 
     def page_context(self, request: HttpRequest, obj: Plugin) -> dict[str, Any]:
-        manifest, known = manifest_of(obj), presences(obj.statuses.all())
+        manifest, known = manifest_of(obj), list_presences(obj.statuses.all())
         author = manifest.get("author")
         page: dict[str, Any] = {
             "facts": _facts(obj, author if isinstance(author, dict) else {"name": author}),
-            "glance": glance(obj, known),
-            "fault": harmless(obj.fault),
-            "description": harmless(manifest.get("description") or ""),
-            "needs": needs_of(obj),
+            "glance": plugin_badge(obj, known),
+            "fault": escape_plugin_text(obj.fault),
+            "description": escape_plugin_text(manifest.get("description") or ""),
+            "needs": list_requirements(obj),
             "presences": known,
-            "tool_rows": tools_of(obj, known),
-            "log": log_page(obj, request.GET.get("level", ""), row_number(request.GET.get("before", ""))),
-            "crashes": crashes_of(obj),
+            "tool_rows": list_plugin_tools(obj, known),
+            "log": log_page(obj, request.GET.get("level", ""), parse_row_number(request.GET.get("before", ""))),
+            "crashes": list_crashes(obj),
             "capabilities": _capabilities(obj),
-            "unknown_capabilities": [harmless(name, 64) for name in asked_for(obj) if name not in CAPABILITIES],
+            "unknown_capabilities": [
+                escape_plugin_text(name, 64) for name in requested_capabilities(obj) if name not in CAPABILITIES
+            ],
         }
         if not self.has_change_permission(request):
-            page["config"] = ConfigForm(schema_of(obj), obj.config)
+            page["config"] = PluginConfigForm(config_schema_of(obj), obj.config)
         if request.user.has_perm("tools.view_pluginvalue"):
-            page["values"], page["value_count"] = values_of(obj)
+            page["values"], page["value_count"] = list_stored_values(obj)
             page["values_url"] = f"{reverse('admin:tools_pluginvalue_changelist')}?{urlencode({'plugin__id__exact': obj.pk})}"
         return page
 
@@ -238,7 +244,7 @@ class PluginAdmin(RecordAdmin):
         """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        return get_object_or_404(Plugin, pk=row_number(object_id))
+        return get_object_or_404(Plugin, pk=parse_row_number(object_id))
 
 
 def _facts(plugin: Plugin, author: dict[str, Any]) -> list[tuple[str, str]]:
@@ -252,7 +258,7 @@ def _facts(plugin: Plugin, author: dict[str, Any]) -> list[tuple[str, str]]:
         (gettext("license"), manifest.get("license")),
         (gettext("folder"), settings.PLUGINS_DIR / plugin.folder),
     )
-    return [(label, harmless(value, 500)) for label, value in facts if value]
+    return [(label, escape_plugin_text(value, 500)) for label, value in facts if value]
 
 
 def _capabilities(plugin: Plugin) -> list[dict[str, Any]]:
@@ -260,7 +266,7 @@ def _capabilities(plugin: Plugin) -> list[dict[str, Any]]:
     new = new_capabilities(plugin)
     return [
         {"name": name, "label": CAPABILITIES[name].label, "is_granted": name in plugin.granted, "is_new": name in new}
-        for name in grantable(plugin)
+        for name in grantable_capabilities(plugin)
     ]
 
 
@@ -279,16 +285,16 @@ class PluginValueAdmin(RecordAdmin):
 
     @admin.display(description=_("key"))
     def shown_key(self, value: PluginValue) -> str:
-        return harmless(value.key, 128)
+        return escape_plugin_text(value.key, 128)
 
     @admin.display(description=_("plugin"))
     def owner(self, value: PluginValue) -> str:
-        return record_link("tools_plugin", value.plugin_id, harmless(value.plugin, 128))
+        return record_link("tools_plugin", value.plugin_id, escape_plugin_text(value.plugin, 128))
 
     @admin.display(description=_("changed"))
     def changed(self, value: PluginValue) -> str:
-        return moment(value.updated_at)
+        return format_moment(value.updated_at)
 
     @admin.display(description=_("value"))
     def value_json(self, value: PluginValue) -> str:
-        return format_html('<pre class="json">{}</pre>', harmless(readable(value.value), TEXT_LIMIT))
+        return format_html('<pre class="json">{}</pre>', escape_plugin_text(format_readable(value.value), TEXT_LIMIT))

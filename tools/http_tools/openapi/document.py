@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from django.utils.translation import gettext
 
-from tools.text import storable
+from tools.text import make_storable
 
 MAX_BYTES = 8 * 2**20
 MAX_NODES = 300_000
@@ -17,7 +17,7 @@ MAX_NODES = 300_000
 MAX_DEPTH = 100
 
 
-class DocumentFault(Exception):  # noqa: N818 - it says what is wrong
+class DocumentError(Exception):
     """No tools can be made of the text. ``str(fault)`` says why, translated, for the operator."""
 
 
@@ -38,15 +38,15 @@ for _tag, _pattern, _first in (
 
 
 def read_document(given: bytes | str) -> dict[str, Any]:
-    """The OpenAPI 3 document that ``given`` holds as JSON or YAML, with JSON's values alone. Raises :class:`DocumentFault`."""
+    """The OpenAPI 3 document that ``given`` holds as JSON or YAML, with JSON's values alone. Raises :class:`DocumentError`."""
     text = _decoded(given) if isinstance(given, bytes) else given
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        raise DocumentFault(gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20})
+        raise DocumentError(gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20})
     text = text.removeprefix("\ufeff").strip()
     if not text:
-        raise DocumentFault(gettext("There is no document: the text is empty."))
+        raise DocumentError(gettext("There is no document: the text is empty."))
     if re.match(r"<(!doctype|html|\?xml)", text, re.IGNORECASE):
-        raise DocumentFault(gettext("This is a web page. Wanted is the document itself, in JSON or YAML."))
+        raise DocumentError(gettext("This is a web page. Wanted is the document itself, in JSON or YAML."))
     document = _from_json(text) if text[0] in "{[" else _from_yaml(text)
     _judge(document)
     return dict(document)
@@ -57,7 +57,7 @@ def _decoded(given: bytes) -> str:
     try:
         return given.decode(encoding)
     except UnicodeDecodeError as error:
-        raise DocumentFault(gettext("The file is no text in UTF-8.")) from error
+        raise DocumentError(gettext("The file is no text in UTF-8.")) from error
 
 
 def _from_json(text: str) -> Any:
@@ -66,9 +66,9 @@ def _from_json(text: str) -> Any:
     except RecursionError as error:
         raise _too_deep() from error
     except ValueError as error:  # also for numbers beyond what Python reads
-        raise DocumentFault(gettext("This cannot be read as JSON: %(error)s") % {"error": error}) from error
+        raise DocumentError(gettext("This cannot be read as JSON: %(error)s") % {"error": error}) from error
     _refuse_depth(value)
-    return plain(value)
+    return to_json_types(value)
 
 
 def _from_yaml(text: str) -> Any:
@@ -77,8 +77,8 @@ def _from_yaml(text: str) -> Any:
         value = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, TypeError) as error:
         words = " ".join(str(error).split())[:300]
-        raise DocumentFault(gettext("This can be read neither as JSON nor as YAML: %(error)s") % {"error": words}) from error
-    return plain(value)
+        raise DocumentError(gettext("This can be read neither as JSON nor as YAML: %(error)s") % {"error": words}) from error
+    return to_json_types(value)
 
 
 def _refuse_excess(events: Iterable[yaml.Event]) -> None:
@@ -89,7 +89,7 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
     for event in events:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in weights:
-                raise DocumentFault(
+                raise DocumentError(
                     gettext("A part of the document (*%(name)s) contains itself.") % {"name": str(event.anchor)[:40]}
                 )
             total += weights[event.anchor]
@@ -105,7 +105,7 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
             if event.anchor:
                 weights[event.anchor] = 1
         if total > MAX_NODES:
-            raise DocumentFault(gettext("The document holds more than %(limit)s values.") % {"limit": f"{MAX_NODES:,}"})
+            raise DocumentError(gettext("The document holds more than %(limit)s values.") % {"limit": f"{MAX_NODES:,}"})
         if len(open_nodes) > MAX_DEPTH:
             raise _too_deep()
 
@@ -125,35 +125,35 @@ def _refuse_depth(value: Any) -> None:
     raise _too_deep()
 
 
-def plain(value: Any) -> Any:
+def to_json_types(value: Any) -> Any:
     """``value`` with JSON's types alone: what YAML holds beyond them becomes text."""
     if isinstance(value, dict):
-        return {str(storable(str(key))): plain(item) for key, item in value.items()}
+        return {str(make_storable(str(key))): to_json_types(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [plain(item) for item in value]
+        return [to_json_types(item) for item in value]
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    return storable(str(value))
+    return make_storable(str(value))
 
 
 def _judge(document: Any) -> None:
-    """Raise :class:`DocumentFault` unless ``document`` is OpenAPI 3 and describes at least one address."""
+    """Raise :class:`DocumentError` unless ``document`` is OpenAPI 3 and describes at least one address."""
     if not isinstance(document, dict):
-        raise DocumentFault(gettext("This is no OpenAPI document: it is not an object with names and values."))
+        raise DocumentError(gettext("This is no OpenAPI document: it is not an object with names and values."))
     if "swagger" in document:
-        raise DocumentFault(
+        raise DocumentError(
             gettext("This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider for that version.")
         )
     version = str(document.get("openapi") or "")
     if not version:
-        raise DocumentFault(gettext("This is no OpenAPI document: “openapi: 3…” is missing."))
+        raise DocumentError(gettext("This is no OpenAPI document: “openapi: 3…” is missing."))
     if not version.startswith("3"):
-        raise DocumentFault(gettext("OpenAPI %(version)s is not known here, only version 3.") % {"version": version[:20]})
+        raise DocumentError(gettext("OpenAPI %(version)s is not known here, only version 3.") % {"version": version[:20]})
     if not isinstance(paths := document.get("paths"), dict) or not paths:
-        raise DocumentFault(gettext("The document describes no addresses: “paths” is missing or empty."))
+        raise DocumentError(gettext("The document describes no addresses: “paths” is missing or empty."))
 
 
-def _too_deep() -> DocumentFault:
-    return DocumentFault(gettext("The document is nested more than %(limit)d levels deep.") % {"limit": MAX_DEPTH})
+def _too_deep() -> DocumentError:
+    return DocumentError(gettext("The document is nested more than %(limit)d levels deep.") % {"limit": MAX_DEPTH})

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.foreign_words import cleaned, line
-from tools.http_tools.openapi.operations import Operation, servers
-from tools.http_tools.openapi.references import BrokenReference, References
-from tools.http_tools.openapi.schemas import SchemaReader, description_of
-from tools.http_tools.openapi.security import SecretWanted, proof
+from tools.foreign_words import clean_line, clean_untrusted
+from tools.http_tools.openapi.operations import Operation, list_servers
+from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
+from tools.http_tools.openapi.schemas import SchemaReader, short_description
+from tools.http_tools.openapi.security import SecretWanted, find_credentials
 from tools.http_tools.templates import PARAMETER_NAME
 
 DESCRIPTION_LIMIT = 1_000
@@ -26,7 +26,7 @@ LOOSE = {"type", "properties", "required", "description", "additionalProperties"
 
 
 @dataclass(slots=True)
-class Draft:
+class ToolDraft:
     """What a row would hold (``values``, by the names of its fields), the secrets it names, and what got lost.
 
     ``problem`` is why no tool can be made of the operation; "" where one can.
@@ -43,15 +43,15 @@ class _Unfit(Exception):  # noqa: N818 - it says what is wrong
     """The operation cannot be a tool; ``str`` says why, translated."""
 
 
-def draft(document: dict[str, Any], operation: Operation, *, name: str, server: str, prefix: str = "") -> Draft:
+def draft_tool(document: dict[str, Any], operation: Operation, *, name: str, server: str, prefix: str = "") -> ToolDraft:
     """The tool ``name`` for ``operation`` at ``server``; ``prefix`` stands before the names of secrets. Never raises."""
     if operation.method in UNSUPPORTED_METHODS:
         words = gettext("%(method)s requests answer nothing that a model could read.")
-        return Draft(operation, {"name": name}, problem=words % {"method": operation.method})
+        return ToolDraft(operation, {"name": name}, problem=words % {"method": operation.method})
     try:
         return _Drafting(document, operation).draft(name, server, prefix)
-    except (_Unfit, BrokenReference) as error:
-        return Draft(operation, {"name": name}, problem=str(error))
+    except (_Unfit, BrokenReferenceError) as error:
+        return ToolDraft(operation, {"name": name}, problem=str(error))
 
 
 class _Drafting:
@@ -59,7 +59,7 @@ class _Drafting:
 
     def __init__(self, document: dict[str, Any], operation: Operation) -> None:
         self._document, self._operation = document, operation
-        self._references = References(document)
+        self._references = ReferenceResolver(document)
         self._schemas = SchemaReader(self._references)
         self._properties: dict[str, Any] = {}
         self._required: list[str] = []
@@ -68,8 +68,8 @@ class _Drafting:
         self._in_path: dict[str, str] = {}
         self._body = ("none", "")
 
-    def draft(self, name: str, server: str, prefix: str) -> Draft:
-        proved = proof(self._document, self._operation, prefix)
+    def draft(self, name: str, server: str, prefix: str) -> ToolDraft:
+        proved = find_credentials(self._document, self._operation, prefix)
         if proved.problem:
             raise _Unfit(proved.problem)
         for parameter in self._parameters():
@@ -88,18 +88,18 @@ class _Drafting:
             "body": body,
             "parameters_schema": self._schema(),
         }
-        return Draft(self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes])
+        return ToolDraft(self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes])
 
     def _description(self) -> str:
         said = self._operation.parts
         texts = [text.strip() for word in ("summary", "description") if isinstance(text := said.get(word), str)]
         words = "\n".join(dict.fromkeys(text for text in texts if text))
-        return cleaned(words, DESCRIPTION_LIMIT) or line(self._operation.key, DESCRIPTION_LIMIT)
+        return clean_untrusted(words, DESCRIPTION_LIMIT) or clean_line(self._operation.key, DESCRIPTION_LIMIT)
 
     def _server(self, chosen: str) -> str:
         """The address that is ``chosen`` for all, unless the operation or its path has one of its own."""
         for part in (self._operation.parts, self._operation.shared):
-            if own := servers(part["servers"], f"{chosen}/") if part.get("servers") else []:
+            if own := list_servers(part["servers"], f"{chosen}/") if part.get("servers") else []:
                 return own[0]
         return chosen
 
@@ -140,7 +140,7 @@ class _Drafting:
         content = parameter.get("content")
         media = next(iter(content.values()), None) if isinstance(content, dict) else None
         schema = self._schemas.read(media.get("schema") if isinstance(media, dict) else parameter.get("schema"))
-        return schema | ({"description": words} if (words := description_of(parameter)) else {})
+        return schema | ({"description": words} if (words := short_description(parameter)) else {})
 
     def _add_query(self, parameter: dict[str, Any], schema: dict[str, Any]) -> None:
         name, style = parameter["name"], str(parameter.get("style") or "form")
@@ -177,7 +177,7 @@ class _Drafting:
             number += 1
             free = f"{name[:60]}_{number}"
         if name != wanted:
-            schema = {**schema, "description": line(f"{wanted}: {schema.get('description', '')}".rstrip(": "), 400)}
+            schema = {**schema, "description": clean_line(f"{wanted}: {schema.get('description', '')}".rstrip(": "), 400)}
         self._properties[free] = schema
         if is_required:
             self._required.append(free)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from tools.foreign_words import line
-from tools.http_tools.openapi.references import BrokenReference, References
+from tools.foreign_words import clean_line
+from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 MAX_OPERATIONS = 2_000
@@ -34,7 +34,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class DocumentOutline:
     """A document at a glance. ``faults`` names, with the reason, paths that cannot be read."""
 
     title: str
@@ -44,7 +44,7 @@ class Outline:
     faults: list[str]
 
 
-def outline(document: dict[str, Any], source_url: str = "") -> Outline:
+def outline_document(document: dict[str, Any], source_url: str = "") -> DocumentOutline:
     """What ``document``, as :func:`read_document` gives it, offers; ``source_url`` is where it was fetched from."""
     info = document.get("info")
     said = info if isinstance(info, dict) else {}
@@ -52,40 +52,40 @@ def outline(document: dict[str, Any], source_url: str = "") -> Outline:
     faults: list[str] = []
     for path, item in document["paths"].items():
         try:
-            operations += _operations(path, References(document).followed(item))
-        except BrokenReference as error:
-            faults.append(f"{line(path, SUMMARY_LIMIT)}: {error}")
-    return Outline(
-        title=line(str(said.get("title") or ""), SUMMARY_LIMIT),
-        version=line(str(said.get("version") or ""), 40),
-        servers=servers(document.get("servers"), source_url),
+            operations += _operations(path, ReferenceResolver(document).followed(item))
+        except BrokenReferenceError as error:
+            faults.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
+    return DocumentOutline(
+        title=clean_line(str(said.get("title") or ""), SUMMARY_LIMIT),
+        version=clean_line(str(said.get("version") or ""), 40),
+        servers=list_servers(document.get("servers"), source_url),
         operations=operations[:MAX_OPERATIONS],
         faults=faults[:MAX_OPERATIONS],
     )
 
 
-def servers(given: Any, source_url: str = "") -> list[str]:
+def list_servers(given: Any, source_url: str = "") -> list[str]:
     """The addresses of ``given``, variables at their defaults, relative ones by ``source_url`` where that is known."""
     found = [_server(entry) for entry in given[:MAX_SERVERS] if isinstance(entry, dict)] if isinstance(given, list) else []
     resolved = (_joined(source_url, url) for url in (found or ["/"]))
     return list(dict.fromkeys(url.rstrip("/") for url in resolved if url.startswith(("http://", "https://"))))
 
 
-def tool_name(operation: Operation, prefix: str = "") -> str:
+def propose_tool_name(operation: Operation, prefix: str = "") -> str:
     """A name for the tool of ``operation``: its id, or else its method and path, in snake case."""
     for words in (operation.parts.get("operationId"), f"{operation.method} {operation.path}"):
-        if isinstance(words, str) and (name := snake_case(words)):
+        if isinstance(words, str) and (name := to_snake_case(words)):
             return f"{prefix}{name}"[:NAME_LIMIT].rstrip("_")
     return f"{prefix}{operation.method.lower()}"
 
 
-def snake_case(words: str) -> str:
+def to_snake_case(words: str) -> str:
     """``words`` in small ASCII letters, digits and single underscores; "" where nothing is left."""
     parted = re.sub(r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", r"\1\3_\2", words[:300])
     return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
 
 
-def unique(name: str, taken: Iterable[str], limit: int = NAME_LIMIT) -> str:
+def make_unique(name: str, taken: Iterable[str], limit: int = NAME_LIMIT) -> str:
     """``name``, with a number behind it when it is among ``taken``."""
     used, found, number = set(taken), name, 1
     while found in used:
@@ -103,8 +103,10 @@ def _operations(path: str, item: Any) -> Iterator[Operation]:
             yield Operation(
                 method=method.upper(),
                 path=path,
-                summary=line(str(parts.get("summary") or parts.get("description") or item.get("summary") or ""), SUMMARY_LIMIT),
-                tags=tuple(line(tag, 60) for tag in tags[:10] if isinstance(tag, str)) if isinstance(tags, list) else (),
+                summary=clean_line(
+                    str(parts.get("summary") or parts.get("description") or item.get("summary") or ""), SUMMARY_LIMIT
+                ),
+                tags=tuple(clean_line(tag, 60) for tag in tags[:10] if isinstance(tag, str)) if isinstance(tags, list) else (),
                 is_deprecated=parts.get("deprecated") is True,
                 parts=parts,
                 shared=item,

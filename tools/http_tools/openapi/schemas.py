@@ -5,8 +5,8 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.foreign_words import line
-from tools.http_tools.openapi.references import BrokenReference, References
+from tools.foreign_words import clean_line
+from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
 
 MAX_PARTS = 400
 """Schemas within the parameters of one tool; the model reads all of them before every answer."""
@@ -49,7 +49,7 @@ expression can keep that busy for ever. The service itself will say what it does
 class SchemaReader:
     """Reads the schemas of one tool. ``notes`` tells, translated, what could not be kept."""
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: ReferenceResolver) -> None:
         self.notes: list[str] = []
         self._references = references
         self._left = MAX_PARTS
@@ -75,7 +75,7 @@ class SchemaReader:
         reference = schema["$ref"]
         try:
             target = self._references.at(reference)
-        except BrokenReference as error:
+        except BrokenReferenceError as error:
             return self._cut(str(error))
         beside = {name: value for name, value in schema.items() if name != "$ref"}
         if reference in trail:
@@ -86,7 +86,7 @@ class SchemaReader:
 
     def _keywords(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
         read: dict[str, Any] = _kind(schema)
-        if words := description_of(schema):
+        if words := short_description(schema):
             read["description"] = words
         read |= {name: schema[name] for name, is_sound in _KEPT.items() if is_sound(schema.get(name))}
         read |= _exclusive_bounds(schema, read)
@@ -113,7 +113,7 @@ class SchemaReader:
         """Whether ``part`` is in answers only, and not to be sent."""
         try:
             target = self._references.followed(part)
-        except BrokenReference:
+        except BrokenReferenceError:
             return False
         return isinstance(target, dict) and target.get("readOnly") is True
 
@@ -122,13 +122,13 @@ class SchemaReader:
             if options := [self.read(option, trail) for option in _schemas(schema.get(word))]:
                 read["anyOf"] = options  # as models know it; the service judges whether more than one fits
         for part in _schemas(schema.get("allOf")):
-            read = merged(self.read(part, trail), read)
+            read = merge_schemas(self.read(part, trail), read)
         if "required" in read and "properties" in read:
             read["required"] = [name for name in read["required"] if name in read["properties"]]
         return {name: value for name, value in read.items() if name != "required" or value}
 
 
-def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def merge_schemas(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """What is to be held to by both: properties of both, and otherwise the words of ``second`` where both have some."""
     both = first | second
     if "properties" in first and "properties" in second:
@@ -138,10 +138,10 @@ def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def description_of(part: dict[str, Any]) -> str:
+def short_description(part: dict[str, Any]) -> str:
     """What a parameter or schema says of itself, cut to what a model should have to read."""
     found = [text for word in ("description", "title") if isinstance(text := part.get(word), str) and text.strip()]
-    return line(found[0], DESCRIPTION_LIMIT) if found else ""
+    return clean_line(found[0], DESCRIPTION_LIMIT) if found else ""
 
 
 def _kind(schema: dict[str, Any]) -> dict[str, Any]:

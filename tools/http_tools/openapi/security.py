@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.http_tools.openapi.operations import Operation, snake_case
-from tools.http_tools.openapi.references import BrokenReference, References
+from tools.http_tools.openapi.operations import Operation, to_snake_case
+from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
 
 SECRET_LIMIT = 64
 
@@ -24,7 +24,7 @@ class SecretWanted:
 
 
 @dataclass(slots=True)
-class Proof:
+class CallCredentials:
     """What is sent along to prove who calls; ``problem`` says why that cannot be done, "" where it can."""
 
     headers: dict[str, str] = field(default_factory=dict)
@@ -34,18 +34,18 @@ class Proof:
     problem: str = ""
 
 
-def proof(document: dict[str, Any], operation: Operation, prefix: str = "") -> Proof:
+def find_credentials(document: dict[str, Any], operation: Operation, prefix: str = "") -> CallCredentials:
     """The first of the ways that the document names and that can be gone; none where calls need to prove nothing."""
     asked = operation.parts.get("security", document.get("security"))
     ways = [way for way in asked if isinstance(way, dict)] if isinstance(asked, list) else []
     if not ways or {} in ways:
-        return Proof()
+        return CallCredentials()
     tried = [_way(document, way, prefix) for way in ways[:20]]
     return next((found for found in tried if not found.problem), tried[0])
 
 
-def _way(document: dict[str, Any], way: dict[str, Any], prefix: str) -> Proof:
-    made = Proof()
+def _way(document: dict[str, Any], way: dict[str, Any], prefix: str) -> CallCredentials:
+    made = CallCredentials()
     for name in way:
         made.problem = made.problem or _add(made, name, _scheme(document, name), prefix)
     return made
@@ -55,15 +55,15 @@ def _scheme(document: dict[str, Any], name: str) -> dict[str, Any]:
     components = document.get("components")
     schemes = components.get("securitySchemes") if isinstance(components, dict) else None
     try:
-        found = References(document).followed(schemes.get(name)) if isinstance(schemes, dict) else None
-    except BrokenReference:
+        found = ReferenceResolver(document).followed(schemes.get(name)) if isinstance(schemes, dict) else None
+    except BrokenReferenceError:
         found = None
     return found if isinstance(found, dict) else {}
 
 
-def _add(made: Proof, name: str, scheme: dict[str, Any], prefix: str) -> str:
+def _add(made: CallCredentials, name: str, scheme: dict[str, Any], prefix: str) -> str:
     """Add one scheme to what is sent; returns why that cannot be done, or ""."""
-    secret = f"{{secret:{secret_name(name, prefix)}}}"
+    secret = f"{{secret:{propose_secret_name(name, prefix)}}}"
     match str(scheme.get("type") or ""), str(scheme.get("scheme") or "").lower():
         case "apiKey", _ if scheme.get("in") in ("header", "query") and isinstance(scheme.get("name"), str):
             place = made.headers if scheme["in"] == "header" else made.query
@@ -91,16 +91,16 @@ def _add(made: Proof, name: str, scheme: dict[str, Any], prefix: str) -> str:
 
 
 def _wanted(scheme: str, prefix: str, hint: str, *, is_pair: bool = False) -> SecretWanted:
-    return SecretWanted(secret_name(scheme, prefix), scheme[:100], hint, is_pair)
+    return SecretWanted(propose_secret_name(scheme, prefix), scheme[:100], hint, is_pair)
 
 
-def secret_name(scheme: str, prefix: str = "") -> str:
+def propose_secret_name(scheme: str, prefix: str = "") -> str:
     """The name that is proposed for the secret of ``scheme``."""
-    name = f"{snake_case(prefix)}_{snake_case(scheme) or 'key'}".strip("_")
+    name = f"{to_snake_case(prefix)}_{to_snake_case(scheme) or 'key'}".strip("_")
     return (name if re.match("[a-z]", name) else f"key_{name}")[:SECRET_LIMIT]
 
 
-def wanted_secrets(proofs: list[Proof]) -> Iterator[SecretWanted]:
+def wanted_secrets(proofs: list[CallCredentials]) -> Iterator[SecretWanted]:
     """Each secret of ``proofs`` once, in order."""
     seen: set[str] = set()
     for wanted in (wanted for made in proofs for wanted in made.secrets):

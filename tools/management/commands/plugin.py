@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from tools.plugin_runtime.example import example_files, name_fault
-from tools.plugin_runtime.manifest import MANIFEST, ManifestFault, read_manifest
-from tools.plugin_runtime.trial import Trial, tried
+from tools.plugin_runtime.example import check_plugin_name, example_files
+from tools.plugin_runtime.manifest import MANIFEST, ManifestError, read_manifest
+from tools.plugin_runtime.trial import LoadTrial, try_loading
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             self._check(options["folder"])
 
     def _new(self, name: str) -> None:
-        if fault := name_fault(name):
+        if fault := check_plugin_name(name):
             raise CommandError(fault)
         folder = Path(settings.PLUGINS_DIR) / name
         try:
@@ -56,9 +56,9 @@ class Command(BaseCommand):
             raise CommandError(_("There is no plugin %(name)s: no folder with %(file)s.") % {"name": wanted, "file": MANIFEST})
         try:
             manifest = read_manifest(folder)
-        except ManifestFault as fault:
+        except ManifestError as fault:
             raise CommandError("\n".join([f"{MANIFEST}:", *fault.lines])) from None
-        trial = asyncio.run(tried(folder.resolve(), manifest))
+        trial = asyncio.run(try_loading(folder.resolve(), manifest))
         self._tell(trial)
         if trial.faults:
             raise CommandError("\n".join(trial.faults))
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             self.style.SUCCESS(_("%(name)s %(version)s is sound.") % {"name": manifest.id, "version": manifest.version})
         )
 
-    def _tell(self, trial: Trial) -> None:
+    def _tell(self, trial: LoadTrial) -> None:
         for line in trial.lines:
             self.stdout.write(f"  | {line}")
         for spec in trial.tools:
