@@ -12,16 +12,16 @@ def main() -> None:
     from django.core.management import execute_from_command_line
 
     if sys.argv[1:2] == ["runserver"]:
-        from frostproject import listening
+        from frostproject.configuration import listening
 
         listening.exit_if_taken(listening.runserver_address(sys.argv[2:]))  # before the settings make anything
     try:
         if sys.argv[1:2] == ["chat"]:  # a server does this itself at its start
             from django.conf import settings
 
-            from frostproject import privacy
+            from frostproject.configuration import private_files
 
-            privacy.restrict_folder(settings.DATA_DIR)
+            private_files.restrict_folder(settings.DATA_DIR)
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a wrong setting: its name and what to mend, without a traceback
         sys.exit(str(error))

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable
 
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.discoveries import TOOLBOX, RunToolset, build_tool_reminder
+from agent.run.toolbox import TOOLBOX, RunToolset, build_tool_reminder
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 WORDS = (
     "get",

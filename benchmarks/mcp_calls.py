@@ -17,12 +17,12 @@ from asgiref.sync import sync_to_async
 from django.core.management import call_command
 from mcp import Client, StdioServerParameters
 
-from agent.commit import GroupCommit
+from agent.record.commit import GroupCommit
 from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
+from tools.mcp.provider import McpToolProvider
 from tools.models import McpServer
-from tools.providers.mcp import McpToolProvider
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 ARGUMENTS = {"city": "北京", "days": 3}

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from django.core.management import call_command
 from django.db import transaction
 
-from agent.memory.audience import NoteViewer
-from agent.memory.terms import SEARCH_LIMIT
+from agent.domain.note_audience import NoteViewer
+from agent.memory.recall import RecallRequest, build_memory_block
 from agent.models import Note
-from agent.store.recall import RecallRequest, build_memory_block
+from tools.text.search_terms import SEARCH_LIMIT
 
 MESSAGES = 50
 BUDGET = 1_500

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from django.core.management import call_command
 
-from agent import wiring
-from agent.record import Record
+from agent.record.record import Record
+from agent.runtime import wiring
 from benchmarks.outside_costs import SERVERS, TOOLS, TOOLS_EACH
-from tools.configs import SettingsCache
 from tools.contract import ToolAvailabilityContext
 from tools.models import McpServer, McpServerStatus
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache
 
 CHAT = ToolAvailabilityContext(
     session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot", is_owner=True

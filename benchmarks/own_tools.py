@@ -16,12 +16,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agent import wiring
-from tools.configs import ToolSettings
+from agent.runtime import wiring
 from tools.contract import ToolExecutionContext, ToolInvocation
-from tools.functions import FunctionTool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import FunctionTool
+from tools.functions.provider import FunctionProvider
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 CALLS = 500
 ROUNDS = 5

@@ -20,16 +20,16 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
 
-from agent.commit import GroupCommit
+from agent.record.commit import GroupCommit
 from benchmarks.machine import usage
 from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import Plugin
-from tools.plugin_runtime.capabilities import CallInFlight, CapabilityService
-from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.limits import ProcessLimits
-from tools.providers.plugins import PluginToolProvider
-from tools.registry import ToolRegistry
+from tools.plugins.capabilities import CallInFlight, CapabilityService
+from tools.plugins.host import PluginHost
+from tools.plugins.process_limits import ProcessLimits
+from tools.plugins.provider import PluginToolProvider
+from tools.registry.registry import ToolRegistry
 
 ARGUMENTS = {"city": "北京", "days": 3}
 TURNS = 20

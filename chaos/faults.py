@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import get_args
 
-from agent.faults import CrashPoint
 from chaos.process import ChaosServer
 from chaos.world import World
+from tools.processes.crash_points import CrashPoint
 
 #: What the log may grow by while files may not, in bytes; SQLite's log of pages is longer than the server's.
 LOG_ROOM = 128 * 1024

@@ -14,9 +14,9 @@ from django.core.management import execute_from_command_line
 
 #: What scenarios of several processes run with: a lease of 6 s for 30, an answer of a client awaited for 10 s instead of 60.
 BRISK = {
-    "agent.store.recovery.LEASE_SECONDS": 6,
-    "agent.runtime.HEARTBEAT_SECONDS": 1,
-    "onebot.delivery.SEND_TIMEOUT": 10,
+    "agent.record.recovery.LEASE_SECONDS": 6,
+    "agent.runtime.runtime.HEARTBEAT_SECONDS": 1,
+    "onebot.gateway.delivery.SEND_TIMEOUT": 10,
 }
 
 

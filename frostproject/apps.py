@@ -9,13 +9,13 @@ class FrostProjectConfig(AppConfig):
     def ready(self) -> None:
         from django.db.backends.signals import connection_created
 
-        from frostproject import checks, damage  # noqa: F401 - registers the system checks
         from frostproject.signin import record
+        from frostproject.start import database_damage
 
-        connection_created.connect(damage.watch_database_errors)
+        connection_created.connect(database_damage.watch_database_errors)
         record.connect_sign_in_signals()
 
 
 class FrostAdminConfig(admin_apps.AdminConfig):
     default = False  # of this package; it is named in the settings
-    default_site = "frostproject.site.FrostAdminSite"
+    default_site = "frostproject.signin.admin_site.FrostAdminSite"

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
-from frostproject import listening
+from frostproject.configuration import listening
 
 if listening.is_served_by_daphne():
     os.umask(0o077)  # as in manage.py
@@ -23,14 +23,15 @@ if listening.is_served_by_daphne():
 
 pages = get_asgi_application()
 
-from frostproject import bootstrap, greeting, http  # noqa: E402
-from frostproject.admission import restrict_to_admin_networks  # noqa: E402
-from frostproject.mcp import McpEndpoint  # noqa: E402
-from frostproject.readiness import ReadinessEndpoint  # noqa: E402
-from frostproject.server import DrainingServer  # noqa: E402
+from frostproject.server.daphne_server import DrainingServer  # noqa: E402
 from frostproject.signin.gate import SignInGate  # noqa: E402
-from onebot.gateway import Gateway  # noqa: E402
-from onebot.routing import asgi_route, websocket_routes  # noqa: E402
+from frostproject.start import bootstrap, greeting  # noqa: E402
+from frostproject.web import http  # noqa: E402
+from frostproject.web.admission import restrict_to_admin_networks  # noqa: E402
+from frostproject.web.mcp import McpEndpoint  # noqa: E402
+from frostproject.web.readiness import ReadinessEndpoint  # noqa: E402
+from onebot.gateway.gateway import Gateway  # noqa: E402
+from onebot.gateway.routing import asgi_route, websocket_routes  # noqa: E402
 
 gateway = Gateway()
 mcp = McpEndpoint(gateway) if settings.MCP_SERVER_TOKEN else None

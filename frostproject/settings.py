@@ -8,8 +8,8 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
-from frostproject import machine, tokens
-from frostproject.env import Env, parse_database_url, sqlite_settings
+from frostproject.configuration import machine, tokens
+from frostproject.configuration.env import Env, parse_database_url, sqlite_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Env.load(BASE_DIR / ".env")
@@ -138,7 +138,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "frostproject.policy.browser_policy",
+    "frostproject.web.browser_policy.browser_policy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -218,18 +218,18 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(CSRF_TRUSTED_ORIGINS) and all(
     origin.lower().startswith("https://") for origin in CSRF_TRUSTED_ORIGINS
 )
-CSRF_FAILURE_VIEW = "frostproject.plain_http.csrf_failure"
+CSRF_FAILURE_VIEW = "frostproject.signin.plain_http.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-DEFAULT_EXCEPTION_REPORTER = "frostproject.debug_page.RedactingReporter"
-DEFAULT_EXCEPTION_REPORTER_FILTER = "frostproject.debug_page.RedactingFilter"
+DEFAULT_EXCEPTION_REPORTER = "frostproject.web.debug_page.RedactingReporter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "frostproject.web.debug_page.RedactingFilter"
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "frostproject.logs.RedactingFormatter", "format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}
+        "line": {"()": "frostproject.web.logs.RedactingFormatter", "format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},

@@ -9,11 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models.session import MOST_ANSWERS
 from tools.models import ConfigVersion
-from tools.row_faults import check_ids, parse_ids
+from tools.models.row_validation import check_ids, parse_ids
 
 
 class AudienceChoice(models.TextChoices):
-    """Whose messages something is done for: the words of :data:`agent.types.MediaAudience`."""
+    """Whose messages something is done for: the words of :data:`agent.domain.types.MediaAudience`."""
 
     OFF = "off", _("nobody's")
     ON = "on", _("everybody's")
@@ -21,7 +21,7 @@ class AudienceChoice(models.TextChoices):
 
 
 class AnsweredChoice(models.TextChoices):
-    """Who is answered: the words of :data:`agent.answer_policy.AnswerAudience`."""
+    """Who is answered: the words of :data:`agent.domain.answer_policy.AnswerAudience`."""
 
     EVERYBODY = "everybody", _("everybody")
     FRIENDS = "friends", _("friends and those who are listed")
@@ -103,7 +103,7 @@ class Bot(models.Model):
         ),
     )
     token_hash = models.CharField(max_length=100, blank=True, default="", db_default="", editable=False)
-    """Of the account's own token, see :mod:`onebot.account_tokens`; "": the common one counts."""
+    """Of the account's own token, see :mod:`onebot.connections.account_tokens`; "": the common one counts."""
     owners = models.TextField(
         _("owners"),
         blank=True,

@@ -12,7 +12,11 @@ from tests.environment import PROJECT, variables_of_settings, variables_read
 
 LAYERS = ("tools", "agent", "onebot", "frostproject")  # each may import itself and what stands before it
 SHIPPED = "plugins/hello"
-READS_ENVIRONMENT = {"frostproject.env", "frostproject.machine", "tools.keeper"}  # the last hands on what it was given
+READS_ENVIRONMENT = {
+    "frostproject.configuration.env",
+    "frostproject.configuration.machine",
+    "tools.processes.process_reaper",
+}  # the last hands on what it was given
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 400
 MEDIAN_FUNCTION = 10
@@ -250,9 +254,9 @@ SOUND = {
     "tools.a": "if TYPE_CHECKING:\n    import tools.b\n",
     "tools.b": "import os\nfrom tools import a\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'x')\n",
     "tools.apps": "class C:\n    def ready(self):\n        from tools import a\n",
-    "onebot.c": "import agent.types\nasync def f():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(x())\n"
+    "onebot.c": "import agent.domain.types\nasync def f():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(x())\n"
     "    task = asyncio.create_task(x())\n",
-    "agent.types": "try:\n    pass\nexcept ValueError:\n    pass\nexcept Exception:\n    undo()\n    raise\n",
+    "agent.domain.types": "try:\n    pass\nexcept ValueError:\n    pass\nexcept Exception:\n    undo()\n    raise\n",
 }
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from frostproject import diagnosis, exposure, privacy, probes, tokens
-from frostproject.diagnosis import Finding, FindingLevel
-from frostproject.networks import Networks
-from frostproject.probes import ProbedEndpoint
-from onebot.account_tokens import hash_token
+from frostproject.configuration import private_files, tokens
+from frostproject.configuration.networks import Networks
+from frostproject.doctor import diagnosis, exposure, probes
+from frostproject.doctor.diagnosis import Finding, FindingLevel
+from frostproject.doctor.probes import ProbedEndpoint
+from onebot.connections.account_tokens import hash_token
 from onebot.models import Bot
 from tests.conftest import TOKEN
 from tests.environment import PROJECT, clean_environment
@@ -218,7 +219,7 @@ def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):
 
 
 def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr(privacy, "_database_files", list)  # the suite's own is none of this folder
+    monkeypatch.setattr(private_files, "_database_files", list)  # the suite's own is none of this folder
     key = tmp_path / "secret_key"
     key.write_text("x")
     key.chmod(0o644)

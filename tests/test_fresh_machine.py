@@ -15,7 +15,7 @@ from django.core.management import get_commands
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from frostproject.env import parse_dotenv
+from frostproject.configuration.env import parse_dotenv
 from tests.environment import PROJECT, SETTINGS, variables_of_settings
 from tools.contract import ToolExecutionContext
 

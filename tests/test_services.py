@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from channels_redis.core import RedisChannelLayer
 
-from frostproject.env import parse_database_url
+from frostproject.configuration.env import parse_database_url
 
 pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
 from tests.services import RedisServer

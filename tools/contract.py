@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from tools.fences import neutralize_marks
+from tools.text.fences import neutralize_marks
 
 JsonSchema = dict[str, Any]
 

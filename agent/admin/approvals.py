@@ -18,11 +18,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Approval
-from agent.store.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
+from agent.record.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
+from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
-from tools.admin_filters import Rows
-from tools.visible import escape_invisible_chars, escape_invisible_json
+from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.text.visible import escape_invisible_chars, escape_invisible_json
 
 APPROVE, REFUSE = "approve", "refuse"
 #: Characters of the arguments that a list looks at.

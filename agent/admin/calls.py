@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from agent.models import Approval, Message, Run, ToolCall
-from tools.admin_base import EXCERPT, RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
-from tools.admin_filters import RecordedSince, Rows
+from tools.admin.filters import RecordedSince, Rows
+from tools.admin.record_pages import EXCERPT, RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
 from tools.models import ToolConfig
-from tools.readable import arguments_text, drop_surrogates, json_block, shorten_text, text_block
+from tools.text.readable import arguments_text, drop_surrogates, json_block, shorten_text, text_block
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200

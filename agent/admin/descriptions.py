@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.thumbnails import render_thumbnail
 from agent.models import Description, KeptFile
-from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
-from tools.admin_filters import RecordedSince
-from tools.readable import text_block
+from tools.admin.filters import RecordedSince
+from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
+from tools.text.readable import text_block
 
 #: Uses of a description that its page looks at.
 USES = 20

@@ -12,11 +12,11 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from agent import wiring
 from agent.admin.thumbnails import render_thumbnail, thumbnail_response
 from agent.models import KeptFile
-from tools.admin_base import RecordAdmin, format_moment, parse_row_number, record_link
-from tools.admin_filters import RecordedSince
+from agent.runtime import wiring
+from tools.admin.filters import RecordedSince
+from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number, record_link
 
 #: Messages that are named on the page of a copy.
 USES = 20

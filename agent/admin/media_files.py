@@ -15,10 +15,18 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.media_files import LISTED, UPLOAD_BYTES, FolderEntry, NameTaken, list_folder, remove_media_file, save_media_file
-from agent.media_folder import MediaError
+from agent.media.folder_listing import (
+    LISTED,
+    UPLOAD_BYTES,
+    FolderEntry,
+    NameTaken,
+    list_folder,
+    remove_media_file,
+    save_media_file,
+)
+from agent.media.media_folder import MediaError
 from agent.models import MediaFile
-from tools.admin_base import ModelAdmin, format_moment
+from tools.admin.record_pages import ModelAdmin, format_moment
 
 #: Entries on one page.
 FOLDER_PAGE_SIZE = 100

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
-from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
-from tools.admin_filters import RecordedSince
-from tools.readable import json_block, text_block
+from tools.admin.filters import RecordedSince
+from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.text.readable import json_block, text_block
 
 #: Chats in which an id is looked for: one for each account that shares it.
 CHAT_LIMIT = 50

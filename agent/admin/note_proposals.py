@@ -11,11 +11,11 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.memory.review_store import decide_proposal
 from agent.models import Digest, NoteProposal
-from agent.store.reviews import decide_proposal
-from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
-from tools.admin_filters import RecordedSince, Rows
-from tools.readable import json_block, text_block
+from tools.admin.filters import RecordedSince, Rows
+from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.text.readable import json_block, text_block
 
 
 @admin.register(NoteProposal)

@@ -13,12 +13,12 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
-from agent.memory.terms import search_terms
+from agent.memory.erasure import erase_person, find_person_notes
+from agent.memory.full_text import search_notes
 from agent.models import Note
 from agent.models.note import TEXT_LIMIT
-from agent.store.erasure import erase_person, find_person_notes
-from agent.store.note_search import search_notes
-from tools.admin_base import (
+from tools.admin.filters import RecordedSince, Rows
+from tools.admin.record_pages import (
     EXCERPT,
     HIT_LIMIT,
     ModelAdmin,
@@ -29,7 +29,7 @@ from tools.admin_base import (
     record_link,
     render_badge,
 )
-from tools.admin_filters import RecordedSince, Rows
+from tools.text.search_terms import search_terms
 
 #: People whose notes one action erases.
 PEOPLE_LIMIT = 100

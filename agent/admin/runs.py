@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy as _
 from agent.admin.calls import load_outcome_runs
 from agent.admin.turns import parse_transcript
 from agent.models import Approval, Message, Run, Step, ToolCall
-from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
-from tools.admin_filters import RecordedSince, Rows
-from tools.readable import arguments_text, drop_surrogates
+from tools.admin.filters import RecordedSince, Rows
+from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.text.readable import arguments_text, drop_surrogates
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500

@@ -14,12 +14,12 @@ from agent.admin.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_run
 from agent.admin.state_form import LIMITS, StateForm
 from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
-from agent.store.states import save_changes
-from agent.store.tallies import find_silences
-from tools.admin_base import RecordAdmin, format_moment, parse_row_number
-from tools.admin_filters import PeriodFilter, Rows
+from agent.record.states import save_changes
+from agent.record.tallies import find_silences
+from tools.admin.filters import PeriodFilter, Rows
+from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number
 from tools.models import ConfigVersion
-from tools.readable import format_readable
+from tools.text.readable import format_readable
 
 #: Accounts offered as a filter.
 ACCOUNT_LIMIT = 20

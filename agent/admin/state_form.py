@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.instructions import is_value_name
+from agent.domain.prompt_template import is_value_name
+from agent.domain.state import SIZE_LIMIT, TEMPORARY, StateChange, diff_states, is_same_json, stored_state_size
 from agent.models import ChatSession
-from agent.state import SIZE_LIMIT, TEMPORARY, StateChange, diff_states, is_same_json, stored_state_size
 from tools.admin.json_field import IndentedJSONField
 
 #: The columns that hold the limits of a chat.

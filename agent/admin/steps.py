@@ -8,9 +8,9 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Step
-from tools.admin_base import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
-from tools.admin_filters import RecordedSince
-from tools.readable import json_block, text_block
+from tools.admin.filters import RecordedSince
+from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
+from tools.text.readable import json_block, text_block
 
 
 @admin.register(Step)

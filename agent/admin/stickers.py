@@ -19,13 +19,13 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.media.kinds import HEAD, sniff_mime_type
-from agent.media_files import NameTaken, remove_media_file, safe_name, save_media_file
-from agent.media_folder import MediaError, media_folder_root, open_media_file
+from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.media.folder_listing import NameTaken, remove_media_file, safe_name, save_media_file
+from agent.media.media_folder import MediaError, media_folder_root, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER
-from agent.store.stickers import LARGEST, TYPES, locate_sticker, sticker_stamp, sync_stickers, words_from_path
-from tools.admin_base import ModelAdmin, RecordAdmin, clamp_text, format_moment, render_badge
+from agent.stickers.store import LARGEST, TYPES, locate_sticker, sticker_stamp, sync_stickers, words_from_path
+from tools.admin.record_pages import ModelAdmin, RecordAdmin, clamp_text, format_moment, render_badge
 from tools.models import ConfigVersion
 
 #: Names that are tried for a file whose own one is taken.

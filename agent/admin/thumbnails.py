@@ -8,12 +8,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from agent import wiring
-from agent.media.darkroom import process_image_now
-from agent.media.kinds import HEAD, sniff_mime_type
-from agent.media.refs import MediaUnavailable
-from agent.media.sight import build_model_image_job
+from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain.media_refs import MediaUnavailable
+from agent.media.image_reader import build_model_image_job
+from agent.media.image_worker import process_image_now
 from agent.models import Description, KeptFile, MessageMedia
+from agent.runtime import wiring
 
 #: Longest side and bytes of a thumbnail.
 SIDE, BYTES = 480, 2**17

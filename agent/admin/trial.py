@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from asgiref.sync import async_to_sync
 from django.utils.translation import gettext
 
-from agent import serving, wiring
-from tools.choices import AllowedCallers, ToolScope, ToolVisibility
-from tools.configs import SettingsCache, ToolSettings, load_tool_settings
+from agent.runtime import serving, wiring
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.models import ToolConfig
-from tools.registry import ToolRegistry
+from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from tools.readable import arguments_text, drop_surrogates, format_readable, shorten_text
+from tools.text.readable import arguments_text, drop_surrogates, format_readable, shorten_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from typing import Any
 from agent.builtin_tools.send_emoji import choose_sticker
 from agent.builtin_tools.send_image import find_sendable_file
 from agent.builtin_tools.send_message import check_message_item, parse_message_part
-from agent.media.gallery import ChatImages
-from agent.media.kept import FileStore
+from agent.domain.types import ChatAddress, MessagePart
+from agent.media.chat_images import ChatImages
+from agent.media.file_store import FileStore
 from agent.media.picture_names import PictureName, parse_picture_name
-from agent.record import Record
-from agent.stickers import StickerChooser
-from agent.store.stickers import StickerCandidate, mark_stickers_sent
-from agent.types import ChatAddress, MessagePart
+from agent.record.record import Record
+from agent.stickers.choosing import StickerChooser
+from agent.stickers.store import StickerCandidate, mark_stickers_sent
 from tools.errors import InvalidArguments, ToolFailed
 
 

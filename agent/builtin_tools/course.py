@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent.builtin_tools.entry import BuiltinHandler, BuiltinTool, ToolStage
-from agent.flow import EndReason, build_end_result
+from agent.run.flow import EndReason, build_end_result
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}

@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tools.catalogue import DefaultConfig
-from tools.choices import ToolScope, ToolVisibility
 from tools.contract import (
     JsonSchema,
     ToolAvailabilityContext,
@@ -14,7 +12,9 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.own_faults import OWN_CHECKS_KEY
+from tools.models.choices import ToolScope, ToolVisibility
+from tools.registry.argument_checks import OWN_CHECKS_KEY
+from tools.registry.catalogue import DefaultConfig
 
 PROVIDER_NAME = "maisaka_builtin"
 PROVIDER_TYPE = "builtin"
@@ -54,7 +54,7 @@ class BuiltinTool:
     on_timeout: str = ""
     """What the model is told when the time is up and the effect may be in the world; "" for a plain failure."""
     own_faults: Callable[[dict[str, Any], ToolExecutionContext], Sequence[str]] | None = None
-    """The faults that the handler would find, for arguments that do not fit ``parameters`` either (:mod:`tools.own_faults`)."""
+    """The faults that the handler would find, for arguments that do not fit ``parameters`` either (:mod:`tools.registry.argument_checks`)."""
 
     def spec(self) -> ToolSpec:
         return ToolSpec(

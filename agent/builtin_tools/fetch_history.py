@@ -6,13 +6,13 @@ from typing import Any, cast
 from django.utils import timezone
 
 from agent.builtin_tools.entry import FENCED, BuiltinTool
-from agent.record import Record
-from agent.speaker import MessageSender
-from agent.store.chat_record import MessagePage, PageRequest, RecordedMessage, load_message_pages
+from agent.record.chat_record import MessagePage, PageRequest, RecordedMessage, load_message_pages
+from agent.record.record import Record
+from agent.run.message_sender import MessageSender
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
-from tools.fences import FenceKind, clean_name, fence_values, json_line
-from tools.text import make_storable
+from tools.text.fences import FenceKind, clean_name, fence_values, json_line
+from tools.text.storable import make_storable
 
 NAME = "fetch_history"
 NUMBER, HIGHEST_NUMBER = 10, 50

@@ -2,9 +2,9 @@
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_failure, memory_result
-from agent.store.notes import DeleteNote, NoteResult
+from agent.memory.notes_store import DeleteNote, NoteResult
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.policy import is_chat_manager
+from tools.registry.policy import is_chat_manager
 
 NAME = "forget"
 NOT_ALLOWED = "编号 {pk} 的记忆不能由当前发言者删除：只能删除关于自己或自己说过的，本群的由群管理员删除，其余请在后台删除。"

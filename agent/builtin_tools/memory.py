@@ -3,8 +3,8 @@
 from typing import Any, cast
 
 from agent.builtin_tools.entry import FENCED
-from agent.memory.audience import NoteViewer
-from agent.memory.notebook import NoteService
+from agent.domain.note_audience import NoteViewer
+from agent.memory.note_service import NoteService
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 
 

@@ -3,7 +3,7 @@
 import re
 
 from tools.contract import ToolExecutionContext
-from tools.policy import is_chat_manager
+from tools.registry.policy import is_chat_manager
 
 EVERYBODY = "all"
 #: No zero in front: clients read "0" as everybody.

@@ -8,14 +8,14 @@ from django.utils import timezone
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_result
-from agent.memory.audience import NoteViewer
-from agent.memory.fence import describe_note, quote_notes
-from agent.memory.notebook import NoteService
+from agent.domain.note_audience import NoteViewer
+from agent.memory.note_service import NoteService
+from agent.memory.notes_store import NoteSearch
+from agent.memory.prompt_block import describe_note, quote_notes
 from agent.memory.relevance import RecalledNote
-from agent.store.notes import NoteSearch
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
-from tools.fences import clean_name
+from tools.text.fences import clean_name
 
 NAME = "query_memory"
 MODES = {"search": "按内容", "time": "按时间", "hybrid": "两者都用"}

@@ -6,12 +6,12 @@ from django.utils import timezone
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_result
-from agent.memory.fence import describe_note, quote_notes
-from agent.store.notes import PEOPLE_WINDOW, PersonProfile
+from agent.memory.notes_store import PEOPLE_WINDOW, PersonProfile
+from agent.memory.prompt_block import describe_note, quote_notes
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
-from tools.fences import clean_name, json_line
-from tools.text import make_storable
+from tools.text.fences import clean_name, json_line
+from tools.text.storable import make_storable
 
 NAME = "query_person_profile"
 LIMIT, HIGHEST_LIMIT = 8, 20

@@ -4,13 +4,13 @@ from typing import Any
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_failure, memory_result
-from agent.memory.audience import NoteViewer
+from agent.domain.note_audience import NoteViewer
+from agent.memory.notes_store import OWNER_LIMIT, NewNote, NoteResult
 from agent.models import Note
 from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
-from agent.store.notes import OWNER_LIMIT, NewNote, NoteResult
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
-from tools.text import make_storable
+from tools.text.storable import make_storable
 
 NAME = "remember"
 DAYS_LIMIT = 3_650

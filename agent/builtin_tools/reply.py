@@ -4,19 +4,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.agents.agent import Subagent
-from agent.agents.runner import SubagentRunner
 from agent.builtin_tools.attachments import AttachmentFinder, ChosenSticker, parse_picture_arguments
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.mentions import check_mention
+from agent.domain.types import MessagePart
 from agent.models import Message
-from agent.record import Record
-from agent.speaker import MessageSender
-from agent.store.targets import ReplyTarget, find_targets
-from agent.types import MessagePart
+from agent.record.record import Record
+from agent.record.targets import ReplyTarget, find_targets
+from agent.run.message_sender import MessageSender
+from agent.subagents.runner import SubagentRunner
+from agent.subagents.subagent import Subagent
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
-from tools.text import make_storable
+from tools.text.storable import make_storable
 
 NAME = "reply"
 STYLES = ("简短表达", "正常回复", "长回复")

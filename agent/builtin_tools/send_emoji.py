@@ -6,15 +6,15 @@ import time
 from collections.abc import Sequence
 from typing import cast
 
-from agent import media_folder
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.sending import delivery_result
-from agent.record import Record
-from agent.speaker import MessageSender
-from agent.stickers import StickerChooser, rank_stickers
-from agent.store import stickers as store
-from agent.store.stickers import StickerCandidate
-from agent.types import MessagePart
+from agent.domain.types import MessagePart
+from agent.media import media_folder
+from agent.record.record import Record
+from agent.run.message_sender import MessageSender
+from agent.stickers import store
+from agent.stickers.choosing import StickerChooser, rank_stickers
+from agent.stickers.store import StickerCandidate
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
 

@@ -6,17 +6,17 @@ from typing import Any, cast
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.sending import delivery_result
-from agent.media.gallery import ChatImages
-from agent.media.kept import FileStore, StoredFile
-from agent.media.kinds import HEAD, sniff_mime_type
+from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain.types import MessagePart
+from agent.media.chat_images import ChatImages
+from agent.media.file_store import FileStore, StoredFile
 from agent.media.picture_names import OF_MESSAGE, PictureName, parse_picture_name
-from agent.speaker import MessageSender
-from agent.store.stickers import TYPES
-from agent.types import MessagePart
+from agent.run.message_sender import MessageSender
+from agent.stickers.store import TYPES
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
-from tools.fences import clean_name
-from tools.text import make_storable
+from tools.text.fences import clean_name
+from tools.text.storable import make_storable
 
 NAME = "send_image"
 ONE_OF_BOTH = "msg_id 和 media_index 必须给出一个，并且只能给出一个"

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from agent import media_folder
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.mentions import check_mention
+from agent.domain.types import Delivery, MessagePart, PartType
+from agent.media import media_folder
 from agent.models import Message
-from agent.speaker import MessageSender
-from agent.types import Delivery, MessagePart, PartType
+from agent.run.message_sender import MessageSender
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
 

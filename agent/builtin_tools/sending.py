@@ -1,8 +1,8 @@
 """What the model is told of one message that a tool has sent."""
 
 from agent.builtin_tools.send_message import UNCONFIRMED
+from agent.domain.types import Delivery
 from agent.models import Message
-from agent.types import Delivery
 from tools.contract import ToolExecutionResult
 
 

@@ -1,11 +1,11 @@
 """``tool_search``: finds the tools that the model was only told the names of."""
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.discoveries import FOUND, TOOLBOX, FoundTools, RunToolset
+from agent.run.toolbox import FOUND, TOOLBOX, FoundTools, RunToolset
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.discovery import SEARCH_TOOL, format_tool_names
 from tools.errors import InvalidArguments
-from tools.search import normalize_query, rank_tools
+from tools.registry.discovery import SEARCH_TOOL, format_tool_names
+from tools.registry.search import normalize_query, rank_tools
 
 LIMIT, HIGHEST_LIMIT = 5, 20
 NOTHING_FOUND = "没有找到与“{query}”相关的工具。可以换一种说法，或者直接用工具的名称搜索。"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from agent.agents.agent import Subagent
-from agent.agents.runner import SubagentRunner
 from agent.builtin_tools.entry import BuiltinTool
+from agent.subagents.runner import SubagentRunner
+from agent.subagents.subagent import Subagent
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
 

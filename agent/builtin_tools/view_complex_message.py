@@ -6,14 +6,14 @@ from typing import Any, cast
 from django.utils import timezone
 
 from agent.builtin_tools.entry import FENCED, BuiltinTool
-from agent.forwards import MAX_FORWARD_LEVELS, ForwardReader, OpenedMessage
+from agent.domain.types import ForwardedMessage
+from agent.media.forwards import MAX_FORWARD_LEVELS, ForwardReader, OpenedMessage
 from agent.media.picture_names import build_picture_name
-from agent.speaker import MessageSender
-from agent.types import ForwardedMessage
+from agent.run.message_sender import MessageSender
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
-from tools.fences import FenceKind, clean_name, fence_values, json_line
-from tools.text import make_storable
+from tools.text.fences import FenceKind, clean_name, fence_values, json_line
+from tools.text.storable import make_storable
 
 NAME = "view_complex_message"
 #: Characters of a message among others, of one that is shown alone, and of everything in a result.

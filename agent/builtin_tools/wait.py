@@ -8,10 +8,10 @@ from typing import Any
 from django.utils import timezone
 
 from agent.builtin_tools.entry import BuiltinTool
-from agent.flow import ChatPauses, EndReason, RunFlow, build_end_result
-from agent.speaker import MessageSender
+from agent.run.flow import ChatPauses, EndReason, RunFlow, build_end_result
+from agent.run.message_sender import MessageSender
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.limits import pause_timeouts
+from tools.registry.time_limits import pause_timeouts
 
 NAME = "wait"
 DEFAULT_SECONDS = 30

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.prompt import ChatMessage
+from agent.llm.messages import ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LLMClient(Protocol):
     """What the record says answered."""
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
-        """Ask once, retries included. Raises :class:`agent.errors.LLMError`.
+        """Ask once, retries included. Raises :class:`agent.domain.errors.LLMError`.
 
         After cancellation nothing is kept; the endpoint may still finish its work.
         """

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.prompt import ChatMessage
-from tools.text import make_storable
+from agent.llm.messages import ChatMessage
+from tools.text.storable import make_storable
 
 MOST_KEPT = 1024
 """Encoded tools that are kept."""
@@ -17,7 +17,7 @@ class RequestEncoder:
     """Bodies of requests to ``model``.
 
     Fifty tools are 35 KB, which take half a millisecond to encode. Definitions are shared and
-    never changed (:class:`tools.definitions.DefinitionCache`), so what was made of one is found by its identity.
+    never changed (:class:`tools.registry.definitions.DefinitionCache`), so what was made of one is found by its identity.
     """
 
     def __init__(self, model: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 
 ANSWER_LIMIT = 8 * 2**20
 """Bytes of an answer, packed and unpacked."""

@@ -9,15 +9,15 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
 
-from agent.errors import LLMError, LLMTimeout
+from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.bodies import RequestEncoder
 from agent.llm.bounds import limit_response
 from agent.llm.completion import parse_completion
+from agent.llm.images import PictureLoader, encode_with_pictures, has_kept_pictures
 from agent.llm.meter import estimate_tokens, meter, reported_tokens
-from agent.llm.pictures import PictureLoader, encode_with_pictures, has_kept_pictures
 from agent.llm.retrying import RetryPause, compute_retry_pause
-from tools.text import make_storable
+from tools.text.storable import make_storable
 
 #: Tries after the first one, on 408, 409, 429, 5xx and lost connections, as long after each
 #: other as Retry-After says or with exponential back-off (:mod:`agent.llm.retrying`).

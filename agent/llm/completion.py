@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.base import LLMResponse, ToolCallRequest
 
 UNNAMED = "unnamed_call"

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from agent.llm.base import LLMRequest, LLMResponse, ToolCallRequest
-from agent.prompt import content_text, strip_frame
+from agent.llm.messages import content_text, strip_frame
 
 HAN = re.compile(r"[\u3400-\u9fff]")
 TOOL_NAMES = {"city": "get_weather", "game": "get_game_version"}

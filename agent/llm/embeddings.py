@@ -5,9 +5,9 @@ https://platform.openai.com/docs/api-reference/embeddings/create
 
 from typing import Any
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.client import OpenAIClient
-from agent.memory.vectors import LENGTH_LIMIT, pack_vector
+from agent.llm.vectors import LENGTH_LIMIT, pack_vector
 
 #: Characters of one text that are sent: endpoints refuse what is too long for their model.
 TEXT_LIMIT = 2_000
@@ -25,7 +25,7 @@ class Embedder:
         return self._client.name
 
     async def embed(self, texts: list[str]) -> list[bytes]:
-        """A packed vector (:mod:`agent.memory.vectors`) for each of ``texts``, in order.
+        """A packed vector (:mod:`agent.llm.vectors`) for each of ``texts``, in order.
 
         Raises :class:`LLMError`. After cancellation the endpoint may still finish its work.
         """

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.llm.base import LLMRequest
-from agent.prompt import content_text
+from agent.llm.messages import content_text
 
 #: Bytes of text that are taken for one token where an endpoint does not tell: one Chinese sign, or most of an English word.
 BYTES_PER_TOKEN = 3

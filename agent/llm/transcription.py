@@ -1,12 +1,12 @@
 """Speech to text over HTTP: the ``/audio/transcriptions`` of an OpenAI-compatible endpoint.
 
 https://platform.openai.com/docs/api-reference/audio/createTranscription; which file
-endings an endpoint takes is in :data:`agent.media.voice.ENDINGS`.
+endings an endpoint takes is in :data:`agent.media.voice_reader.ENDINGS`.
 """
 
 from typing import Any
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.client import OpenAIClient
 
 MULTIPART = {"headers": {"Content-Type": "multipart/form-data"}}

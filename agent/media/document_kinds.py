@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent.media.kinds import HEAD, sniff_mime_type
+from agent.domain.file_types import HEAD, sniff_mime_type
 
 DocumentKind = Literal["pdf", "zip", "text", ""]
 

@@ -8,14 +8,14 @@ from functools import partial
 
 from django.utils.translation import gettext_noop
 
-from agent.media.daily import DAY_OVER, DailyQuota
-from agent.media.disk import run_on_disk_thread
-from agent.media.kept import FileStore, StoredFile
-from agent.media.refs import MediaRef, MediaUnavailable
-from agent.types import ChatAddress, MediaSource
+from agent.domain.media_refs import MediaRef, MediaUnavailable
+from agent.domain.types import ChatAddress, MediaSource
+from agent.media.daily_budget import DAY_OVER, DailyQuota
+from agent.media.file_store import FileStore, StoredFile
 from tools.fetch.errors import FetchError, TooLarge
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
+from tools.processes.disk import run_on_disk_thread
 
 #: Time for one download, in seconds.
 SECONDS = 30.0

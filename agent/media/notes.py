@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.media.senses import FetchedMedia
+from agent.media.pipeline import FetchedMedia
 
 
 def note_missing_media(note: str, found: Sequence[FetchedMedia]) -> list[str]:

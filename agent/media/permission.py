@@ -1,6 +1,6 @@
 """For whom voice is heard and files are read. Pure."""
 
-from agent.types import IncomingMessage, MediaAudience, Outbox
+from agent.domain.types import IncomingMessage, MediaAudience, Outbox
 
 
 def is_allowed_for(whom: MediaAudience, sender_id: str, owners: frozenset[str]) -> bool:

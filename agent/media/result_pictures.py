@@ -4,15 +4,15 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
+from agent.domain.file_types import PICTURES
+from agent.domain.media_refs import MediaUnavailable
 from agent.media.downloads import decode_base64
-from agent.media.kept import FileStore, StoredFile
-from agent.media.kinds import PICTURES
-from agent.media.refs import MediaUnavailable
-from agent.record import Record
-from agent.store.result_pictures import NewPictures, add_pictures
-from agent.tool_results import is_picture
-from tools.boundary import log_errors
+from agent.media.file_store import FileStore, StoredFile
+from agent.media.result_picture_store import NewPictures, add_pictures
+from agent.record.record import Record
+from agent.run.tool_results import is_picture
 from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.error_boundary import log_errors
 from tools.fetch.errors import TooLarge
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ MOST, LARGEST = 20, 20 * 2**20
 
 
 class ResultPictureHook:
-    """A hook of the registry (:mod:`tools.hooks`) that keeps what comes back, and changes nothing."""
+    """A hook of the registry (:mod:`tools.registry.hooks`) that keeps what comes back, and changes nothing."""
 
     def __init__(self, record: Record, files: FileStore) -> None:
         self._record = record

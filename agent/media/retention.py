@@ -8,10 +8,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from agent.media.kept import FileStore
-from agent.record import Record
-from agent.store import media as store
-from tools.boundary import log_errors
+from agent.media import media_store as store
+from agent.media.file_store import FileStore
+from agent.record.record import Record
+from tools.error_boundary import log_errors
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 
-from agent.budget import has_tokens_left
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.embeddings import Embedder
-from agent.record import Record
-from agent.store import note_vectors
-from agent.store.note_vectors import TextVector
-from tools.boundary import log_errors
+from agent.memory import vector_store
+from agent.memory.vector_store import TextVector
+from agent.record.record import Record
+from agent.record.token_budget import has_tokens_left
+from tools.error_boundary import log_errors
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ async def run_note_embedding(record: Record, embedder: Embedder) -> None:
     while True:
         pause = AFTER_FAILURE
         with log_errors(logger, "The meaning of notes could not be had"):
-            await record.submit(note_vectors.drop_incomparable_vectors, embedder.name)
+            await record.submit(vector_store.drop_incomparable_vectors, embedder.name)
             while await has_tokens_left(record) and await embed_note_batch(record, embedder):
                 pass
             pause = EVERY_SECONDS
@@ -34,12 +34,12 @@ async def run_note_embedding(record: Record, embedder: Embedder) -> None:
 
 
 async def embed_note_batch(record: Record, embedder: Embedder) -> int:
-    """Give at most ``BATCH`` notes their vectors; how many had none. Raises :class:`agent.errors.LLMError`."""
-    notes = await record.submit(note_vectors.find_notes_without_vector, BATCH)
+    """Give at most ``BATCH`` notes their vectors; how many had none. Raises :class:`agent.domain.errors.LLMError`."""
+    notes = await record.submit(vector_store.find_notes_without_vector, BATCH)
     if notes:
         vectors = await _vectors([text for _, _, text in notes], embedder)
         for (pk, fingerprint, _), vector in zip(notes, vectors, strict=True):
-            await record.submit(note_vectors.save_note_vectors, (pk, fingerprint, TextVector(embedder.name, vector)))
+            await record.submit(vector_store.save_note_vectors, (pk, fingerprint, TextVector(embedder.name, vector)))
     return len(notes)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.memory.terms import index_terms, normalize_text, search_terms, term_weight
+from tools.text.search_terms import index_terms, normalize_text, search_terms, term_weight
 
 #: What a common tag is worth, in shared terms.
 TAG_WORTH = 3.0

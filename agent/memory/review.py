@@ -8,16 +8,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.budget import has_tokens_left
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.base import LLMClient, LLMRequest
+from agent.llm.messages import system_message
+from agent.memory import review_store
+from agent.memory.review_store import CLUSTERS, NoteCluster, NoteMerge
 from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
-from agent.prompt import system_message
-from agent.record import Record
-from agent.store import reviews
-from agent.store.reviews import CLUSTERS, NoteCluster, NoteMerge
-from tools.boundary import log_errors
-from tools.fences import json_line
+from agent.record.record import Record
+from agent.record.token_budget import has_tokens_left
+from tools.error_boundary import log_errors
+from tools.text.fences import json_line
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +42,14 @@ async def review_notes(record: Record, model: LLMClient | None) -> tuple[int, in
     that the model fails at is left for the next time.
     """
     now = timezone.now()
-    await record.submit(reviews.delete_expired_notes, now)
+    await record.submit(review_store.delete_expired_notes, now)
     if model and not await has_tokens_left(record):
         model = None
     merges = 0
-    for cluster in await record.submit(reviews.find_note_clusters, CLUSTERS) if model else []:
+    for cluster in await record.submit(review_store.find_note_clusters, CLUSTERS) if model else []:
         with log_errors(logger, "Notes about %s %s were not reviewed", cluster.owner_kind, cluster.owner_id):
             merges += await _proposed(record, model, cluster)  # type: ignore[arg-type]  # the condition above
-    return merges, await record.submit(reviews.propose_retirements, now)
+    return merges, await record.submit(review_store.propose_retirements, now)
 
 
 async def run_note_review(record: Record, model: LLMClient | None, hours: int) -> None:
@@ -64,7 +64,7 @@ async def _proposed(record: Record, model: LLMClient, cluster: NoteCluster) -> i
     answer = await model.complete(LLMRequest(build_merge_request(cluster)))
     found = parse_merges(answer.text, cluster)
     for merge in found:
-        await record.submit(reviews.propose_merges, (model.name, merge))
+        await record.submit(review_store.propose_merges, (model.name, merge))
     return len(found)
 
 
@@ -80,7 +80,7 @@ def build_merge_request(cluster: NoteCluster) -> list[dict[str, Any]]:
 def parse_merges(answer: str, cluster: NoteCluster) -> list[NoteMerge]:
     """The merges in a model's answer that can be made: of known notes, each in one of them.
 
-    Raises :class:`agent.errors.LLMError` for an answer that is no list.
+    Raises :class:`agent.domain.errors.LLMError` for an answer that is no list.
     """
     try:
         items = json.loads(_FENCE.sub("", answer))

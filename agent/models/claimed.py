@@ -1,4 +1,4 @@
-"""The columns of rows that one process works on at a time, see :mod:`agent.claims`.
+"""The columns of rows that one process works on at a time, see :mod:`agent.domain.claims`.
 
 They came when there were installations with millions of rows: only a column that may be
 NULL, with its default in the database, is added to a table of SQLite without a copy of it.
@@ -20,5 +20,5 @@ def claim_number() -> "models.IntegerField[Any, Any]":
 
 
 def place() -> "models.CharField[Any, Any]":
-    """:attr:`agent.types.ChatAddress.place` of the chat that the row belongs to, whatever session it is filed under."""
+    """:attr:`agent.domain.types.ChatAddress.place` of the chat that the row belongs to, whatever session it is filed under."""
     return models.CharField(max_length=200, null=True, db_default=Value(""), editable=False)

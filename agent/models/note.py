@@ -10,10 +10,10 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agent.memory.audience import note_audience
-from agent.memory.terms import index_terms, key_term, normalize_text
+from agent.domain.note_audience import note_audience
 from agent.models.message import Message
-from tools.text import make_storable
+from tools.text.search_terms import index_terms, key_term, normalize_text
+from tools.text.storable import make_storable
 
 #: Characters of a note, tags of a note, characters of a tag.
 TEXT_LIMIT, TAG_COUNT, TAG_LIMIT = 2_000, 8, 32
@@ -24,7 +24,7 @@ DERIVED = ("audience", "fingerprint", "words", "embedding_model", "signs", "embe
 class Note(models.Model):
     """A fact with the one audience that may see it, and where it came from.
 
-    ``audience`` is what every query asks for (:mod:`agent.memory.audience`), ``words`` is
+    ``audience`` is what every query asks for (:mod:`agent.domain.note_audience`), ``words`` is
     what search looks in; both follow from the other fields when the note is saved.
     """
 

@@ -28,7 +28,7 @@ class StickerQuerySet(models.QuerySet["Sticker"]):
 class Sticker(models.Model):
     """One file of the stickers' folder, and the words it is chosen by.
 
-    Rows of files that lie there are made by :mod:`agent.store.stickers`; a file that is
+    Rows of files that lie there are made by :mod:`agent.stickers.store`; a file that is
     gone keeps its row, with ``is_missing``, for it may come back.
     """
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from tools.vault import DecryptionError, decrypt
+from tools.secrets.encryption import DecryptionError, decrypt
 
 #: Half minutes by which the clock of a phone may be wrong.
 TOLERANCE = 1
@@ -70,7 +70,7 @@ class AuthenticatorApp(ThrottledDevice, TimestampMixin, Device):  # type: ignore
         constraints = (models.UniqueConstraint(fields=("user",), condition=Q(confirmed=True), name="one_app_of_an_account"),)
 
     def key(self) -> bytes:
-        """Raises :class:`tools.vault.DecryptionError`."""
+        """Raises :class:`tools.secrets.encryption.DecryptionError`."""
         return unhexlify(decrypt(self.sealed_key))
 
     def verify_token(self, token: str) -> bool:

@@ -13,7 +13,7 @@ from django_otp_webauthn.models import WebAuthnCredential, WebAuthnUserHandle
 from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
 from frostproject.models.authenticator_app import DIGITS
 from frostproject.models.recovery_code import digest_code
-from tools.vault import encrypt
+from tools.secrets.encryption import encrypt
 
 ISSUER = "FrostAgent"
 #: Bytes of a new secret: what RFC 4226 recommends.
@@ -44,12 +44,12 @@ def begin_authenticator_app(user: User) -> AuthenticatorApp:
 
 
 def format_app_key(app: AuthenticatorApp) -> str:
-    """The secret as people type it. Raises :class:`tools.vault.DecryptionError`."""
+    """The secret as people type it. Raises :class:`tools.secrets.encryption.DecryptionError`."""
     return b32encode(app.key()).decode().rstrip("=")
 
 
 def otpauth_address(app: AuthenticatorApp) -> str:
-    """The otpauth:// address that apps read from a picture. Raises :class:`tools.vault.DecryptionError`."""
+    """The otpauth:// address that apps read from a picture. Raises :class:`tools.secrets.encryption.DecryptionError`."""
     values = {"secret": format_app_key(app), "issuer": ISSUER, "digits": DIGITS, "period": 30}
     return f"otpauth://totp/{quote(f'{ISSUER}:{app.user.get_username()}')}?{urlencode(values)}"
 

@@ -22,14 +22,14 @@ from django.http.multipartparser import MultiPartParserError
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from frostproject.callers import client_key
-from frostproject.http import Receive, Send
+from frostproject.server.http_connections import client_key
 from frostproject.signin import known
 from frostproject.signin.attempt import ATTEMPT_KEY, SignInAttempt
 from frostproject.signin.buckets import RefillRate, TokenBuckets
 from frostproject.signin.refusal import SignInRefusal, send_refusal
 from frostproject.signin.turns import PASSWORD_WAIT_SECONDS, PasswordQueue, PasswordQueueFull
-from onebot.handshake import Handshake, is_trusted_loopback
+from frostproject.web.http import Receive, Send
+from onebot.connections.handshake import Handshake, is_trusted_loopback
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from django_otp_webauthn.models import WebAuthnCredential
 
 from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
 from frostproject.signin import factors, known, passkeys, record
-from tools.vault import DecryptionError
+from tools.secrets.encryption import DecryptionError
 
 
 def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpResponse:

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils import translation
 
-from frostproject.http import Send
-from frostproject.policy import POLICY_HEADERS
+from frostproject.web.browser_policy import POLICY_HEADERS
+from frostproject.web.http import Send
 
 
 class SignInRefusal(Exception):  # noqa: N818 - an answer, not a fault

@@ -11,13 +11,13 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent import serving
 from agent.models import UNSETTLED, Approval, Message, Run
-from agent.store.spendings import current_day, load_spent_tokens
-from frostproject import plain_http
+from agent.record.spendings import current_day, load_spent_tokens
+from agent.runtime import serving
 from frostproject.models import FailedSignIns, SignInRecord
+from frostproject.signin import plain_http
 from onebot.models import Bot
-from tools.admin.glance import LOOK_NEEDED
+from tools.admin.declaration_review import LOOK_NEEDED
 from tools.models import ToolConfig
 
 register = template.Library()

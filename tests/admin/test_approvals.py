@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.models import Approval, Message, ToolCall
-from agent.store.approvals import ApprovalOutcome, settle_approval
+from agent.record.approvals import ApprovalOutcome, settle_approval
 from tests.admin.record import call_of, chat, logged_in, page, run_for, said, step_of
 from tools.models import ToolConfig
 

@@ -16,7 +16,7 @@ from tests.admin.http_forms import TOOLS, secret
 from tests.admin.record import logged_in, page
 from tests.file_server import FileServer, never_answers, sends
 from tests.tools.http_tools.openapi_documents import PETSTORE, WEATHER
-from tools.admin.http_tools.openapi_forms import pack_document, unpack_document
+from tools.http_tools.admin.openapi_forms import pack_document, unpack_document
 from tools.http_tools.openapi.document import DocumentError
 from tools.models import HttpTool, Secret, ToolConfig
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_fetched_is_told(
     assert "could not be fetched" in sent(browser, step="read", url=file_server.url + "/x")
     settings.FETCH_ALLOW = ["127.0.0.1"]
     assert "status 404" in sent(browser, step="read", url=file_server.url + "/x")
-    monkeypatch.setattr("tools.admin.http_tools.openapi_plan.FETCH_SECONDS", 0.2)
+    monkeypatch.setattr("tools.http_tools.admin.openapi_plan.FETCH_SECONDS", 0.2)
     assert "could not be fetched" in sent(browser, step="read", url=file_server.serve("/slow", never_answers()))
     assert "must begin with http" in sent(browser, step="read", url="file:///etc/passwd")
 

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from agent.models import Message
 from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
-from tools import admin_base, admin_filters
+from tools.admin import filters, record_pages
 from tools.models import ToolConfig
 
 MESSAGES = "/admin/agent/message/"
@@ -85,14 +85,14 @@ def test_the_first_row_since_a_time_is_found_among_gaps(browser: Client):
     rows = [said(session, days_ago=days) for days in range(40, 0, -1)]
     Message.objects.filter(pk__in=[row.pk for row in rows[5:20]]).delete()
     for row in (rows[0], rows[3], rows[25], rows[-1]):
-        assert admin_filters.first_id_since(Message, "created_at", row.created_at) <= row.pk
-    found = Message.objects.filter(pk__gte=admin_filters.first_id_since(Message, "created_at", rows[20].created_at))
+        assert filters.first_id_since(Message, "created_at", row.created_at) <= row.pk
+    found = Message.objects.filter(pk__gte=filters.first_id_since(Message, "created_at", rows[20].created_at))
     assert found.earliest("pk") == rows[20]
-    assert admin_filters.first_id_since(Message, "created_at", rows[-1].created_at.replace(year=2999)) > rows[-1].pk
+    assert filters.first_id_since(Message, "created_at", rows[-1].created_at.replace(year=2999)) > rows[-1].pk
 
 
 def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(browser: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(admin_filters, "WINDOW", 2)
+    monkeypatch.setattr(filters, "WINDOW", 2)
     session = chat()
     pks = [said(session, reason="too_old").pk for _ in range(4)]
     both = page(browser, f"{MESSAGES}?direction__exact=in&reason__exact=too_old")
@@ -104,8 +104,8 @@ def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(
 
 
 def test_words_are_looked_for_in_the_newest_rows_only(browser: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(admin_filters, "WINDOW", 3)
-    monkeypatch.setattr(admin_filters, "LISTED_WINDOW", 2)
+    monkeypatch.setattr(filters, "WINDOW", 3)
+    monkeypatch.setattr(filters, "LISTED_WINDOW", 2)
     session = chat()
     pks = [said(session, "rain").pk for _ in range(6)]
     assert shown(browser, f"{MESSAGES}?q=rain") == pks[:-4:-1]
@@ -113,7 +113,7 @@ def test_words_are_looked_for_in_the_newest_rows_only(browser: Client, monkeypat
 
 
 def test_a_long_list_is_not_counted_to_its_end_and_goes_on_by_id(browser: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(admin_base, "COUNT_LIMIT", 100)
+    monkeypatch.setattr(record_pages, "COUNT_LIMIT", 100)
     session = chat()
     pks = [said(session).pk for _ in range(105)]
     last = page(browser, f"{MESSAGES}?p=2")

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from tests.admin.mcp import SERVERS, address, editor, form, person, program, program_form, saved, viewer, warden
 from tests.admin.record import page
 from tests.admin.test_mcp_servers import switched
-from tools.admin.mcp.servers import McpServerAdmin
+from tools.mcp.admin.servers import McpServerAdmin
 from tools.models import McpServer
 
 

@@ -10,9 +10,9 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from agent import media_files
 from agent.admin import media_files as media_page
-from agent.media_files import safe_name
+from agent.media import folder_listing
+from agent.media.folder_listing import safe_name
 from tests.admin.record import ENGLISH, page
 
 FOLDER = "/admin/agent/mediafile/"
@@ -74,7 +74,7 @@ def test_no_other_folder_is_shown(browser: Client, where: str):
 
 def test_a_long_folder_is_paged_and_capped(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(media_page, "FOLDER_PAGE_SIZE", 2)
-    monkeypatch.setattr(media_files, "LISTED", 5)
+    monkeypatch.setattr(folder_listing, "LISTED", 5)
     for number in range(6):
         (folder / f"{number}").write_bytes(b"x")
     first, last = page(browser, FOLDER), page(browser, f"{FOLDER}?p=99")
@@ -107,7 +107,7 @@ def test_a_file_is_replaced_only_when_that_is_asked_for(browser: Client, folder:
 
 
 def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(media_files, "UPLOAD_BYTES", 4)
+    monkeypatch.setattr(folder_listing, "UPLOAD_BYTES", 4)
     assert "The file is larger than" in upload(browser, ("a.png", b"12345"))
     assert list(folder.iterdir()) == []
 

@@ -6,9 +6,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agent import wiring
-from agent.media.kept import StoredFile
+from agent.media.file_store import StoredFile
 from agent.models import Description, KeptFile, Message, MessageMedia
+from agent.runtime import wiring
 from tests.admin.record import chat, logged_in, page, said
 from tests.pictures import colour_of, opened, picture
 

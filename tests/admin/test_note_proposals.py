@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agent.memory.review_store import NoteMerge, propose_merges
 from agent.models import Digest, Note, NoteProposal
-from agent.store.reviews import NoteMerge, propose_merges
 from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_IN_GROUP, noted
 

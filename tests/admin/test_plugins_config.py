@@ -12,8 +12,8 @@ from pytest_django import Settings
 from tests.admin.plugins import SCHEMA, address, configured, form, plugin
 from tests.admin.record import page
 from tools.models import Plugin
-from tools.plugin_runtime.config import decrypt_config, encrypt_config, is_encrypted, is_secret_schema, undecryptable_names
-from tools.vault import DecryptionError
+from tools.plugins.config import decrypt_config, encrypt_config, is_encrypted, is_secret_schema, undecryptable_names
+from tools.secrets.encryption import DecryptionError
 
 SECRET = "hunter2-swordfish"
 WHOLE = {"city": "Paris", "key": SECRET}

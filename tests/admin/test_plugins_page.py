@@ -273,7 +273,7 @@ def test_hostile_lines_of_the_log_are_shown_as_they_are_written(browser: Client)
 
 
 def test_the_log_is_filtered_by_level_and_paged_back(browser: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tools.admin.plugins.facts.LINES", 2)
+    monkeypatch.setattr("tools.plugins.admin.facts.LINES", 2)
     row = plugin()
     log(plugin("other"), "of another")
     lines = log(row, "one-", "two-", "three-")

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import translation
 
-from tools.readable import TEXT_LIMIT, arguments_text, format_readable, json_block, shorten_text
+from tools.text.readable import TEXT_LIMIT, arguments_text, format_readable, json_block, shorten_text
 
 
 def test_json_is_indented_with_chinese_as_it_is_and_real_line_breaks():

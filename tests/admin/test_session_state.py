@@ -9,8 +9,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from agent.domain.state import SIZE_LIMIT
 from agent.models import ChatSession
-from agent.state import SIZE_LIMIT
 from tests.admin.record import chat, page
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agent.wiring import declared_tools
+from agent.runtime.wiring import declared_tools
 from tests.admin.record import page, tool_form
-from tools.catalogue import ensure_tool_rows
-from tools.configs import SettingsCache
 from tools.models import ConfigVersion, ToolConfig
+from tools.registry.catalogue import ensure_tool_rows
+from tools.registry.settings import SettingsCache
 
 TOOLS = "/admin/tools/toolconfig/"
 

@@ -10,9 +10,9 @@ from pytest_django import DjangoAssertNumQueries
 from agent.admin.tool_use import CALL_LIMIT, load_tool_use, percentile
 from agent.models import Step, ToolCall
 from tests.admin.record import call_of, page, run_for, step_of, tool_form
-from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolSpec
 from tools.models import ToolConfig
+from tools.registry.catalogue import ensure_tool_rows
 
 TOOLS = "/admin/tools/toolconfig/"
 DECLARATION = {

@@ -14,15 +14,15 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from agent import serving, wiring
+from agent.runtime import serving, wiring
 from tests.admin.record import logged_in, page
 from tests.tools.fakes import Provider
 from tools.admin.argument_form import ArgumentForm
-from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolExecutionContext, ToolSpec
-from tools.functions import tool
+from tools.functions.function_tool import tool
 from tools.models import ToolConfig
-from tools.registry import ToolRegistry
+from tools.registry.catalogue import ensure_tool_rows
+from tools.registry.registry import ToolRegistry
 
 
 class Unit(StrEnum):

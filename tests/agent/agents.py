@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent.agents.agent import Subagent
-from agent.agents.provider import SubagentToolProvider
-from agent.agents.runner import SubagentRunner
-from agent.record import Record
+from agent.record.record import Record
+from agent.subagents.provider import SubagentToolProvider
+from agent.subagents.runner import SubagentRunner
+from agent.subagents.subagent import Subagent
 from tests.agent.talk import Script
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionContext, ToolProvider
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 CONTEXT = ToolExecutionContext(
     session_id="onebot:private:20001", is_group_chat=False, user_id="20001", platform="onebot", metadata={"owners": {"1"}}

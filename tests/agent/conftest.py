@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from agent.conversation import ConversationHandler
-from agent.engine import Engine
-from agent.jobs import BackgroundCalls
-from agent.record import Record
-from agent.store.arrivals import MessageArrival
-from agent.store.recovery import PendingMessage
+from agent.chat.conversation import ConversationHandler
+from agent.record.arrivals import MessageArrival
+from agent.record.record import Record
+from agent.record.recovery import PendingMessage
+from agent.run.engine import Engine
+from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
-from tools.configs import SettingsCache
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache
 
 Say = Callable[..., Any]
 

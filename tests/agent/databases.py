@@ -11,7 +11,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper
 
-from frostproject.env import parse_database_url
+from frostproject.configuration.env import parse_database_url
 
 
 @pytest.fixture(scope="module")

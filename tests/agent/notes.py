@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from agent.memory.audience import NoteViewer
+from agent.domain.note_audience import NoteViewer
+from agent.memory.notes_store import NewNote, NoteSearch, WrittenNote, find_notes, write_notes
 from agent.models import Note
-from agent.store.notes import NewNote, NoteSearch, WrittenNote, find_notes, write_notes
 
 ANN_AT_HOME = NoteViewer("onebot", "10001", "private:20001", "20001")
 ANN_IN_GROUP = NoteViewer("onebot", "10001", "group:30001", "20001")

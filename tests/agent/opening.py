@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from onebot.calls import PendingActions
-from onebot.connections import Connections
-from onebot.media import OneBotMedia
-from onebot.relay import Relay
+from onebot.connections.calls import PendingActions
+from onebot.connections.connections import Connections
+from onebot.connections.relay import Relay
+from onebot.gateway.media import OneBotMedia
 
 Frame = dict[str, Any]
 

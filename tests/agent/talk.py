@@ -6,17 +6,17 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.answer_policy import AnswerPolicy
-from agent.errors import LLMError
+from agent.domain.answer_policy import AnswerPolicy
+from agent.domain.errors import LLMError
+from agent.domain.triggers import TriggerRules
+from agent.domain.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
 from agent.models import Message, Run
-from agent.store.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
-from agent.store.replies import OutgoingMessage, ReplyStore
-from agent.store.runs import ActiveRun, RunPlan, RunStarter, StartRun
-from agent.triggers import TriggerRules
-from agent.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
-from tools.configs import SettingsCache
+from agent.record.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
+from agent.record.replies import OutgoingMessage, ReplyStore
+from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from tools.registry.settings import SettingsCache
 
 PROCESS = "p1"
 PRIVATE = ChatAddress("10001", "private", "20001")

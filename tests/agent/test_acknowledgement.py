@@ -7,11 +7,11 @@ import pytest
 from django.db import DatabaseError, connection, connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 
-from agent import acknowledgement
-from agent.acknowledgement import CommitMarker
 from agent.models import CommitMark, ServerProcess
-from agent.store.recovery import ProcessHeartbeat, record_heartbeats
-from frostproject.env import parse_database_url
+from agent.record import acknowledgement
+from agent.record.acknowledgement import CommitMarker
+from agent.record.recovery import ProcessHeartbeat, record_heartbeats
+from frostproject.configuration.env import parse_database_url
 from tests.agent.databases import in_place, postgres
 
 __all__ = ["postgres"]

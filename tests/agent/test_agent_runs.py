@@ -6,24 +6,24 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.agent import Subagent
-from agent.agents.runner import STOPPED
-from agent.claims import Claim
-from agent.engine import Engine
-from agent.errors import LLMError
-from agent.journal import RunJournal
+from agent.domain.claims import Claim
+from agent.domain.errors import LLMError
 from agent.models import Message, Run, ToolCall
-from agent.record import Record
-from agent.store.agent_runs import SERVER_STOPPED, StartSubagentRun, begin_subagent_runs
-from agent.store.recovery import ProcessHeartbeat, record_heartbeats
-from agent.store.runs import ActiveRun, StartRun
-from agent.store.steps import NewCall, NewStep
-from agent.task import RunRequest, RunResult
+from agent.record.record import Record
+from agent.record.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.run_journal import RunJournal
+from agent.record.runs import ActiveRun, StartRun
+from agent.record.steps import NewCall, NewStep
+from agent.record.subagent_runs import SERVER_STOPPED, StartSubagentRun, begin_subagent_runs
+from agent.run.engine import Engine
+from agent.run.task import RunRequest, RunResult
+from agent.subagents.runner import STOPPED
+from agent.subagents.subagent import Subagent
 from tests.agent.agents import CONTEXT, agent, registry_of, told
 from tests.agent.talk import PLAN, Script, accept, calling, message
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolInvocation
+from tools.registry.settings import ToolSettings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

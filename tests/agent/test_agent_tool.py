@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from agent.agents.agent import REQUEST, Subagent
-from agent.agents.unrecorded import NullJournal
-from agent.allowance import SendAllowance
-from agent.engine import Engine
-from agent.errors import LLMError
-from agent.state import ChatState
-from agent.task import RunRequest
+from agent.domain.errors import LLMError
+from agent.domain.state import ChatState
+from agent.run.allowance import SendAllowance
+from agent.run.engine import Engine
+from agent.run.task import RunRequest
+from agent.subagents.subagent import REQUEST, Subagent
+from agent.subagents.unrecorded import NullJournal
 from tests.agent.agents import CONTEXT, agent, offered, registry_of, told
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidDeclaration
-from tools.functions import tool
-from tools.providers.functions import FunctionProvider
+from tools.functions.function_tool import tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.settings import ToolSettings
 
 INPUT: JsonSchema = {
     "type": "object",

@@ -5,9 +5,9 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from agent.allowance import CHARACTERS, CUT, MESSAGES, SendAllowance
-from agent.conversation import ANSWER_CUT
+from agent.chat.conversation import ANSWER_CUT
 from agent.models import Message, Run
+from agent.run.allowance import CHARACTERS, CUT, MESSAGES, SendAllowance
 from tests.agent.talk import Mailbox, calling
 from tests.agent.test_send_message import answered
 

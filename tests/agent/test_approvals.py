@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.decisions import ApprovalReply
+from agent.domain.approval_replies import ApprovalReply
 from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
-from agent.store import approvals, later, recovery
-from agent.store.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
-from agent.store.steps import CallOutcome
+from agent.record import approvals, deferred_calls, recovery
+from agent.record.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
+from agent.record.steps import CallOutcome
 from tests.admin.record import call_of, chat, run_for, said, step_of
 from tools.models import ToolConfig
 
@@ -38,7 +38,7 @@ def ask(call: ToolCall, **arguments: Any) -> approvals.RecordedQuestion | None:
 def waiting(session: ChatSession, **arguments: Any) -> Approval:
     call = called(session)
     ask(call, **arguments)
-    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait")])
+    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait")])
     return Approval.objects.get(call=call)
 
 
@@ -124,11 +124,11 @@ def test_a_call_that_is_told_of_later_keeps_the_reasoning_behind_it(session):
     approval = waiting(session)
     Step.objects.update(response={"reasoning_content": "I owe it."})
     rule(approval)
-    call = later.find_deferred_call(told(session)[0].pk, resumed=False)
+    call = deferred_calls.find_deferred_call(told(session)[0].pk, resumed=False)
     assert call
     assert call.reasoning == "I owe it."
     Step.objects.update(response={"reasoning_content": None})
-    call = later.find_deferred_call(told(session)[0].pk, resumed=False)
+    call = deferred_calls.find_deferred_call(told(session)[0].pk, resumed=False)
     assert call
     assert call.reasoning is None
 
@@ -137,13 +137,13 @@ def test_an_approved_call_is_to_be_made_until_it_began(session):
     approval = waiting(session)
     rule(approval)
     (message,) = told(session)
-    call = later.find_deferred_call(message.pk, resumed=True)
+    call = deferred_calls.find_deferred_call(message.pk, resumed=True)
     assert call
     assert call.is_to_be_made
     ToolCall.objects.update(state="running")
-    begun = later.find_deferred_call(message.pk, resumed=True)
+    begun = deferred_calls.find_deferred_call(message.pk, resumed=True)
     assert begun
-    assert (begun.is_to_be_made, begun.text) == (False, later.INTERRUPTED)
+    assert (begun.is_to_be_made, begun.text) == (False, deferred_calls.INTERRUPTED)
 
 
 def test_only_codes_that_wait_in_the_account_are_words(session):
@@ -157,13 +157,13 @@ def test_only_codes_that_wait_in_the_account_are_words(session):
 
 def suspended(session: ChatSession, worker: str) -> ToolCall:
     call = called(session, "render")
-    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait", worker)])
+    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", worker)])
     return call
 
 
 def ended(call: ToolCall, text: str = "done") -> bool:
     outcome = CallOutcome(call.pk, ToolCall.State.SUCCEEDED, "samples", False, text, None, "", 1)
-    return later.complete_calls([later.CallCompletion(outcome)])[0]
+    return deferred_calls.complete_calls([deferred_calls.CallCompletion(outcome)])[0]
 
 
 def test_an_outcome_is_told_once_and_the_first_counts(session):
@@ -176,7 +176,7 @@ def test_an_outcome_is_told_once_and_the_first_counts(session):
 def test_an_outcome_that_came_before_its_run_went_on_is_kept(session):
     call = called(session, "render")
     ended(call, "early")
-    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait", "p1")])
+    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1")])
     call.refresh_from_db()
     assert (call.state, call.result) == ("succeeded", "early")
 
@@ -191,16 +191,18 @@ def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(se
 
 def test_progress_is_kept_and_told_only_while_the_chat_waits_for_it(session):
     call = called(session, "render")
-    later.record_progress([later.ProgressReport(call.pk, "10%", 0)])
+    deferred_calls.record_progress([deferred_calls.ProgressReport(call.pk, "10%", 0)])
     assert told(session) == []
-    later.suspend_calls([later.CallSuspension(call.pk, "samples", "wait", "p1")])
-    later.record_progress([later.ProgressReport(call.pk, "20%"), later.ProgressReport(call.pk, "30%", 1)])
+    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1")])
+    deferred_calls.record_progress(
+        [deferred_calls.ProgressReport(call.pk, "20%"), deferred_calls.ProgressReport(call.pk, "30%", 1)]
+    )
     (message,) = told(session)
-    found = later.find_deferred_call(message.pk, resumed=False)
+    found = deferred_calls.find_deferred_call(message.pk, resumed=False)
     assert found
     assert (found.text, found.is_stale) == ("仍在执行: 30%", False)
     ended(call)
-    stale = later.find_deferred_call(message.pk, resumed=False)
+    stale = deferred_calls.find_deferred_call(message.pk, resumed=False)
     assert stale
     assert stale.is_stale
 

@@ -6,12 +6,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.commit import GroupCommit
+from agent.domain.triggers import TriggerRules
+from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message, Run
-from agent.store import arrivals as store
-from agent.store.arrivals import ArrivalStore, refuse_messages
-from agent.triggers import TriggerRules
-from agent.types import ChatAddress
+from agent.record import arrivals as store
+from agent.record.arrivals import ArrivalStore, refuse_messages
+from agent.record.commit import GroupCommit
 from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, accept, arrival, arrivals, message, reasons
 
 pytestmark = pytest.mark.django_db

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent import record as module
-from agent import speaker
 from agent.models import Message
-from agent.record import Record
-from agent.store.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record import record as module
+from agent.record.record import Record
+from agent.record.recovery import ProcessHeartbeat, record_heartbeats
+from agent.run import message_sender
 from tests.agent.talk import Mailbox, Script, message
 from tests.agent.test_inbox import Make, held, idle, mailbox, make, rows, until
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def sleep(record: Record, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have the process believe that so many seconds have gone by."""
-    monkeypatch.setattr(speaker, "MOVE_SECONDS", 0.01)
+    monkeypatch.setattr(message_sender, "MOVE_SECONDS", 0.01)
     gone, now = [0.0], module.read_boot_clock
     monkeypatch.setattr(module, "read_boot_clock", lambda: now() + gone[0])
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from agent.agents.runner import SubagentRunner
 from agent.builtin_tools.entry import PROVIDER_NAME, BuiltinTool
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.engine import Engine
-from agent.gate import is_timing_tool
-from agent.wiring import build_builtin_tools, build_chat_tools
+from agent.run.engine import Engine
+from agent.run.gate import is_timing_tool
+from agent.runtime.wiring import build_builtin_tools, build_chat_tools
+from agent.subagents.runner import SubagentRunner
 from tests.agent.talk import Script
-from tools.configs import ToolSettings
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 GROUP = ToolAvailabilityContext(session_id="onebot:group:7", is_group_chat=True)
 PRIVATE = ToolAvailabilityContext(session_id="onebot:private:7", is_group_chat=False)

@@ -8,10 +8,10 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, OperationalError
 
-from agent import commit as module
-from agent.commit import GroupCommit
 from agent.models import ServerProcess
-from agent.outage import UNREACHABLE
+from agent.record import commit as module
+from agent.record.commit import GroupCommit
+from agent.record.outage import UNREACHABLE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

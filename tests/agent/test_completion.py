@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.base import LLMResponse
 from agent.llm.completion import NO_FUNCTION, NO_NAME, UNNAMED, parse_completion, parse_recorded
 

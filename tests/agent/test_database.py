@@ -11,8 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 
-from agent import database
-from frostproject.env import parse_database_url, sqlite_settings
+from agent.runtime import database
+from frostproject.configuration.env import parse_database_url, sqlite_settings
 from tests.agent.databases import in_place
 
 
@@ -96,4 +96,4 @@ def test_damage_is_told_once_a_minute_whoever_meets_it(tmp_path: Path, caplog: p
         for _ in range(3):
             with pytest.raises(DatabaseError):
                 execute("SELECT * FROM agent_run")
-    assert [record.name for record in caplog.records] == ["frostproject.damage"]
+    assert [record.name for record in caplog.records] == ["frostproject.start.database_damage"]

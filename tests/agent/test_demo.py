@@ -4,7 +4,7 @@ import pytest
 
 from agent.llm.base import LLMRequest
 from agent.llm.demo import DemoModel
-from agent.prompt import SpokenMessage, user_message
+from agent.llm.messages import SpokenMessage, user_message
 
 TOOLS = [{"name": "get_weather"}, {"name": "get_game_version"}]
 

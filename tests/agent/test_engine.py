@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from agent.engine import CUT_SHORT, OUT_OF_CALLS, Engine
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.models import ToolCall
-from agent.store.later import INTERRUPTED, CallSuspension
-from agent.store.runs import RecordedCall, RecordedStep
-from agent.store.steps import CallOutcome, NewStep
-from agent.task import RunRequest, RunResult
+from agent.record.deferred_calls import INTERRUPTED, CallSuspension
+from agent.record.runs import RecordedCall, RecordedStep
+from agent.record.steps import CallOutcome, NewStep
+from agent.run.engine import CUT_SHORT, OUT_OF_CALLS, Engine
+from agent.run.task import RunRequest, RunResult
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 CONTEXT = ToolExecutionContext(session_id="onebot:group:7", stream_id="onebot:group:7", user_id="20001")
 START = [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]

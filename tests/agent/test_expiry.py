@@ -8,9 +8,9 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.models import Approval, ChatSession, Description, KeptFile, Message, MessageMedia, Note, Run, Step, ToolCall
-from agent.retention import RetentionRule, erase_expired_rows
-from agent.store import expiry
-from agent.store.expiry import EraseRequest
+from agent.record import expiry
+from agent.record.expiry import EraseRequest
+from agent.runtime.record_retention import RetentionRule, erase_expired_rows
 
 pytestmark = pytest.mark.django_db
 

@@ -9,14 +9,14 @@ from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import fetch_history
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.domain.types import ChatAddress
 from agent.models import Message
-from agent.record import Record
-from agent.store.runs import StartRun
-from agent.store.targets import MessageRecall, record_recalls
-from agent.types import ChatAddress
+from agent.record.record import Record
+from agent.record.runs import StartRun
+from agent.record.targets import MessageRecall, record_recalls
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 OTHER_ACCOUNT = ChatAddress("10002", "group", "30001")
 

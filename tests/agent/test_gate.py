@@ -8,18 +8,18 @@ from django.utils import timezone
 
 from agent.builtin_tools import course, wait
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.engine import Engine
-from agent.errors import LLMError
-from agent.flow import ChatPauses, RunFlow
-from agent.gate import HINT
+from agent.domain.errors import LLMError
 from agent.models import Step, ToolCall
-from agent.store.runs import RecordedCall, RecordedStep
-from agent.task import RunRequest, RunResult
+from agent.record.runs import RecordedCall, RecordedStep
+from agent.run.engine import Engine
+from agent.run.flow import ChatPauses, RunFlow
+from agent.run.gate import HINT
+from agent.run.task import RunRequest, RunResult
 from tests.agent.talk import GROUP, Script, calling
 from tests.agent.test_engine import START, Notes
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionContext
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 State = ToolCall.State
 CONTINUE, NO_ACTION = calling(("continue", "{}")), calling(("no_action", "{}"))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history import fit_history
-from agent.prompt import ChatMessage, assistant_message, system_message
+from agent.chat.history import fit_history
+from agent.llm.messages import ChatMessage, assistant_message, system_message
 
 SYSTEM = system_message("be kind")
 NOW: ChatMessage = {"role": "user", "content": "now"}

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent import inbox as module
-from agent.conversation import ConversationHandler
-from agent.engine import Engine
-from agent.errors import LLMError
-from agent.inbox import Inbox
-from agent.jobs import BackgroundCalls
+from agent.chat import inbox as module
+from agent.chat.conversation import ConversationHandler
+from agent.chat.inbox import Inbox
+from agent.domain.errors import LLMError
+from agent.domain.triggers import TriggerRules
+from agent.llm.messages import strip_frame
 from agent.models import Message, Run
-from agent.prompt import strip_frame
-from agent.record import Record
-from agent.triggers import TriggerRules
+from agent.record.record import Record
+from agent.run.engine import Engine
+from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, message
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

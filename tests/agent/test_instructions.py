@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.instructions import (
+from agent.domain.prompt_template import (
     MissingToolError,
     MissingValueError,
     PromptTemplateError,

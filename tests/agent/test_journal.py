@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.journal import RunJournal
+from agent.domain.types import Delivery
 from agent.models import Message
-from agent.store.replies import OutgoingMessage, SendResult
-from agent.store.runs import StartRun
-from agent.types import Delivery
+from agent.record.replies import OutgoingMessage, SendResult
+from agent.record.run_journal import RunJournal
+from agent.record.runs import StartRun
 from tests.agent.talk import GROUP, PLAN, PRIVATE, arrival, message
 
 pytestmark = pytest.mark.django_db(transaction=True)

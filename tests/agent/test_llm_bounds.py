@@ -10,7 +10,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.base import LLMRequest
 from agent.llm.bounds import ANSWER_LIMIT
 from agent.llm.client import VALUES_LIMIT, OpenAIClient

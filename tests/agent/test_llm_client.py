@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from openai import APIConnectionError
 
-from agent.errors import LLMError, LLMTimeout
+from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient, split_endpoint
 from agent.llm.retrying import compute_retry_pause, parse_retry_after

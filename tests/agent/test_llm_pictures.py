@@ -9,7 +9,7 @@ import pytest
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import RequestEncoder
 from agent.llm.client import OpenAIClient
-from agent.llm.pictures import CHUNK, ModelPicture, encode_with_pictures, has_kept_pictures, kept_hash, picture_part
+from agent.llm.images import CHUNK, ModelPicture, encode_with_pictures, has_kept_pictures, kept_hash, picture_part
 from tests.scripted_model import ScriptedModel, fails
 
 

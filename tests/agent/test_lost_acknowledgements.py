@@ -8,11 +8,11 @@ import pytest
 from django.db import OperationalError, connection, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 
-from agent import commit as module
-from agent.acknowledgement import CommitMarker
-from agent.commit import GroupCommit
 from agent.models import CommitMark
-from frostproject.env import parse_database_url
+from agent.record import commit as module
+from agent.record.acknowledgement import CommitMarker
+from agent.record.commit import GroupCommit
+from frostproject.configuration.env import parse_database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

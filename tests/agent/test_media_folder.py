@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent import media_folder
-from agent.media_folder import MediaError, locate_media_file, open_media_file
+from agent.media import media_folder
+from agent.media.media_folder import MediaError, locate_media_file, open_media_file
 
 
 @pytest.fixture

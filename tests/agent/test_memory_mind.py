@@ -6,12 +6,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.memory.background import MemoryContext
-from agent.memory.mind import MemoryService, MemorySettings
-from agent.memory.upkeep import SummaryPolicy
+from agent.memory.background_jobs import SummaryPolicy
+from agent.memory.prompt_context import MemoryContext
+from agent.memory.service import MemoryService, MemorySettings
+from agent.memory.summary_store import HistoryWindow
 from agent.models import ChatSession, Digest, Message, Run
-from agent.record import Record
-from agent.store.digests import HistoryWindow
+from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, noted
 from tests.agent.talk import GROUP, Script
 

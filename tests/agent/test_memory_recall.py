@@ -11,12 +11,12 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.audience import NoteViewer
-from agent.memory.background import MemoryContext
-from agent.memory.notebook import NoteService
+from agent.domain.note_audience import NoteViewer
+from agent.memory.note_service import NoteService
+from agent.memory.prompt_context import MemoryContext
+from agent.memory.recall import RecallRequest, build_memory_block, recall_notes
 from agent.models import ChatSession, Digest, Note
-from agent.record import Record
-from agent.store.recall import RecallRequest, build_memory_block, recall_notes
+from agent.record.record import Record
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted, told_everyone
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,7 @@ from django.utils import timezone
 
 from agent.memory.relevance import RecalledNote
 from agent.memory.review import parse_merges, review_notes
-from agent.models import Note, NoteProposal
-from agent.record import Record
-from agent.store.reviews import (
+from agent.memory.review_store import (
     CLUSTER_LEAST,
     IDLE_DAYS,
     NoteCluster,
@@ -23,6 +21,8 @@ from agent.store.reviews import (
     propose_merges,
     propose_retirements,
 )
+from agent.models import Note, NoteProposal
+from agent.record.record import Record
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, noted, texts, told_everyone
 from tests.agent.talk import Script
 

@@ -9,16 +9,16 @@ from django.utils import timezone
 
 from agent.builtin_tools import forget, query_memory, query_person_profile, remember
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.memory.audience import NoteViewer
-from agent.memory.notebook import NoteService
+from agent.domain.note_audience import NoteViewer
+from agent.memory.note_service import NoteService
+from agent.memory.notes_store import OTHER_LIMIT, OTHERS_LIMIT, OWNER_LIMIT
 from agent.models import Note
 from agent.models.note import TEXT_LIMIT
-from agent.record import Record
-from agent.store.notes import OTHER_LIMIT, OTHERS_LIMIT, OWNER_LIMIT
+from agent.record.record import Record
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted
 from tests.agent.talk import GROUP, accept, message
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 
 class Desk:

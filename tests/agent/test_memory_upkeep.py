@@ -7,11 +7,9 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.errors import LLMError
-from agent.memory.upkeep import FIRST_PAUSE, MemoryJobs, SummaryPolicy
-from agent.models import ChatSession, Digest, Message, Note, Run
-from agent.record import Record
-from agent.store.digests import (
+from agent.domain.errors import LLMError
+from agent.memory.background_jobs import FIRST_PAUSE, MemoryJobs, SummaryPolicy
+from agent.memory.summary_store import (
     BATCH_CHARS,
     DigestMessage,
     HistoryWindow,
@@ -21,6 +19,8 @@ from agent.store.digests import (
     save_digests,
     whole_exchanges,
 )
+from agent.models import ChatSession, Digest, Message, Note, Run
+from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, texts
 from tests.agent.talk import Script
 

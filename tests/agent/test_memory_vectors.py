@@ -9,15 +9,15 @@ from asgiref.sync import sync_to_async
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
 from agent.llm.client import OpenAIClient
 from agent.llm.embeddings import Embedder
+from agent.llm.vectors import cosine_similarity, find_nearest, pack_vector, sign_bits
 from agent.memory.embedding import embed_note_batch
-from agent.memory.notebook import NoteService
-from agent.memory.vectors import cosine_similarity, find_nearest, pack_vector, sign_bits
+from agent.memory.note_service import NoteService
+from agent.memory.vector_store import TextVector, drop_incomparable_vectors, save_note_vectors
 from agent.models import Note
-from agent.record import Record
-from agent.store.note_vectors import TextVector, drop_incomparable_vectors, save_note_vectors
+from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, noted
 from tests.scripted_model import Answer, ScriptedModel, fails, returns
 

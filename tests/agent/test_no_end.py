@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent import inbox as module
+from agent.chat import inbox as module
 from agent.models import Message, Run
-from agent.store import replies
-from agent.store.recovery import ClaimMessages, ProcessHeartbeat, claim_messages, record_heartbeats
-from agent.store.replies import RunCompletion
+from agent.record import replies
+from agent.record.recovery import ClaimMessages, ProcessHeartbeat, claim_messages, record_heartbeats
+from agent.record.replies import RunCompletion
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, accept, message
 from tests.agent.test_inbox import Make, held, idle, mailbox, make, rows, until
 

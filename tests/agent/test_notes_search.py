@@ -11,10 +11,10 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.audience import NoteViewer
+from agent.domain.note_audience import NoteViewer
+from agent.memory.full_text import search_notes
+from agent.memory.notes_store import OWNER_LIMIT, DeleteNote, NoteResult, delete_notes
 from agent.models import Note
-from agent.store.note_search import search_notes
-from agent.store.notes import OWNER_LIMIT, DeleteNote, NoteResult, delete_notes
 from tests.agent.databases import inside, postgres
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_ACCOUNT, OTHER_GROUP, noted, texts, told_everyone
 

@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.runner import STOPPED
-from agent.conversation import ConversationHandler
-from agent.engine import Engine
-from agent.errors import LLMError
-from agent.flow import PAUSE
-from agent.jobs import BackgroundCalls
+from agent.chat.conversation import ConversationHandler
+from agent.domain.errors import LLMError
+from agent.domain.types import ChatAddress
 from agent.models import Message, Run
-from agent.plugin_services import NO_CHAT, PluginServices
-from agent.record import Record
-from agent.store.recovery import PendingMessage
-from agent.types import ChatAddress
+from agent.record.record import Record
+from agent.record.recovery import PendingMessage
+from agent.run.engine import Engine
+from agent.run.flow import PAUSE
+from agent.run.jobs import BackgroundCalls
+from agent.runtime.plugin_services import NO_CHAT, PluginServices
+from agent.subagents.runner import STOPPED
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, arrival, calling, message
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed
-from tools.plugin_runtime.capabilities import CallInFlight
-from tools.registry import ToolRegistry
+from tools.plugins.capabilities import CallInFlight
+from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.prompt import SpokenMessage, assistant_message, build_speaker_frame, strip_frame, user_message
-from tools.fences import MediaLabel, label_medium, neutralize_marks
+from agent.llm.messages import SpokenMessage, assistant_message, build_speaker_frame, strip_frame, user_message
+from tools.text.fences import MediaLabel, label_medium, neutralize_marks
 
 
 def speech(text: str = "hi", **fields) -> SpokenMessage:

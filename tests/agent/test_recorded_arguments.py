@@ -7,7 +7,7 @@ from agent.models import ToolCall
 from tests.agent.conftest import Say
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

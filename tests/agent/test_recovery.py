@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.claims import FIRST_CLAIM
+from agent.domain.claims import FIRST_CLAIM
+from agent.domain.types import ChatAddress
 from agent.models import Message, Run, ServerProcess, ToolCall
-from agent.store.recovery import (
+from agent.record.recovery import (
     LEASE_SECONDS,
     ClaimMessages,
     HeldMessage,
@@ -20,9 +21,8 @@ from agent.store.recovery import (
     release_messages,
     remove_processes,
 )
-from agent.store.runs import StartRun
-from agent.store.steps import NewCall, NewStep, record_steps
-from agent.types import ChatAddress
+from agent.record.runs import StartRun
+from agent.record.steps import NewCall, NewStep, record_steps
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 
 pytestmark = pytest.mark.django_db

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from agent.domain.types import Delivery
 from agent.models import Message, Run, Step
-from agent.store.replies import (
+from agent.record.replies import (
     LateSendResult,
     RunCompletion,
     SendResult,
@@ -14,9 +15,8 @@ from agent.store.replies import (
     mark_replies_sent,
     record_send_results,
 )
-from agent.store.runs import StartRun
-from agent.store.steps import NewStep
-from agent.types import Delivery
+from agent.record.runs import StartRun
+from agent.record.steps import NewStep
 from tests.agent.talk import PLAN, PROCESS, accept, begin, message, reply
 
 pytestmark = pytest.mark.django_db

@@ -6,28 +6,28 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.agent import Subagent
-from agent.agents.runner import SubagentRunner
-from agent.allowance import SendAllowance
 from agent.builtin_tools import reply
 from agent.builtin_tools.attachments import AttachmentFinder
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.errors import LLMError
-from agent.flow import RunFlow
-from agent.forwards import ForwardReader
-from agent.media.gallery import ChatImages
-from agent.media.kept import FileStore
-from agent.media.refs import MediaRef
+from agent.domain.errors import LLMError
+from agent.domain.media_refs import MediaRef
+from agent.domain.types import Delivery, MessagePart
+from agent.media.chat_images import ChatImages
+from agent.media.file_store import FileStore
+from agent.media.forwards import ForwardReader
+from agent.media.media_store import MediaRow, record_media
 from agent.models import Message, Sticker
-from agent.record import Record
-from agent.store.media import MediaRow, record_media
-from agent.store.stickers import sync_stickers
-from agent.types import Delivery, MessagePart
+from agent.record.record import Record
+from agent.run.allowance import SendAllowance
+from agent.run.flow import RunFlow
+from agent.stickers.store import sync_stickers
+from agent.subagents.runner import SubagentRunner
+from agent.subagents.subagent import Subagent
 from tests.agent.opening import ScriptedSource
 from tests.agent.talk import GROUP, Script, accept, message
 from tests.pictures import RED, colour_of, picture
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 State = Message.State
 

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 import pytest
 from asgiref.sync import sync_to_async
 
+from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
-from agent.record import Record
-from agent.types import ChatAddress
+from agent.record.record import Record
 from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, arrival, message
-from tools.configs import SettingsCache
 from tools.models import ToolConfig
+from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

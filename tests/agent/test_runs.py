@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from agent.domain.types import Delivery
+from agent.llm.messages import strip_frame
 from agent.models import Message, Run, Step, ToolCall
-from agent.prompt import strip_frame
-from agent.store.approvals import ApprovalRequest, record_questions
-from agent.store.replies import RunCompletion, SendResult, complete_runs
-from agent.store.runs import ActiveRun, RunPlan, RunStarter, StartRun
-from agent.store.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
-from agent.types import Delivery
+from agent.record.approvals import ApprovalRequest, record_questions
+from agent.record.replies import RunCompletion, SendResult, complete_runs
+from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.record.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
 from tests.agent.talk import GROUP, PLAN, PROCESS, accept, begin, message, reply
-from tools.configs import SettingsCache
 from tools.models import ToolConfig
+from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db
 

@@ -6,24 +6,24 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent import media_folder
 from agent.builtin_tools import send_emoji
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.builtin_tools.send_emoji import StickerAvailability
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
+from agent.domain.types import Delivery, MessagePart
 from agent.llm.base import LLMClient
-from agent.llm.pictures import kept_hash
-from agent.media.kept import FileStore
+from agent.llm.images import kept_hash
+from agent.media import media_folder
+from agent.media.file_store import FileStore
 from agent.models import Message, Sticker
-from agent.record import Record
-from agent.stickers import StickerChooser, StickerQuery, parse_choice, rank_stickers
-from agent.store import stickers
-from agent.store.stickers import StickerCandidate, sync_stickers, words_from_path
-from agent.types import Delivery, MessagePart
+from agent.record.record import Record
+from agent.stickers import store as stickers
+from agent.stickers.choosing import StickerChooser, StickerQuery, parse_choice, rank_stickers
+from agent.stickers.store import StickerCandidate, sync_stickers, words_from_path
 from tests.agent.talk import GROUP, Script
 from tests.pictures import BLUE, GREEN, RED, picture
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 State = Message.State
 

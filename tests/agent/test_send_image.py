@@ -10,18 +10,18 @@ from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import send_image
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.forwards import ForwardReader
+from agent.domain.media_refs import MediaRef
+from agent.domain.types import ChatAddress, Delivery, MessagePart
+from agent.media.chat_images import ChatImages
 from agent.media.downloads import MediaDownloader
-from agent.media.gallery import ChatImages
-from agent.media.kept import FileStore, StoredFile
+from agent.media.file_store import FileStore, StoredFile
+from agent.media.forwards import ForwardReader
+from agent.media.media_store import MediaRow, record_media
 from agent.media.picture_names import PictureName, build_picture_name, parse_picture_name
-from agent.media.refs import MediaRef
 from agent.media.result_pictures import ResultPictureHook
 from agent.models import Message, MessageMedia, ResultPicture
-from agent.record import Record
-from agent.store.media import MediaRow, record_media
-from agent.store.targets import MessageRecall, record_recalls
-from agent.types import ChatAddress, Delivery, MessagePart
+from agent.record.record import Record
+from agent.record.targets import MessageRecall, record_recalls
 from tests.admin.record import call_of, run_for, step_of
 from tests.agent.opening import ScriptedSource, forward, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
@@ -29,9 +29,9 @@ from tests.pictures import BLUE, GREEN, RED, colour_of, picture
 from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.functions import tool as as_tool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import tool as as_tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.registry import ToolRegistry
 
 State = Message.State
 FAR = ChatAddress("10001", "group", "30002")

@@ -10,17 +10,17 @@ from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import send_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.conversation import ConversationHandler
-from agent.engine import Engine
-from agent.jobs import BackgroundCalls
-from agent.media_folder import MediaError
+from agent.chat.conversation import ConversationHandler
+from agent.domain.types import Delivery, MessagePart
+from agent.media.media_folder import MediaError
 from agent.models import Message, ToolCall
-from agent.record import Record
-from agent.store.recovery import PendingMessage
-from agent.types import Delivery, MessagePart
+from agent.record.record import Record
+from agent.record.recovery import PendingMessage
+from agent.run.engine import Engine
+from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 State = Message.State
 HELLO = {"type": "plain", "text": "hello"}
@@ -334,8 +334,8 @@ async def test_words_whose_run_ends_before_a_client_is_there_were_not_said(recor
 
 
 async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model_is_told(record, monkeypatch):
-    monkeypatch.setattr("agent.speaker.TOOL_PATIENCE", 0.01)
-    monkeypatch.setattr("agent.speaker.ANSWER_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.run.message_sender.TOOL_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.run.message_sender.ANSWER_PATIENCE", 0.01)
     mailbox = Mailbox()
     mailbox.connected.clear()
     model = await answered(record, mailbox, ANNOUNCE, "done")

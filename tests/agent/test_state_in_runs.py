@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent import later
-from agent.engine import Engine
-from agent.errors import LLMError
+from agent.api.queries import StatelessQueries
+from agent.domain.errors import LLMError
 from agent.models import ChatSession, Run
-from agent.queries import StatelessQueries
-from agent.record import Record
+from agent.record.record import Record
+from agent.run import deferred_calls
+from agent.run.engine import Engine
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, PRIVATE, Script, calling
 from tools.contract import ToolExecutionContext
-from tools.functions import tool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,7 +99,7 @@ async def test_a_long_running_tool_stores_what_it_set_with_its_later_outcome(
         return "pondered"
 
     registry.register_provider(FunctionProvider("slow", "test", [ponder]))
-    monkeypatch.setattr(later, "GRACE_SECONDS", 0)
+    monkeypatch.setattr(deferred_calls, "GRACE_SECONDS", 0)
     assert "正在执行" in told(await say(Script(calling(("ponder", "{}")), "wait")))[0]
     assert await stored() == {}
     may_end.set()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from agent.domain.state import SIZE_LIMIT, ChatState, StateChange, diff_states, stored_state_size
 from agent.models import ChatSession
-from agent.state import SIZE_LIMIT, ChatState, StateChange, diff_states, stored_state_size
-from agent.store.sessions import load_session_state
-from agent.store.states import save_changes
+from agent.record.sessions import load_session_state
+from agent.record.states import save_changes
 from tests.admin.record import chat
 
 Values = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.tool_results import result_text
+from agent.run.tool_results import result_text
 from tools.contract import ToolContentItem, ToolExecutionResult
 
 PICTURE = ToolContentItem("image", data="AA==", mime_type="image/png")

@@ -6,23 +6,23 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.agents.provider import SubagentToolProvider
-from agent.agents.runner import SubagentRunner
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.discoveries import HINT, ToolDiscovery
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
+from agent.llm.messages import strip_frame
 from agent.models import ChatSession, ToolCall
-from agent.prompt import strip_frame
-from agent.store.discoveries import MOST_KEPT, save_discoveries
-from agent.store.sessions import load_session_state
+from agent.record.discoveries import MOST_KEPT, save_discoveries
+from agent.record.sessions import load_session_state
+from agent.run.toolbox import HINT, ToolDiscovery
+from agent.subagents.provider import SubagentToolProvider
+from agent.subagents.runner import SubagentRunner
 from tests.agent.agents import agent
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, Script, calling
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from agent.errors import LLMError, LLMTimeout
+from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.client import OpenAIClient
 from agent.llm.transcription import Transcriber
 from tests.scripted_model import drops, fails, hangs, returns

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agent.triggers import MAX_AGE, TriggerRules, decide_trigger
-from agent.types import ChatAddress, IncomingMessage
+from agent.domain.triggers import MAX_AGE, TriggerRules, decide_trigger
+from agent.domain.types import ChatAddress, IncomingMessage
 
 NOW = timezone.now()
 RULES = TriggerRules(("Frost", "小霜", "f.r."))

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from agent.agents.runner import SubagentRunner
 from agent.builtin_tools import use_subagent
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.errors import LLMError
+from agent.domain.errors import LLMError
+from agent.subagents.runner import SubagentRunner
 from tests.agent.agents import agent
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
 from tools.contract import ToolAvailabilityContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 
 def registry(coder: Script, **others: Script) -> ToolRegistry:

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent import forwards as opening
 from agent.builtin_tools import view_complex_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.forwards import ForwardReader
-from agent.record import Record
-from agent.store.targets import MessageRecall, record_recalls
-from agent.types import ChatAddress, MediaSource
+from agent.domain.types import ChatAddress, MediaSource
+from agent.media import forwards as opening
+from agent.media.forwards import ForwardReader
+from agent.record.record import Record
+from agent.record.targets import MessageRecall, record_recalls
 from tests.agent.opening import ScriptedSource, forward, image, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 
 async def view(

@@ -7,11 +7,11 @@ import pytest
 
 from agent.builtin_tools import wait
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.flow import ChatPauses, RunFlow, get_end_reason
-from agent.types import ChatAddress
+from agent.domain.types import ChatAddress
+from agent.run.flow import ChatPauses, RunFlow, get_end_reason
 from tests.agent.talk import GROUP, PRIVATE
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 
 class Clock(ChatPauses):

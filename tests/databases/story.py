@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Model
 
-from agent import wiring
 from agent.models import Approval, ChatSession, Message, Note, Run, ServerProcess, Step, ToolCall
-from tools.catalogue import ensure_tool_rows
+from agent.runtime import wiring
+from tools.registry.catalogue import ensure_tool_rows
 
 #: The account, its chats, and what nobody has answered yet in them: a message in hand, and one that waits.
 ACCOUNT, PERSON, GROUP = "10001", "20001", "30001"

@@ -20,9 +20,8 @@ from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
-from agent.memory.terms import index_terms
-from agent.store import note_search
-from frostproject.env import parse_database_url, sqlite_settings
+from agent.memory import full_text
+from frostproject.configuration.env import parse_database_url, sqlite_settings
 from tests.agent.databases import in_place
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
@@ -32,6 +31,7 @@ from tests.environment import PROJECT
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import Request, ScriptedModel, says, text_of
+from tools.text.search_terms import index_terms
 
 EACH = pytest.mark.parametrize("release", kept(), ids=lambda path: path.name.partition(".")[0])
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -133,7 +133,7 @@ def copy_rows(target: BaseDatabaseWrapper, models: list[Any]) -> None:
 
 def searched() -> list[int]:
     """The notes that a search in the database in place finds."""
-    return note_search.search_notes([], index_terms(NOTE_WORD), 10)
+    return full_text.search_notes([], index_terms(NOTE_WORD), 10)
 
 
 @EACH

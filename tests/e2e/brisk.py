@@ -17,14 +17,17 @@ LEASE = 2.0
 _BRISK = """
 import sys, django
 django.setup()
-from agent import asleep, inbox, runtime
-from agent.store import recovery
-from frostproject import server
-from onebot import delivery, relay
-recovery.LEASE_SECONDS = asleep.IDLE_TRANSACTION_SECONDS = {lease}
+from agent.record import idle_transactions
+from agent.chat import inbox
+from agent.runtime import runtime
+from agent.record import recovery
+from frostproject.server import daphne_server
+from onebot.gateway import delivery
+from onebot.connections import relay
+recovery.LEASE_SECONDS = idle_transactions.IDLE_TRANSACTION_SECONDS = {lease}
 runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = 0.2, 0.05
 delivery.LOOK_AGAIN_SECONDS, relay.REFRESH_SECONDS = 0.1, {refresh}
-server.DRAIN_SECONDS = 0.5
+daphne_server.DRAIN_SECONDS = 0.5
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

@@ -10,8 +10,8 @@ django.setup()
 from dataclasses import replace
 from agent import wiring
 from tools.errors import ToolFailed
-from tools.functions import tool
-from tools.providers.functions import FunctionProvider
+from tools.functions.function_tool import tool
+from tools.functions.provider import FunctionProvider
 
 @tool
 def plan_route(start: str, end: str) -> str:

@@ -17,9 +17,10 @@ from tests.scripted_model import ScriptedModel
 _IMPATIENT = """
 import sys, django
 django.setup()
-from agent import speaker
-from onebot import calls, delivery
-calls.GRACE_SECONDS = delivery.SEND_TIMEOUT = speaker.TOOL_PATIENCE = {seconds}
+from agent.run import message_sender
+from onebot.connections import calls
+from onebot.gateway import delivery
+calls.GRACE_SECONDS = delivery.SEND_TIMEOUT = message_sender.TOOL_PATIENCE = {seconds}
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent import jobs, later, wiring
 from tools.contract import ToolExecutionContext
 from tools.errors import ToolFailed
-from tools.functions import tool
+from tools.functions.function_tool import tool
 
 later.GRACE_SECONDS = 0.5
 FOLDER = Path(sys.argv.pop(1))

@@ -22,7 +22,7 @@ from typing import Any
 from agent import wiring
 from frostproject import server
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult
-from tools.functions import tool
+from tools.functions.function_tool import tool
 
 FOLDER, PICTURE = Path(sys.argv.pop(1)), sys.argv.pop(1)
 server.DRAIN_SECONDS = float(sys.argv.pop(1))

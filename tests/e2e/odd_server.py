@@ -11,7 +11,7 @@ from typing import Any
 from agent import wiring
 from tools import roster
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolIcon
-from tools.functions import tool
+from tools.functions.function_tool import tool
 
 PICTURE = sys.argv.pop(1)
 roster.LIST_SECONDS = roster.CLOSE_SECONDS = 0.3

@@ -22,10 +22,10 @@ import sys, django
 django.setup()
 from django.conf import settings
 from agent import wiring
-from agent.agents.agent import Agent
+from agent.subagents.subagent import Agent
 from agent.llm.client import OpenAIClient
-from tools.catalogue import DefaultConfig
-from tools.functions import tool
+from tools.registry.catalogue import DefaultConfig
+from tools.functions.function_tool import tool
 
 @tool(default_config=DefaultConfig(allowed="owners"))
 def open_vault() -> str:

@@ -17,7 +17,7 @@ from tests.scripted_model import ScriptedModel
 _START = """
 import sys, django
 django.setup()
-from agent import wiring
+from agent.runtime import wiring
 from tools.contract import ToolExecutionResult, ToolSpec
 
 class Kites:

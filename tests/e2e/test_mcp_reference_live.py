@@ -253,14 +253,14 @@ async def test_a_server_that_was_killed_is_started_again_and_its_tools_come_back
     await asyncio.to_thread(McpRows(server).look, "read_text_file")
     async with talker(server) as somebody:
         assert "read_text_file" in await somebody.tools(model)
-        (child,) = [pid for pid, command in processes(str(place)) if "keeper" not in command]
+        (child,) = [pid for pid, command in processes(str(place)) if "process_reaper" not in command]
         os.kill(child, signal.SIGKILL)
         await somebody.until(model, lambda offered: "read_text_file" in offered and _is_another(child, place))
         assert "[FILE]" not in await somebody.result(model, "list_directory", path=str(place))
 
 
 def _is_another(child: int, place: Path) -> bool:
-    return any(pid != child and "keeper" not in command for pid, command in processes(str(place)))
+    return any(pid != child and "process_reaper" not in command for pid, command in processes(str(place)))
 
 
 async def test_a_server_that_is_down_is_offered_no_more_the_refusal_says_why_and_it_comes_back(start, model, servers):

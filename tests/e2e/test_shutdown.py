@@ -26,8 +26,8 @@ PATIENCE = 15.0
 _HURRIED = """
 import sys, django
 django.setup()
-from frostproject import server
-server.DRAIN_SECONDS = 0.5
+from frostproject.server import daphne_server
+daphne_server.DRAIN_SECONDS = 0.5
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from frostproject import listening
+from frostproject.configuration import listening
 from frostproject.management.commands.runserver import Command
 from tests.environment import PROJECT, clean_environment
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostproject.env import Env, InvalidSetting, parse_database_url, parse_dotenv
+from frostproject.configuration.env import Env, InvalidSetting, parse_database_url, parse_dotenv
 
 WEB = ("http", "https")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from frostproject import machine
-from frostproject.env import InvalidSetting
+from frostproject.configuration import machine
+from frostproject.configuration.env import InvalidSetting
 
 
 def mode(path: Path) -> int:

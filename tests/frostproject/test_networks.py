@@ -2,7 +2,7 @@
 
 import pytest
 
-from frostproject.networks import Networks
+from frostproject.configuration.networks import Networks
 
 PRIVATE = Networks.parse(["private"])
 

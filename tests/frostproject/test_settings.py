@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from frostproject.env import InvalidSetting
-from frostproject.networks import Networks
+from frostproject.configuration.env import InvalidSetting
+from frostproject.configuration.networks import Networks
 from tests.environment import SETTINGS
 
 Run = Callable[..., dict[str, Any]]

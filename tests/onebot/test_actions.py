@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.actions import encode_action, parse_response, send_action
+from onebot.protocol.actions import encode_action, parse_response, send_action
 
 HELLO = [{"type": "text", "data": {"text": "hello"}}]
 

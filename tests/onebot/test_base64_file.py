@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from onebot import base64_file
-from onebot.actions import encode_action
-from onebot.base64_file import encode_base64, read_base64
+from onebot.protocol import base64_file
+from onebot.protocol.actions import encode_action
+from onebot.protocol.base64_file import encode_base64, read_base64
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 11, 12, 13, 25])

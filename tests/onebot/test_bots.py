@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from agent.models import ServerProcess
-from agent.store.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
-from onebot.bots import ProcessMailbox, connected_change, load_account_channels, save_bot_changes
+from agent.record.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
+from onebot.gateway.bots import ProcessMailbox, connected_change, load_account_channels, save_bot_changes
 
 pytestmark = pytest.mark.django_db
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from onebot import calls as calls_module
-from onebot.actions import ActionResponse, parse_response
-from onebot.calls import PendingActions
-from onebot.connections import Socket
-from onebot.errors import ActionTimeout, ConnectionLost, NotConnected
+from onebot.connections import calls as calls_module
+from onebot.connections.calls import PendingActions
+from onebot.connections.connections import Socket
+from onebot.protocol.actions import ActionResponse, parse_response
+from onebot.protocol.errors import ActionTimeout, ConnectionLost, NotConnected
 
 ACCOUNT = "10001"
 

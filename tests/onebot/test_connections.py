@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from onebot.connections import Connections, Socket
-from onebot.handshake import Role
+from onebot.connections.connections import Connections, Socket
+from onebot.connections.handshake import Role
 
 ACCOUNT = "10001"
 

@@ -11,17 +11,17 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agent.media_folder import MediaError
+from agent.domain.types import ChatAddress, Delivery, MessagePart
+from agent.media.media_folder import MediaError
 from agent.models import Message
-from agent.types import ChatAddress, Delivery, MessagePart
-from onebot import calls as calls_module
-from onebot import delivery as delivery_module
-from onebot import outgoing_media, web_media
-from onebot.actions import parse_response
-from onebot.calls import PendingActions
-from onebot.connections import Connections, Socket
-from onebot.delivery import OneBotDelivery, to_delivery
-from onebot.relay import Relay
+from onebot.connections import calls as calls_module
+from onebot.connections.calls import PendingActions
+from onebot.connections.connections import Connections, Socket
+from onebot.connections.relay import Relay
+from onebot.gateway import delivery as delivery_module
+from onebot.gateway import outgoing_media, web_media
+from onebot.gateway.delivery import OneBotDelivery, to_delivery
+from onebot.protocol.actions import parse_response
 
 RESPONSES = json.loads((Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8"))
 JUDGED = [payload for payload in RESPONSES if "is_success" in payload["becomes"]]

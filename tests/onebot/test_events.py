@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from onebot.events import HeartbeatEvent, MessageEvent, OtherEvent, parse_event, parse_time
+from onebot.protocol.events import HeartbeatEvent, MessageEvent, OtherEvent, parse_event, parse_time
 
 MOMENT = datetime(2026, 11, 21, 2, 35, 33, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.actions import ActionResponse
-from onebot.events import MessageEvent, OtherEvent
-from onebot.frames import MAX_DEPTH, MAX_SEGMENTS, MalformedFrame, decode_frame
-from onebot.segments import mentions_account, quoted_id, render_text, spoken_text
+from onebot.protocol.actions import ActionResponse
+from onebot.protocol.events import MessageEvent, OtherEvent
+from onebot.protocol.frames import MAX_DEPTH, MAX_SEGMENTS, MalformedFrame, decode_frame
+from onebot.protocol.segments import mentions_account, quoted_id, render_text, spoken_text
 
 PAYLOADS = Path(__file__).parent.parent / "payloads"
 CASES = [

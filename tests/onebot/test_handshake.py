@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.account_tokens import AccountTokens, hash_token
-from onebot.handshake import Handshake, HandshakeAccepted, HandshakePolicy, HandshakeRefused, judge_handshake
+from onebot.connections.account_tokens import AccountTokens, hash_token
+from onebot.connections.handshake import Handshake, HandshakeAccepted, HandshakePolicy, HandshakeRefused, judge_handshake
 
 TOKEN = "t0k-5ecret"
 LOOPBACK = "127.0.0.1"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.large_frames import MAX_BYTES, MAX_VALUES, SLICE, TEXT_BYTES, FrameLimitExceeded, cut_large_values
-from onebot.media_refs import parse_media_refs
-from onebot.segments import parse_message
+from onebot.protocol.large_frames import MAX_BYTES, MAX_VALUES, SLICE, TEXT_BYTES, FrameLimitExceeded, cut_large_values
+from onebot.protocol.media_refs import parse_media_refs
+from onebot.protocol.segments import parse_message
 
 CONTENT = hashlib.shake_256(b"a picture").digest(3 * 2**20 + 1)
 TEXT = base64.b64encode(CONTENT).decode()

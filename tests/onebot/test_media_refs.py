@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.media.refs import MediaRef
-from onebot.media_refs import NODES, find_forward_ids, find_inner_segments, parse_forward, parse_media_refs
-from onebot.segments import parse_message
+from agent.domain.media_refs import MediaRef
+from onebot.protocol.media_refs import NODES, find_forward_ids, find_inner_segments, parse_forward, parse_media_refs
+from onebot.protocol.segments import parse_message
 
 
 def segment(kind: str, **data: object) -> dict:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent.media_folder import MediaError
-from onebot import outgoing_media as media
-from onebot.base64_file import Base64File
-from onebot.segments import Segment
+from agent.media.media_folder import MediaError
+from onebot.gateway import outgoing_media as media
+from onebot.protocol.base64_file import Base64File
+from onebot.protocol.segments import Segment
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from channels.layers import get_channel_layer
 
-from onebot import relay as module
-from onebot.actions import ActionResponse
-from onebot.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
-from onebot.relay import AccountLocation, Relay
+from onebot.connections import relay as module
+from onebot.connections.relay import AccountLocation, Relay
+from onebot.protocol.actions import ActionResponse
+from onebot.protocol.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
 
 pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
 from tests.services import RedisServer

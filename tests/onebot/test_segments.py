@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from agent.types import MessagePart
-from onebot.segments import mentions_account, parse_message, quoted_id, render_text, segments_from_parts, spoken_text
+from agent.domain.types import MessagePart
+from onebot.protocol.segments import mentions_account, parse_message, quoted_id, render_text, segments_from_parts, spoken_text
 
 
 def segment(kind, **data):

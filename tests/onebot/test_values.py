@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from onebot.values import json_text, parse_id, parse_message_id, to_plain_json, value_text
-from tools.text import make_storable
+from onebot.protocol.values import json_text, parse_id, parse_message_id, to_plain_json, value_text
+from tools.text.storable import make_storable
 
 
 @pytest.mark.parametrize(

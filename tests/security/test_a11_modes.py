@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from frostproject import diagnosis, privacy
-from frostproject.diagnosis import FindingLevel
+from frostproject.configuration import private_files
+from frostproject.doctor import diagnosis
+from frostproject.doctor.diagnosis import FindingLevel
 from tests.cast import fresh_id
 from tests.e2e.chat import client
 from tests.environment import PROJECT, clean_environment
@@ -155,7 +156,7 @@ def test_a_folder_of_somebody_elses_things_stays_as_it_is(installation):
 def test_places_that_others_need_are_never_closed(place, monkeypatch):
     changed: list[str] = []
     monkeypatch.setattr(os, "chmod", lambda path, *_: changed.append(str(path)))
-    privacy.restrict_folder(Path(place))
+    private_files.restrict_folder(Path(place))
     assert place not in changed
 
 
@@ -164,21 +165,21 @@ def test_a_folder_of_another_user_is_left_alone_and_named(tmp_path, monkeypatch,
     open_all(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with caplog.at_level(logging.WARNING):
-        privacy.restrict_folder(tmp_path)
-        privacy.log_exposures(tmp_path, tmp_path / ".env")
+        private_files.restrict_folder(tmp_path)
+        private_files.log_exposures(tmp_path, tmp_path / ".env")
     assert opened(tmp_path) == {".", "secret_key"}
     assert str(tmp_path) in caplog.text
 
 
 def test_the_start_does_not_walk_through_a_million_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(privacy, "MAX_LOOKED_AT", 10)
+    monkeypatch.setattr(private_files, "MAX_LOOKED_AT", 10)
     for number in range(30):
         path = tmp_path / "received" / f"{number:02}" / "copy"
         path.parent.mkdir(parents=True)
         path.write_text("")
     (tmp_path / "secret_key").write_text("x")
     open_all(tmp_path)
-    privacy.restrict_folder(tmp_path)
+    private_files.restrict_folder(tmp_path)
     closed = {".", "secret_key", "received"}
     assert not opened(tmp_path) & closed
     assert len(opened(tmp_path)) > 40
@@ -211,7 +212,7 @@ def test_an_open_env_file_is_named(tmp_path, caplog):
     data.mkdir(mode=0o700)
     found = [one for one in diagnosis.check_file_access(data, tmp_path / ".env") if one.level is FindingLevel.WARN]
     assert [one.advice for one in found] == [f"chmod go= {tmp_path / '.env'}"]
-    privacy.log_exposures(data, tmp_path / ".env")
+    private_files.log_exposures(data, tmp_path / ".env")
     assert f"chmod go= {tmp_path / '.env'}" in caplog.text
 
 
@@ -236,7 +237,7 @@ def test_a_program_of_the_same_user_cannot_read_the_servers_environment():
     with tempfile.TemporaryDirectory(prefix="frost-nobody-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        shutil.copy(PROJECT / "frostproject" / "own_memory.py", folder)
+        shutil.copy(PROJECT / "frostproject" / "server" / "process_memory.py", folder)
         (folder / "look.py").write_text(LOOK)
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(PYTHON), "-B", "look.py"]
         env = {"UPSTREAM_API_KEY": "sk-unseen"}

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.media import daily
-from agent.media.daily import DAY_OVER, DailyQuota
-from agent.media.refs import MediaUnavailable
-from agent.media.senses import LOW_DISK
-from onebot.frames import decode_frame
-from onebot.raw_frames import KEPT_FRAME_BYTES
+from agent.domain.media_refs import MediaUnavailable
+from agent.media import daily_budget
+from agent.media.daily_budget import DAY_OVER, DailyQuota
+from agent.media.pipeline import LOW_DISK
+from onebot.protocol.frames import decode_frame
+from onebot.protocol.raw_frames import KEPT_FRAME_BYTES
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client
@@ -135,7 +135,7 @@ def test_a_day_is_over_after_24_hours(monkeypatch):
     assert day.left == 9
     with pytest.raises(MediaUnavailable, match=DAY_OVER):
         day.count(10)
-    monkeypatch.setattr(daily, "DAY", timedelta(hours=22))
+    monkeypatch.setattr(daily_budget, "DAY", timedelta(hours=22))
     assert day.left == 10
 
 
@@ -211,8 +211,8 @@ def test_whatever_it_is_made_of_it_fits(filling):
 _SOON = """
 import sys, django
 django.setup()
-from agent import retention
-retention.FIRST_SECONDS = retention.EVERY_SECONDS = 0.2
+from agent.runtime import record_retention
+record_retention.FIRST_SECONDS = record_retention.EVERY_SECONDS = 0.2
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

@@ -18,10 +18,10 @@ from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call
-from tools.admin.plugins.faults import check_plugin_config
-from tools.arguments import TOO_LONG, check_arguments, schema_messages
 from tools.errors import InvalidArguments, ToolFailed
-from tools.plugin_runtime.config_schema import check_config_schema
+from tools.plugins.admin.form_errors import check_plugin_config
+from tools.plugins.config_schema import check_config_schema
+from tools.schemas.arguments import TOO_LONG, check_arguments, schema_messages
 
 EXPLODING = {
     "mail": (r"^([a-zA-Z0-9]+\.?)+@example\.com$", "a" * 60 + "!"),

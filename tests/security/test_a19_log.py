@@ -5,11 +5,11 @@ from urllib.parse import quote
 
 import pytest
 
-from frostproject.logs import RedactingFormatter
+from frostproject.web.logs import RedactingFormatter
 from tests.conftest import TOKEN
 from tests.security.wire import ask, head, status
 
-FORGED = "2026-11-22 02:00:00,000 INFO    onebot.gateway: Account 10001 connected (forged)"
+FORGED = "2026-11-22 02:00:00,000 INFO    onebot.gateway.gateway: Account 10001 connected (forged)"
 UPGRADE = (
     "Connection: Upgrade",
     "Upgrade: websocket",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frostproject import logs
+from frostproject.web import logs
 from tests.live_server import LiveServer
 from tests.security.wire import ask, status
 

@@ -7,21 +7,21 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agent.answer_policy import AnswerLimits
-from agent.commit import GroupCommit
-from agent.conversation import ConversationHandler
-from agent.engine import Engine
-from agent.jobs import BackgroundCalls
+from agent.chat.conversation import ConversationHandler
+from agent.domain.answer_policy import AnswerLimits
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient
 from agent.llm.meter import meter
-from agent.record import Record
-from agent.store import spendings
-from agent.store.quotas import AnswerQuotas
-from agent.store.recovery import PendingMessage
+from agent.record import spendings
+from agent.record.commit import GroupCommit
+from agent.record.quotas import AnswerQuotas
+from agent.record.record import Record
+from agent.record.recovery import PendingMessage
+from agent.run.engine import Engine
+from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
-from tools.configs import SettingsCache
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

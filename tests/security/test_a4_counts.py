@@ -9,9 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent import counts
-from agent.answer_policy import AnswerLimits
-from agent.limits import (
+from agent.domain.answer_limits import (
     LOOP_EXCHANGES,
     LOOP_SILENCE,
     AnswerCount,
@@ -22,13 +20,15 @@ from agent.limits import (
     count_answer,
     may_loop,
 )
+from agent.domain.answer_policy import AnswerLimits
+from agent.domain.types import ChatAddress
 from agent.models import Spending, Tally
-from agent.record import Record
-from agent.store.quotas import AnswerQuotas
-from agent.store.tallies import find_silences
-from agent.types import ChatAddress
+from agent.record.quotas import AnswerQuotas
+from agent.record.record import Record
+from agent.record.tallies import find_silences
+from agent.runtime import count_retention
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
-from tools.configs import SettingsCache
+from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,7 +102,7 @@ async def test_a_silence_of_a_clock_that_was_put_back_is_not_shown(limited):
 
 async def test_counts_from_a_clock_that_was_put_back_are_deleted(limited):
     await said(limited, at=timezone.now() + timedelta(days=30))
-    await counts.prune_counts(limited)
+    await count_retention.prune_counts(limited)
     assert not await sync_to_async(Tally.objects.exists)()
 
 
@@ -130,7 +130,7 @@ async def test_counts_that_nobody_adds_to_are_deleted(limited):
     await said(limited, at=timezone.now() - timedelta(days=3))
     await said(limited, GROUP, sender_id="20009")
     await sync_to_async(Spending.objects.create)(day="2020-01-01", tokens=5)
-    assert await counts.prune_counts(limited) == 2
+    assert await count_retention.prune_counts(limited) == 2
     assert await sync_to_async(Tally.objects.count)() == 3
     assert not await sync_to_async(Spending.objects.exists)()
 

@@ -8,8 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from frostproject import callers, descriptors
-from frostproject.callers import HELD, HELD_OF_ADDRESS, PER_ADDRESS, ConnectionPhase, HttpConnections, peer_client_key
+from frostproject.server import file_descriptors, http_connections
+from frostproject.server.http_connections import (
+    HELD,
+    HELD_OF_ADDRESS,
+    PER_ADDRESS,
+    ConnectionPhase,
+    HttpConnections,
+    peer_client_key,
+)
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.chat import client
@@ -30,7 +37,7 @@ def server(start_server):
 def many_files(server):
     """Lets this process open thousands of sockets; the server has what it was started with."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    descriptors.raise_file_limit()
+    file_descriptors.raise_file_limit()
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -102,14 +109,14 @@ def test_a_head_that_drips_is_given_up(server):
 
 def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(server):
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
-    assert soft == min(hard, descriptors.WANTED_DESCRIPTORS)
-    assert len(os.listdir(f"/proc/{server.pid}/fd")) < descriptors.RESERVED_DESCRIPTORS  # what the reserve is there for
+    assert soft == min(hard, file_descriptors.WANTED_DESCRIPTORS)
+    assert len(os.listdir(f"/proc/{server.pid}/fd")) < file_descriptors.RESERVED_DESCRIPTORS  # what the reserve is there for
 
 
 @pytest.mark.parametrize(("soft", "held"), [(1_024, 384), (65_536, 1_000), (resource.RLIM_INFINITY, 1_000), (256, 16)])
 def test_connections_leave_a_reserve_of_descriptors(monkeypatch, soft, held):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, soft))
-    assert descriptors.http_connection_limit() == held
+    assert file_descriptors.http_connection_limit() == held
 
 
 # --- The judge by itself --------------------------------------------------------
@@ -132,7 +139,7 @@ class Caller:
 
 
 def watched(monkeypatch, now: float, *connections: Caller, most: int = 1_000) -> HttpConnections:
-    monkeypatch.setattr(callers, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(http_connections, "time", SimpleNamespace(monotonic=lambda: now))
     judge = HttpConnections(most)
     for connection in connections:
         judge.add(connection)

@@ -10,14 +10,14 @@ from tests.admin.mcp import SERVERS, address, status, warden
 from tests.tools.fakes import Provider
 from tools.admin.argument_form import ArgumentForm
 from tools.admin.declared import readable_declaration
-from tools.admin.mcp.status import format_server_error, server_facts
-from tools.admin.plugins.facts import escape_plugin_text
-from tools.catalogue import MOST_OF_SOURCE, declaration_json, ensure_tool_rows
-from tools.configs import ToolSettings
 from tools.contract import ToolSpec
-from tools.looks import declaration_fingerprint, tool_source
+from tools.mcp.admin.status import format_server_error, server_facts
 from tools.models import ToolConfig
-from tools.offers import MOST_KEPT, ToolResolver
+from tools.plugins.admin.facts import escape_plugin_text
+from tools.registry.catalogue import MOST_OF_SOURCE, declaration_json, ensure_tool_rows
+from tools.registry.declaration_review import declaration_fingerprint, tool_source
+from tools.registry.offers import MOST_KEPT, ToolResolver
+from tools.registry.settings import ToolSettings
 
 UNSEEN = "a\u202eb\u3164c\u200bd"
 

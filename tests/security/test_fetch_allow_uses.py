@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from frostproject.env import Env, InvalidSetting
+from frostproject.configuration.env import Env, InvalidSetting
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.seeing import VISION, answered, image, text
@@ -14,7 +14,7 @@ from tests.pictures import picture
 from tests.scripted_model import call
 from tests.security.test_a3_urls import sent
 from tools.fetch.allow_list import AllowList, Use
-from tools.mcp.server_faults import check_server_row
+from tools.mcp.validation import check_server_row
 from tools.models import McpServer
 
 USES: tuple[Use, ...] = ("media", "model", "tools", "mcp")

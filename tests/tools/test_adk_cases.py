@@ -6,9 +6,9 @@ import pytest
 
 from tools.contract import LONG_RUNNING_NOTE, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidDeclaration
-from tools.functions import FunctionTool, tool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import FunctionTool, tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.registry import ToolRegistry
 
 
 class Sum(TypedDict):

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidDeclaration
-from tools.functions import tool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 CHAT = ToolExecutionContext(is_group_chat=False, user_id="7", metadata={"owners": {"1"}})
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.arguments import check_arguments, parse_arguments
 from tools.contract import JsonSchema
 from tools.errors import InvalidArguments, ToolFailed
-from tools.extent import MAX_BYTES, MAX_DEPTH, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_MANY
+from tools.schemas.arguments import check_arguments, parse_arguments
+from tools.schemas.size_limits import MAX_BYTES, MAX_DEPTH, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_MANY
 
 ANYTHING: JsonSchema = {"type": "object"}
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools import roster, steps
 from tools.contract import ToolAvailabilityContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry import blocking_watch, provider_set
+from tools.registry.registry import ToolRegistry
 
 
 class Listing(Provider):
@@ -68,7 +68,7 @@ async def test_an_entry_that_no_endpoint_takes_is_left_out_and_reported_once(cap
 
 
 async def test_a_provider_that_makes_new_nonsense_for_ever_does_not_fill_the_memory(caplog, monkeypatch):
-    monkeypatch.setattr(roster, "MOST_REPORTS", 5)
+    monkeypatch.setattr(provider_set, "MOST_REPORTS", 5)
     registry, bad = registry_of([])
     for number in range(20):
         bad.listing = [ToolSpec(name=f"{number}!"), ToolSpec(name=f"t{number}")]
@@ -77,12 +77,12 @@ async def test_a_provider_that_makes_new_nonsense_for_ever_does_not_fill_the_mem
 
 
 async def test_a_provider_that_hangs_is_given_up_and_left_in_peace_for_a_while(caplog, monkeypatch):
-    monkeypatch.setattr(roster, "LIST_SECONDS", 0.01)
+    monkeypatch.setattr(provider_set, "LIST_SECONDS", 0.01)
     registry, bad = registry_of("hang")
     assert await names(registry) == ["b"]
     assert await names(registry) == ["b"]
     assert bad.listings == 1
-    monkeypatch.setattr(roster, "REST_SECONDS", 0)
+    monkeypatch.setattr(provider_set, "REST_SECONDS", 0)
     registry.register_provider(bad)
     assert await names(registry) == ["b"]
     bad.listing = [ToolSpec(name="a")]
@@ -93,7 +93,7 @@ async def test_a_provider_that_hangs_is_given_up_and_left_in_peace_for_a_while(c
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds as the watch sees them, to be moved by the test."""
     now = [0.0]
-    monkeypatch.setattr(steps, "monotonic", lambda: now[0])
+    monkeypatch.setattr(blocking_watch, "monotonic", lambda: now[0])
     return now
 
 

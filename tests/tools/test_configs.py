@@ -4,10 +4,10 @@ import pytest
 from django.core.management import call_command
 from pytest_django import DjangoAssertNumQueries
 
-from tools.catalogue import DefaultConfig, declared_settings, ensure_tool_rows, load_parameter_names
-from tools.configs import SettingsCache, ToolSettings, load_tool_settings
 from tools.contract import ToolAnnotation, ToolIcon, ToolSpec
 from tools.models import ConfigVersion, ToolConfig
+from tools.registry.catalogue import DefaultConfig, declared_settings, ensure_tool_rows, load_parameter_names
+from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
 pytestmark = pytest.mark.django_db
 

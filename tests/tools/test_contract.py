@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolIcon, ToolProvider, ToolSpec
-from tools.providers.functions import FunctionProvider
+from tools.functions.provider import FunctionProvider
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"enum": [1, 2]}}}
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import GroupOnly, Provider
-from tools.catalogue import DefaultConfig, declared_settings, ensure_tool_rows
-from tools.configs import ToolSettings, load_tool_settings
 from tools.contract import ToolAnnotation, ToolAvailabilityContext, ToolInvocation, ToolProvider, ToolSpec
-from tools.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, format_tool_names
 from tools.models import ToolConfig
-from tools.registry import ToolRegistry
+from tools.registry.catalogue import DefaultConfig, declared_settings, ensure_tool_rows
+from tools.registry.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, format_tool_names
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings, load_tool_settings
 
 DEFERRED = {"default_config": DefaultConfig(visibility="deferred")}
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tools.arguments import schema_messages
-from tools.faults import MAX_SHOWN, format_path, limit_lines
+from tools.schemas.arguments import schema_messages
+from tools.schemas.validation_messages import MAX_SHOWN, format_path, limit_lines
 
 MESSAGES: dict[str, Any] = {
     "type": "object",

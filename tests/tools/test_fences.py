@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.fences import (
+from tools.text.fences import (
     OUTCOME,
     PERSON,
     FenceKind,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostproject.env import Env, InvalidSetting
+from frostproject.configuration.env import Env, InvalidSetting
 from tools.fetch.addresses import is_public, unwrap_address
 from tools.fetch.allow_list import AllowList
 

@@ -4,8 +4,8 @@ import pytest
 
 from tools.contract import ToolAvailabilityContext, ToolInvocation
 from tools.errors import InvalidDeclaration
-from tools.functions import tool
-from tools.providers.functions import FunctionProvider
+from tools.functions.function_tool import tool
+from tools.functions.provider import FunctionProvider
 
 PRIVATE = ToolAvailabilityContext(session_id="s", is_group_chat=False)
 

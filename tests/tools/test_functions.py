@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tools.catalogue import DefaultConfig
 from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
-from tools.functions import FunctionTool, NonBlank, tool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import FunctionTool, NonBlank, tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.catalogue import DefaultConfig
+from tools.registry.registry import ToolRegistry
 
 
 @dataclass

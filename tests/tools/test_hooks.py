@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.functions import tool
-from tools.hooks import Hooks
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import tool
+from tools.functions.provider import FunctionProvider
+from tools.registry.hooks import Hooks
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 

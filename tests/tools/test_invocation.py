@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Answer, Provider, echo
-from tools.configs import ToolSettings
 from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.errors import InvalidArguments, ToolFailed
-from tools.outcomes import CUT_MARK, TEXT_LIMIT
-from tools.registry import ToolRegistry
+from tools.registry.outcomes import CUT_MARK, TEXT_LIMIT
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}, "who": {"type": "string"}}, "required": ["n"]}
 

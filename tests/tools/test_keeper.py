@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.keeper import keeper_command
+from tools.processes.process_reaper import keeper_command
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
 

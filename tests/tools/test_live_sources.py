@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionResult, ToolInvocation
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
-from tools.samples import game_version, source, weather
+from tools.functions.provider import FunctionProvider
+from tools.functions.samples import game_version, source, weather
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 PLACE = {"name": "北京", "latitude": 39.9, "longitude": 116.4, "admin1": "北京", "country": "中国"}
 NOW = {"temperature_2m": 25.1, "relative_humidity_2m": 40, "weather_code": 63, "wind_speed_10m": 9.5}

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolInvocation
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.commit import GroupCommit
+from agent.record.commit import GroupCommit
 from tests.tools.fakes import Broken, GroupOnly, Provider
 from tools.contract import ToolSpec
 from tools.models import ToolConfig
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,7 +99,7 @@ async def test_providers_that_keep_their_own_rows_are_left_to_it(office: Office)
 async def test_what_could_not_be_put_down_is_tried_again(office: Office, monkeypatch: pytest.MonkeyPatch):
     office.registry.register_provider(Provider("mine", "fly"))
     with monkeypatch.context() as patch:
-        patch.setattr("tools.newcomers.ensure_rows", lambda specs: 1 / 0)
+        patch.setattr("tools.registry.new_tools.ensure_rows", lambda specs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             await office.look()
     await office.look()

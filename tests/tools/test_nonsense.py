@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools import roster
 from tools.contract import ToolAvailabilityContext, ToolContentItem, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.functions import FunctionTool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import FunctionTool
+from tools.functions.provider import FunctionProvider
+from tools.registry import provider_set
+from tools.registry.registry import ToolRegistry
 
 
 def registry_of(*providers: Any) -> ToolRegistry:
@@ -120,7 +120,7 @@ async def test_a_provider_that_does_not_close_is_left_behind(caplog, monkeypatch
         async def close(self) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(roster, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(provider_set, "CLOSE_SECONDS", 0.01)
     registry, other = registry_of(Clinging("A")), Provider("B")
     registry.register_provider(other)
     await registry.close()

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools.choices import ToolScope
-from tools.configs import ToolSettings
 from tools.contract import LONG_RUNNING_NOTE, ToolAnnotation, ToolAvailabilityContext, ToolIcon, ToolInvocation, ToolSpec
-from tools.definitions import DefinitionCache
-from tools.registry import ToolRegistry
+from tools.models.choices import ToolScope
+from tools.registry.definitions import DefinitionCache
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 PRIVATE = ToolAvailabilityContext(is_group_chat=False)
 SCHEMA: dict[str, Any] = {
@@ -119,7 +119,7 @@ def test_a_definition_is_the_same_object_for_as_long_as_the_spec_is():
 
 
 def test_what_is_kept_of_old_specs_is_bounded(monkeypatch):
-    monkeypatch.setattr("tools.definitions.MOST_KEPT", 10)
+    monkeypatch.setattr("tools.registry.definitions.MOST_KEPT", 10)
     definitions = DefinitionCache()
     for number in range(30):
         specs = [ToolSpec(name=str(number)), ToolSpec(name=f"{number}b")]

@@ -7,12 +7,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tests.tools.fakes import Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.extent import MAX_VALUES
-from tools.functions import FunctionTool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
+from tools.functions.function_tool import FunctionTool
+from tools.functions.provider import FunctionProvider
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
+from tools.schemas.size_limits import MAX_VALUES
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
 
 SCHEMA = {
     "type": "object",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.patterns import PatternRefused, compile_pattern, search_pattern
+from tools.schemas.patterns import PatternRefused, compile_pattern, search_pattern
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tools.configs import ToolSettings
 from tools.contract import ToolExecutionContext, ToolSpec
-from tools.policy import CallPermit, decide_call
-from tools.rate import CallRates
 from tools.refusals import RefusalReason, ToolRefusal
+from tools.registry.policy import CallPermit, decide_call
+from tools.registry.rate import CallRates
+from tools.registry.settings import ToolSettings
 
 TOOL = ToolSpec(name="t")
 

@@ -6,10 +6,10 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.tools.fakes import Provider
-from tools.catalogue import ensure_tool_rows
-from tools.configs import SettingsCache
 from tools.contract import ToolExecutionContext, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.catalogue import ensure_tool_rows
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache
 
 
 @pytest.mark.django_db

@@ -1,6 +1,6 @@
 """Token buckets: how many calls, in how much time, for whom."""
 
-from tools.rate import CallQuota, CallRates
+from tools.registry.rate import CallQuota, CallRates
 
 FIVE = (CallQuota(("t", "person", "1"), 5),)
 

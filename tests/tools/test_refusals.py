@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Broken, GroupOnly, Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolAnnotation, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 PRIVATE = ToolExecutionContext(session_id="onebot:private:7", is_group_chat=False, user_id="7")
 GROUP = ToolExecutionContext(session_id="onebot:group:5", is_group_chat=True, group_id="5", user_id="7")

@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from tests.tools.fakes import Broken, GroupOnly, Provider
-from tools.configs import ToolSettings
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation, ToolSpec
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings
 
 PRIVATE = ToolAvailabilityContext(is_group_chat=False)
 GROUP = ToolAvailabilityContext(is_group_chat=True)

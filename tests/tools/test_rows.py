@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
-from tools.configs import SettingsCache, ToolSettings, load_tool_settings
-from tools.history import record_change, revert_change, snapshot_settings
+from tools.admin.config_history import record_change, revert_change, snapshot_settings
 from tools.models import ToolConfig, ToolConfigChange
+from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
 pytestmark = pytest.mark.django_db
 

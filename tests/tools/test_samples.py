@@ -2,14 +2,14 @@
 
 import pytest
 
-from tools.catalogue import ensure_tool_rows
-from tools.configs import ToolSettings, load_tool_settings
 from tools.contract import ToolInvocation
-from tools.functions import FunctionTool
-from tools.providers.functions import FunctionProvider
-from tools.registry import ToolRegistry
-from tools.samples.game_version import get_game_version
-from tools.samples.weather import get_weather
+from tools.functions.function_tool import FunctionTool
+from tools.functions.provider import FunctionProvider
+from tools.functions.samples.game_version import get_game_version
+from tools.functions.samples.weather import get_weather
+from tools.registry.catalogue import ensure_tool_rows
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import ToolSettings, load_tool_settings
 
 SAMPLES = [
     pytest.param(get_weather, {"city": "北京"}, "北京 的天气是晴朗，温度 25°C", id="weather"),

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.contract import ToolSpec
-from tools.search import TERM_LIMIT, normalize_query, query_terms, rank_tools, score_tool
+from tools.registry.search import TERM_LIMIT, normalize_query, query_terms, rank_tools, score_tool
 
 TOOLS = [
     ToolSpec(name="get_weather", description="查询指定城市的天气预报"),

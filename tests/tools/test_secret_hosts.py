@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.secret_hosts import SecretHosts, format_origin, parse_host
+from tools.secrets.hosts import SecretHosts, format_origin, parse_host
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from tools.contract import ToolExecutionContext
 from tools.errors import InvalidDeclaration
-from tools.signatures import DocstringParts, Function, FunctionParameters, result_adapter, result_schema
+from tools.schemas.signatures import DocstringParts, Function, FunctionParameters, result_adapter, result_schema
 
 GOOGLE = """Find it.
 

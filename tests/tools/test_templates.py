@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.templates import check_mock_template, render_mock
+from tools.text.placeholders import check_mock_template, render_mock
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from tools.models import ToolConfig
-from tools.threads import run_in_thread
+from tools.processes.threads import run_in_thread
 
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
 

@@ -5,8 +5,8 @@ import pytest
 from tests.tools.fakes import Broken, GroupOnly, Provider
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation, ToolProvider, ToolSpec
 from tools.errors import InvalidDeclaration
-from tools.registry import ToolRegistry
-from tools.toolsets import CombinedToolset, FilteredToolset, PrefixedToolset, RenamedToolset
+from tools.registry.registry import ToolRegistry
+from tools.registry.toolsets import CombinedToolset, FilteredToolset, PrefixedToolset, RenamedToolset
 
 PRIVATE = ToolExecutionContext(is_group_chat=False)
 GROUP = ToolExecutionContext(is_group_chat=True)

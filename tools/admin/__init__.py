@@ -2,17 +2,5 @@
 
 from tools.admin.changes import ToolConfigChangeAdmin
 from tools.admin.configs import ToolConfigAdmin
-from tools.admin.http_tools.pages import HttpToolAdmin
-from tools.admin.http_tools.secrets import SecretAdmin
-from tools.admin.mcp.servers import McpServerAdmin
-from tools.admin.plugins.pages import PluginAdmin, PluginValueAdmin
 
-__all__ = [
-    "HttpToolAdmin",
-    "McpServerAdmin",
-    "PluginAdmin",
-    "PluginValueAdmin",
-    "SecretAdmin",
-    "ToolConfigAdmin",
-    "ToolConfigChangeAdmin",
-]
+__all__ = ["ToolConfigAdmin", "ToolConfigChangeAdmin"]

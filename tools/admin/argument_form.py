@@ -9,8 +9,8 @@ from django.utils.translation import gettext
 
 from tools.admin.declared import DeclaredParameter, argument_schemas, describe_parameter, list_parameters, strip_null
 from tools.admin.json_field import IndentedJSONField
-from tools.readable import drop_surrogates
-from tools.visible import escape_invisible_chars
+from tools.text.readable import drop_surrogates
+from tools.text.visible import escape_invisible_chars
 
 WHOLE_VALUE = ""
 """The one field of a tool that does not say what it takes: all arguments as one JSON object."""

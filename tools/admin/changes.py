@@ -12,9 +12,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin_base import RecordAdmin, format_moment, parse_row_number, record_link
+from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number, record_link
 from tools.models import ToolConfig, ToolConfigChange
-from tools.readable import drop_surrogates, format_readable, shorten_text
+from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 #: Characters of one value that a difference shows.
 VALUE_LIMIT = 2_000

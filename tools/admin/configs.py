@@ -16,11 +16,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import list_differences, tool_field_label
+from tools.admin.config_history import record_change, record_look, revert_change, snapshot_settings
+from tools.admin.declaration_review import LOOK_NEEDED, MOST_AT_ONCE, DeclarationDiff, LookFilter, look_badge, look_state
 from tools.admin.declared import declared_title, readable_declaration
-from tools.admin.glance import LOOK_NEEDED, MOST_AT_ONCE, DeclarationDiff, LookFilter, look_badge, look_state
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin_base import PageAdmin, parse_row_number
-from tools.history import record_change, record_look, revert_change, snapshot_settings
+from tools.admin.record_pages import PageAdmin, parse_row_number
 from tools.models import ToolConfig, ToolConfigChange
 
 #: Changes that a tool's page shows.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tools.readable import drop_surrogates, format_readable
-from tools.visible import escape_invisible_chars
+from tools.text.readable import drop_surrogates, format_readable
+from tools.text.visible import escape_invisible_chars
 
 ICON_SOURCES = ("https://", "data:image/")
 UNESCAPED_CHARS = "\n\t\u3000\ufe0f"

@@ -7,7 +7,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms.fields import InvalidJSONInput
 
-from tools.text import make_storable
+from tools.text.storable import make_storable
 
 JSON_INPUT = {"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"}
 

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from tools.fetch.addresses import FAKE_IP_NETWORK, Address, unwrap_address
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import DestinationRefused, NameUnknown
-from tools.threads import run_in_thread
+from tools.processes.threads import run_in_thread
 
 ResolveHost = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses of a host, best first. Raises ``socket.gaierror`` when there are none."""

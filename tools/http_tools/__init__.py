@@ -1,7 +1,7 @@
 """HTTP tools without code: a row in the admin that says what to ask, and how the answer is told.
 
 Everything here is pure but for ``store`` (the rows), ``tool`` (one exchange with a server),
-``cache`` and ``rehearsal`` (an exchange, shown); the provider is :mod:`tools.providers.http`.
+``cache`` and ``rehearsal`` (an exchange, shown); the provider is :mod:`tools.http_tools.provider`.
 
 * A template is a text in which ``{name}`` stands for an argument and ``{secret:NAME}`` for
   a secret; ``{{`` and ``}}`` are plain braces (``templates``). A value is encoded for where

@@ -12,11 +12,11 @@ from tools.contract import ToolContentItem, ToolExecutionResult
 from tools.fetch.errors import RETRYABLE_STATUSES
 from tools.fetch.request import FetchResponse
 from tools.http_tools.charset import decode_text
-from tools.http_tools.html_text import extract_text
-from tools.http_tools.picking import JsonPathQuery, TooManyNodesError, compile_jsonpath
-from tools.http_tools.rows import HttpToolSettings
-from tools.http_tools.secrets import SecretMask
-from tools.outcomes import failed_result
+from tools.http_tools.jsonpath import JsonPathQuery, TooManyNodesError, compile_jsonpath
+from tools.http_tools.page_text import extract_text
+from tools.http_tools.settings import HttpToolSettings
+from tools.registry.outcomes import failed_result
+from tools.secrets.masked import SecretMask
 
 EXCERPT = 1_000
 """Characters of a failure's answer that the model is told."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote_plus
 
-from tools.http_tools.filling import ABSENT, TemplateValues
+from tools.http_tools.substitution import ABSENT, TemplateValues
 from tools.http_tools.templates import Template, parse_template
 from tools.http_tools.url_template import Entries, render_pairs, table_entries
 

@@ -8,12 +8,12 @@ from typing import Any
 from tools.errors import InvalidArguments
 from tools.fetch.request import FetchRequest
 from tools.http_tools.body_template import BodyTemplate, body_template
-from tools.http_tools.filling import Encode, TemplateValues
-from tools.http_tools.rows import HttpToolSettings
-from tools.http_tools.secrets import SecretValues
+from tools.http_tools.row_templates import row_templates
+from tools.http_tools.settings import HttpToolSettings
+from tools.http_tools.substitution import Encode, TemplateValues
 from tools.http_tools.templates import Template, parse_template, template_secrets
-from tools.http_tools.texts import row_templates
 from tools.http_tools.url_template import Entries, UrlTemplate, parse_query_entries, percent_encode, url_template
+from tools.secrets.masked import SecretValues
 
 HEADER_LIMIT = 8_000
 """Characters of a header's value; most servers take no more."""
@@ -39,7 +39,7 @@ class RequestTemplate:
 
         Raises :class:`tools.errors.InvalidArguments` for a value that cannot stand where it
         is wanted, :class:`tools.errors.ToolFailed` for a secret that is not to be had or may not
-        be sent there (:class:`tools.http_tools.secrets.SecretRefused`), and
+        be sent there (:class:`tools.secrets.masked.SecretRefused`), and
         :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
         """
         filling = TemplateValues(arguments, secrets)
@@ -68,7 +68,7 @@ class RequestTemplate:
 
 
 def request_template(settings: HttpToolSettings) -> RequestTemplate:
-    """What ``settings`` ask for. Raises ValueError where they have faults (see :mod:`tools.http_tools.faults`)."""
+    """What ``settings`` ask for. Raises ValueError where they have faults (see :mod:`tools.http_tools.validation`)."""
     url = url_template(settings.url)
     if url is None:
         raise ValueError("the URL cannot be read")

@@ -1,10 +1,10 @@
 """The rows of HTTP tools and secrets, read. Synchronous; for the thread that talks to the database."""
 
-from tools.http_tools.rows import FIELDS, HttpToolSettings
-from tools.http_tools.secrets import SecretValues
+from tools.http_tools.settings import FIELDS, HttpToolSettings
 from tools.models import HttpTool, Secret
-from tools.secret_hosts import SecretHosts
-from tools.vault import DecryptionError, decrypt
+from tools.secrets.encryption import DecryptionError, decrypt
+from tools.secrets.hosts import SecretHosts
+from tools.secrets.masked import SecretValues
 
 
 def load_http_tools() -> list[HttpToolSettings]:

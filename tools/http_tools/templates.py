@@ -1,6 +1,6 @@
 """Templates: texts in which ``{name}`` stands for an argument and ``{secret:NAME}`` for a secret. Pure.
 
-``{{`` and ``}}`` are plain braces, as in mock values (:mod:`tools.templates`). Nothing is evaluated.
+``{{`` and ``}}`` are plain braces, as in mock values (:mod:`tools.text.placeholders`). Nothing is evaluated.
 """
 
 import re

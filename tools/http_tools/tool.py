@@ -9,9 +9,9 @@ from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest, FetchResponse
 from tools.http_tools.answers import AnswerTemplate, answer_template
 from tools.http_tools.request_template import RequestTemplate, request_template
-from tools.http_tools.rows import GRACE_SECONDS, PROVIDER, HttpToolSettings
-from tools.http_tools.secrets import SecretMask
-from tools.threads import run_in_thread
+from tools.http_tools.settings import GRACE_SECONDS, PROVIDER, HttpToolSettings
+from tools.processes.threads import run_in_thread
+from tools.secrets.masked import SecretMask
 
 NO_PARAMETERS = {"type": "object", "properties": {}}
 
@@ -36,7 +36,7 @@ class ReadyHttpTool:
 
 
 def build_ready_tool(settings: HttpToolSettings) -> ReadyHttpTool:
-    """What ``settings`` describe. Raises ValueError where they have faults (see :mod:`tools.http_tools.faults`)."""
+    """What ``settings`` describe. Raises ValueError where they have faults (see :mod:`tools.http_tools.validation`)."""
     return ReadyHttpTool(settings, _spec(settings), request_template(settings), answer_template(settings))
 
 

@@ -11,7 +11,7 @@ from yarl import URL
 
 from tools.errors import InvalidArguments, ToolFailed
 from tools.fetch.urls import MAX_LENGTH, parse_url
-from tools.http_tools.filling import Encode, TemplateValues, render_value
+from tools.http_tools.substitution import Encode, TemplateValues, render_value
 from tools.http_tools.templates import Template, parse_template, template_arguments
 
 _PARTS = re.compile(r"(https?://[^/?#\\{}]+)(/[^?#]*)?(?:\?([^#]*))?", re.IGNORECASE)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext as _
 
 from tools.mcp.masking import PLACEHOLDER
-from tools.text import make_storable
+from tools.text.storable import make_storable
 
 MOST_SERVERS = 500
 LONGEST_SECONDS = 3600

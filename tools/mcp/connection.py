@@ -37,12 +37,10 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from tools.boundary import capture_error
+from tools.error_boundary import capture_error
 from tools.fetch.destinations import DestinationResolver
-from tools.foreign_words import clean_line, clean_untrusted
 from tools.mcp.commands import check_command, check_environment
-from tools.mcp.entries import ToolListSanitizer
-from tools.mcp.faults import (
+from tools.mcp.errors import (
     CallNotSentError,
     ConnectionLostError,
     McpClientError,
@@ -50,12 +48,14 @@ from tools.mcp.faults import (
     ProtocolViolationError,
     ServerRefusedError,
 )
-from tools.mcp.flow import ServerRateLimit
-from tools.mcp.journal import ServerLog
+from tools.mcp.list_entries import ToolListSanitizer
 from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, ToolListing
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.rate_limits import ServerRateLimit
+from tools.mcp.server_log import ServerLog
+from tools.mcp.settings import McpServerSettings
 from tools.mcp.stdio import MAX_MESSAGE, TOO_LARGE, UNREADABLE, stdio_transport
 from tools.mcp.web import MORE_BYTES, track_sending, web_transport
+from tools.text.untrusted import clean_line, clean_untrusted
 
 MAX_PAGES = 50
 MAX_DECLARED = 2_000
@@ -209,7 +209,7 @@ class LibrarySession:
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:
-        """Raise what goes wrong inside as one of :mod:`tools.mcp.faults`."""
+        """Raise what goes wrong inside as one of :mod:`tools.mcp.errors`."""
         if self.is_lost:
             raise CallNotSentError(self._journal.reason)
         with track_sending() as current:

@@ -11,11 +11,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from tools.boundary import capture_error
-from tools.foreign_words import clean_line
+from tools.error_boundary import capture_error
 from tools.log_limit import LogLimit
 from tools.mcp.breaker import CircuitBreaker, retry_delay
-from tools.mcp.faults import (
+from tools.mcp.connection_status import ConnectionStatus, State, breaker_message, state_message
+from tools.mcp.errors import (
     AnswerTimeoutError,
     CallNotSentError,
     ConnectionLostError,
@@ -26,10 +26,10 @@ from tools.mcp.faults import (
     ServerUnavailableError,
 )
 from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, SessionOpener, ToolListing
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ToolCatalogue, build_catalogue
-from tools.mcp.standing import ConnectionStatus, State, breaker_message, state_message
-from tools.threads import run_in_thread
+from tools.processes.threads import run_in_thread
+from tools.text.untrusted import clean_line
 
 logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)

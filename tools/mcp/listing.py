@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.settings import McpServerSettings
 
 Json = Mapping[str, Any]
 ENTRY_ERROR_KEY = "frostagent/fault"
@@ -39,7 +39,7 @@ class McpSession(Protocol):
         ...
 
     async def list_tools(self) -> ToolListing:
-        """Raises a :class:`tools.mcp.faults.McpClientError`, as do all below."""
+        """Raises a :class:`tools.mcp.errors.McpClientError`, as do all below."""
         ...
 
     async def call(self, name: str, arguments: Json, progress: ProgressCallback | None = None) -> Json:
@@ -63,6 +63,6 @@ SessionOpener = Callable[[McpServerSettings, SessionCallbacks, bool], AbstractAs
 """A connection for as long as the block: entered, and left, in one and the same task.
 
 The last argument is whether to begin in the old way, for servers that the question for
-newer ones ends. Raises a :class:`tools.mcp.faults.McpClientError`, or another exception when it
+newer ones ends. Raises a :class:`tools.mcp.errors.McpClientError`, or another exception when it
 breaks while it is used.
 """

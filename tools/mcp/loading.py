@@ -5,7 +5,7 @@ from functools import partial
 
 from tools.fetch.destinations import DestinationResolver
 from tools.mcp.listing import SessionOpener
-from tools.threads import run_in_thread
+from tools.processes.threads import run_in_thread
 
 _MODULE = "tools.mcp.connection"
 

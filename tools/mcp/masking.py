@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
-from tools.secret_hosts import format_origin
+from tools.secrets.hosts import format_origin
 
 MASK = "••••"
 """What stands for a value that is stored and not shown."""

@@ -7,16 +7,16 @@ from typing import Any
 
 from django.conf import settings as project
 
-from tools.boundary import capture_error
 from tools.contract import ToolSpec
+from tools.error_boundary import capture_error
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
-from tools.foreign_words import clean_line
-from tools.mcp.faults import McpClientError
+from tools.mcp.errors import McpClientError
 from tools.mcp.listing import SessionCallbacks
 from tools.mcp.loading import load_session_opener
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import OmittedTool, build_catalogue
+from tools.text.untrusted import clean_line
 
 
 @dataclass(slots=True)

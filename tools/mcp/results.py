@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult
-from tools.foreign_words import clean_line, clean_untrusted
+from tools.text.untrusted import clean_line, clean_untrusted
 
 MAX_ITEMS = 100
 MAX_TEXT = 2**20

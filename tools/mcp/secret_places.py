@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from django.utils.translation import gettext as _
 
-from tools.http_tools.secrets import SecretValues, secret_refusal_message
-from tools.secret_hosts import PROGRAM, SecretHosts, format_origin
+from tools.secrets.hosts import PROGRAM, SecretHosts, format_origin
+from tools.secrets.masked import SecretValues, secret_refusal_message
 
 _PLACE = re.compile(r"\{secret:([A-Za-z][A-Za-z0-9_]*)\}")
 _STDIO = "stdio"

@@ -9,10 +9,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from tools.contract import JsonSchema, ToolAnnotation, ToolIcon, ToolSpec
-from tools.foreign_schemas import SchemaRefused, clean_schema
-from tools.foreign_words import clean_line, clean_quote, clean_tool_name, clean_untrusted
 from tools.mcp.listing import ENTRY_ERROR_KEY
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.settings import McpServerSettings
+from tools.schemas.untrusted_schemas import SchemaRefused, clean_schema
+from tools.text.untrusted import clean_line, clean_quote, clean_tool_name, clean_untrusted
 
 MCP = "mcp"
 """Name and type of the provider."""

@@ -23,11 +23,11 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
-from tools.keeper import keeper_command
-from tools.mcp.faults import McpClientError
-from tools.mcp.flow import ServerRateLimit
-from tools.mcp.journal import ServerLog
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.errors import McpClientError
+from tools.mcp.rate_limits import ServerRateLimit
+from tools.mcp.server_log import ServerLog
+from tools.mcp.settings import McpServerSettings
+from tools.processes.process_reaper import keeper_command
 
 MAX_MESSAGE = 8 * 2**20
 """Bytes of one line."""

@@ -23,10 +23,10 @@ from tools.fetch.destinations import DestinationResolver
 from tools.fetch.errors import FetchError
 from tools.fetch.request import require_sendable
 from tools.fetch.urls import parse_url
-from tools.mcp.faults import McpClientError, PermanentFailureError
-from tools.mcp.flow import ServerRateLimit
-from tools.mcp.journal import ServerLog
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.errors import McpClientError, PermanentFailureError
+from tools.mcp.rate_limits import ServerRateLimit
+from tools.mcp.server_log import ServerLog
+from tools.mcp.settings import McpServerSettings
 from tools.models import McpServer
 
 MAX_BODY = 8 * 2**20

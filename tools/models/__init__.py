@@ -1,11 +1,11 @@
 """The rows that configure tools and where they come from: what the admin edits and the next message obeys."""
 
-from tools.models.http_tool import HttpTool
-from tools.models.live import ConfigVersion, LiveModel, LiveQuerySet
-from tools.models.mcp_server import McpServer, McpServerStatus
-from tools.models.plugin import Plugin, PluginCrash, PluginLogLine, PluginStatus, PluginValue
+from tools.http_tools.models import HttpTool
+from tools.live_rows import ConfigVersion, LiveModel, LiveQuerySet
+from tools.mcp.models import McpServer, McpServerStatus
 from tools.models.secret import Secret
 from tools.models.tool_config import ToolConfig, ToolConfigChange
+from tools.plugins.models import Plugin, PluginCrash, PluginLogLine, PluginStatus, PluginValue
 
 __all__ = [
     "ConfigVersion",

@@ -4,15 +4,15 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.models.live import LiveModel
-from tools.secret_hosts import SecretHosts
-from tools.vault import DecryptionError, decrypt, encrypt
+from tools.live_rows import LiveModel
+from tools.secrets.encryption import DecryptionError, decrypt, encrypt
+from tools.secrets.hosts import SecretHosts
 
 
 class Secret(LiveModel):
-    """What HTTP tools and MCP servers name as ``{secret:NAME}``, sealed (see :mod:`tools.vault`).
+    """What HTTP tools and MCP servers name as ``{secret:NAME}``, sealed (see :mod:`tools.secrets.encryption`).
 
-    ``hosts`` say where it may be sent (see :mod:`tools.secret_hosts`).
+    ``hosts`` say where it may be sent (see :mod:`tools.secrets.hosts`).
     """
 
     name = models.CharField(
@@ -43,7 +43,7 @@ class Secret(LiveModel):
 
     @property
     def value(self) -> str:
-        """The secret itself. Raises :class:`tools.vault.DecryptionError` when it has to be entered anew."""
+        """The secret itself. Raises :class:`tools.secrets.encryption.DecryptionError` when it has to be entered anew."""
         return decrypt(self.sealed)
 
     @value.setter

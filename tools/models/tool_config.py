@@ -11,10 +11,10 @@ from django.db.models import Value
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
-from tools.models.live import LiveModel
-from tools.row_faults import check_descriptions, check_ids, parse_ids
-from tools.templates import check_mock_template
+from tools.live_rows import LiveModel
+from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
+from tools.models.row_validation import check_descriptions, check_ids, parse_ids
+from tools.text.placeholders import check_mock_template
 
 MOST_CALLS = 10_000
 """Calls per minute that a row can set as a limit."""
@@ -117,7 +117,7 @@ class ToolConfig(LiveModel):
         help_text=_("What the tool says of itself: title, description, schemas, icons and annotation."),
     )
     fingerprint = models.CharField(max_length=100, blank=True, default="", db_default=Value(""), editable=False)
-    """Of what the tool declares now, see :mod:`tools.looks`; empty where nobody has to look."""
+    """Of what the tool declares now, see :mod:`tools.registry.declaration_review`; empty where nobody has to look."""
     looked_at = models.CharField(_("looked at"), max_length=100, blank=True, default="", db_default=Value(""), editable=False)
     """The fingerprint of what somebody has looked at; empty: nobody has."""
     looked_declaration = models.JSONField(null=True, default=None, blank=True, editable=False)

@@ -7,7 +7,7 @@ from typing import Any
 from tools.plugin_sdk.declarations import Declaration, F, attach_declaration
 from tools.plugin_sdk.schemas import texts_schema
 from tools.plugin_sdk.types import ActivationType, ChatMode
-from tools.signatures import function_name
+from tools.schemas.signatures import function_name
 
 
 def Action(  # noqa: N802 - the name that plugins use

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from tools.contract import JsonSchema
 from tools.errors import InvalidDeclaration
 from tools.plugin_sdk.schemas import GivenParameters, parameters_schema
-from tools.signatures import function_name
+from tools.schemas.signatures import function_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__plugin_tool__"

@@ -14,12 +14,12 @@ from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.utils.translation import gettext as _
 
-from agent import database, wiring
 from agent.llm.base import ToolCallRequest
 from agent.models import Message
-from agent.terminal import TerminalChat
-from tools.catalogue import ensure_tool_rows
+from agent.runtime import database, wiring
+from agent.runtime.terminal import TerminalChat
 from tools.contract import ToolExecutionResult
+from tools.registry.catalogue import ensure_tool_rows
 
 #: Characters of a tool's arguments and of its result that are shown.
 SHOWN = 500

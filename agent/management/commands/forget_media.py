@@ -9,10 +9,10 @@ from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agent import wiring
 from agent.media.retention import prune_copies_by_age
-from agent.record import Record
-from tools.configs import SettingsCache
+from agent.record.record import Record
+from agent.runtime import wiring
+from tools.registry.settings import SettingsCache
 
 
 class Command(BaseCommand):

@@ -8,11 +8,11 @@ from django.conf import settings
 from django.core.management import BaseCommand
 from django.utils.translation import gettext as _
 
-from agent import wiring
 from agent.llm.meter import meter
 from agent.memory.review import review_notes
-from agent.record import Record
-from tools.configs import SettingsCache
+from agent.record.record import Record
+from agent.runtime import wiring
+from tools.registry.settings import SettingsCache
 
 
 class Command(BaseCommand):

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from frostproject import diagnosis, exposure, mcp_check, probes
-from frostproject.diagnosis import Finding, FindingLevel
+from frostproject.doctor import diagnosis, exposure, mcp_check, probes
+from frostproject.doctor.diagnosis import Finding, FindingLevel
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 
-from frostproject import bootstrap, greeting
-from frostproject.server import DrainingServer
+from frostproject.server.daphne_server import DrainingServer
+from frostproject.start import bootstrap, greeting
 
 
 class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types

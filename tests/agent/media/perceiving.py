@@ -4,19 +4,19 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.answer_policy import AnswerPolicy
-from agent.media.kept import FileStore
-from agent.media.refs import MediaOrigin, MediaRef
-from agent.media.senses import MediaPipeline, MediaReader, MediaText
-from agent.record import Record
-from agent.store.recovery import PendingMessage
-from agent.types import ChatAddress, ForwardedMessage, IncomingMessage, MediaPolicy
+from agent.domain.answer_policy import AnswerPolicy
+from agent.domain.media_refs import MediaOrigin, MediaRef
+from agent.domain.types import ChatAddress, ForwardedMessage, IncomingMessage, MediaPolicy
+from agent.media.file_store import FileStore
+from agent.media.pipeline import MediaPipeline, MediaReader, MediaText
+from agent.record.record import Record
+from agent.record.recovery import PendingMessage
 from tests.agent.talk import Mailbox, arrival
 
 
 @dataclass
 class Client:
-    """The :class:`agent.types.MediaSource` of a client that gives what it was told to give."""
+    """The :class:`agent.domain.types.MediaSource` of a client that gives what it was told to give."""
 
     in_quoted: list[MediaRef] = field(default_factory=list)
     fresh: list[MediaRef] = field(default_factory=list)

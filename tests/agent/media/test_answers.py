@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from agent.errors import LLMError
-from agent.media.answers import DescriptionCache
+from agent.domain.errors import LLMError
+from agent.media.description_cache import DescriptionCache
+from agent.media.media_store import DescriptionKey
 from agent.models import Description
-from agent.store.media import DescriptionKey
 
 QUESTION = DescriptionKey("c0ffee", "voice", "whisper")
 

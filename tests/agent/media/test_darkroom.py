@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.media import darkroom as module
-from agent.media.darkroom import ImageJob, ImageWorker
-from agent.media.refs import MediaUnavailable
+from agent.domain.media_refs import MediaUnavailable
+from agent.media import image_worker as module
+from agent.media.image_worker import ImageJob, ImageWorker
 from tests.pictures import colour_of, picture, plain, saved
 
 

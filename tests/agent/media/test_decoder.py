@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, PngImagePlugin
 
-from agent.media.decoder import ORIENTATION, ImageLimits, answer_job, process_image
+from agent.media.image_decoder import ORIENTATION, ImageLimits, answer_job, process_image
 from tests.pictures import BLUE, HEIC, animated, colour_of, noise, opened, picture, plain, saved
 
 LIMITS = ImageLimits(side=256, size=2**16, pixels=10**6)

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
+from agent.domain.file_types import PICTURES
+from agent.domain.media_refs import MediaRef, MediaUnavailable
 from agent.media.downloads import NO_ADDRESS, NOT_BASE64, TOO_MUCH, WRONG_KIND, DownloadAllowance, MediaDownloader, decode_base64
-from agent.media.kept import FileStore
-from agent.media.kinds import PICTURES
-from agent.media.refs import MediaRef, MediaUnavailable
+from agent.media.file_store import FileStore
 from tests.agent.media.perceiving import Client
 from tests.agent.talk import PRIVATE
 from tests.file_server import FileServer, sends

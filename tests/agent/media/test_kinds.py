@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.media.kinds import HEAD, PICTURES, sniff_mime_type
+from agent.domain.file_types import HEAD, PICTURES, sniff_mime_type
 from tests.pictures import HEIC, animated, picture
 
 PICTURE_FILES = {

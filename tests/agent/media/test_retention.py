@@ -10,11 +10,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone, translation
 
-from agent import wiring
 from agent.media import retention
-from agent.media.kept import StoredFile
+from agent.media.file_store import StoredFile
 from agent.media.retention import prune_copies_by_age
 from agent.models import KeptFile
+from agent.runtime import wiring
 from tests.pictures import picture
 
 pytestmark = pytest.mark.django_db

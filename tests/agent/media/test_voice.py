@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from agent.domain.media_refs import MediaRef
+from agent.domain.types import MediaPolicy
 from agent.llm.client import OpenAIClient
 from agent.llm.transcription import Transcriber
-from agent.media.answers import DescriptionCache
+from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import MediaDownloader
-from agent.media.kept import FileStore
-from agent.media.refs import MediaRef
-from agent.media.senses import MediaText
-from agent.media.voice import NO_ANSWER, NO_MODEL, NO_WORDS, NOT_ALLOWED, NOT_TAKEN, SOME_MISSING, VoiceReader
+from agent.media.file_store import FileStore
+from agent.media.pipeline import MediaText
+from agent.media.voice_reader import NO_ANSWER, NO_MODEL, NO_WORDS, NOT_ALLOWED, NOT_TAKEN, SOME_MISSING, VoiceReader
 from agent.models import Description, MessageMedia
-from agent.types import MediaPolicy
 from tests.agent.media.perceiving import Client, Listener, perceive
 from tests.agent.talk import message
 from tests.file_server import sends

@@ -4,10 +4,10 @@ from typing import Any
 
 from tools.fetch.request import FetchRequest
 from tools.http_tools.request_template import request_template
-from tools.http_tools.rows import HttpToolSettings
-from tools.http_tools.secrets import SecretValues
+from tools.http_tools.settings import HttpToolSettings
 from tools.models import Secret
-from tools.secret_hosts import SecretHosts
+from tools.secrets.hosts import SecretHosts
+from tools.secrets.masked import SecretValues
 
 LEAST: dict[str, Any] = {
     "name": "weather",

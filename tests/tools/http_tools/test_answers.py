@@ -13,9 +13,9 @@ from tools.contract import ToolExecutionResult
 from tools.fetch.request import FetchResponse
 from tools.http_tools.answers import EXCERPT, NO_MATCH, NOTHING, answer_template, mask_answer_text
 from tools.http_tools.charset import decode_text
-from tools.http_tools.html_text import extract_text
-from tools.http_tools.secrets import MASK, SecretMask
-from tools.soundness import validate_result
+from tools.http_tools.page_text import extract_text
+from tools.registry.result_validation import validate_result
+from tools.secrets.masked import MASK, SecretMask
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 

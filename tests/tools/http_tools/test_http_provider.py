@@ -10,14 +10,14 @@ from asgiref.sync import sync_to_async
 
 from tests.file_server import FileServer, bombs, never_answers, redirects, sends, sends_endlessly
 from tests.tools.http_tools.rows import enter_secrets
-from tools.configs import SettingsCache
 from tools.contract import ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.http_tools.secrets import MASK
+from tools.http_tools.provider import HttpToolProvider
 from tools.models import HttpTool, Secret, ToolConfig
-from tools.providers.http import HttpToolProvider
-from tools.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache
+from tools.secrets.masked import MASK
 
 pytestmark = pytest.mark.django_db
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -153,7 +153,7 @@ async def test_a_faulty_row_costs_itself_only(bench, caplog):
 async def test_a_row_that_breaks_its_reading_costs_itself_only(bench, caplog, monkeypatch):
     bench.server.serve("/w", sends(b"ok", "text/plain"))
     await bench.has()
-    monkeypatch.setattr("tools.providers.http.ready_tool", lambda row: 1 / 0)
+    monkeypatch.setattr("tools.http_tools.provider.ready_tool", lambda row: 1 / 0)
     await bench.has(name="broken")
     assert [spec.name for spec in await bench.registry.list_tools()] == ["weather"]
     assert "HTTP tool broken cannot be used" in caplog.text
@@ -161,7 +161,7 @@ async def test_a_row_that_breaks_its_reading_costs_itself_only(bench, caplog, mo
 
 async def test_a_tool_whose_settings_cannot_be_made_works_with_its_own(bench, caplog, monkeypatch):
     bench.server.serve("/w", sends(b"ok", "text/plain"))
-    monkeypatch.setattr("tools.providers.http.ensure_rows", lambda specs: 1 / 0)
+    monkeypatch.setattr("tools.http_tools.provider.ensure_rows", lambda specs: 1 / 0)
     await bench.has()
     assert (await bench.call()).content == "ok"
     assert "could not be made" in caplog.text

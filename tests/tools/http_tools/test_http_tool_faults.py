@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.http_tools.rows import enter_secrets, settings
-from tools.catalogue import ensure_tool_rows
 from tools.contract import ToolSpec
 from tools.errors import InvalidArguments
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.faults import ValidationContext, check_http_tool, list_tool_warnings
 from tools.http_tools.request_template import request_template
-from tools.http_tools.secrets import SecretValues
 from tools.http_tools.tool import build_ready_tool
+from tools.http_tools.validation import ValidationContext, check_http_tool, list_tool_warnings
 from tools.models import HttpTool, ToolConfig
+from tools.registry.catalogue import ensure_tool_rows
+from tools.secrets.masked import SecretValues
 
 AROUND = ValidationContext(secrets=["TOKEN"], allow=AllowList())
 URL = "https://api.example.com"

@@ -7,11 +7,11 @@ import pytest
 from django.utils import translation
 
 from tests.tools.http_tools.openapi_documents import PETSTORE, WEATHER
-from tools.http_tools.faults import ValidationContext, check_http_tool
 from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
 from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
 from tools.http_tools.openapi.operations import list_servers, make_unique, outline_document, propose_tool_name, to_snake_case
-from tools.http_tools.rows import to_http_tool_settings
+from tools.http_tools.settings import to_http_tool_settings
+from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.models import HttpTool
 
 SERVER = "https://a.example/v1"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tools.http_tools.picking import NODES, TooManyNodesError, compile_jsonpath
+from tools.http_tools.jsonpath import NODES, TooManyNodesError, compile_jsonpath
 
 SHOP: dict[str, Any] = {"items": [{"name": "茶", "price": 8}, {"name": "米", "price": 3, "old": None}], "天气": "晴"}
 

@@ -8,10 +8,10 @@ import pytest
 from tests.file_server import redirects, sends
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.http_tools.rehearsal import DryRun, dry_run_tool
-from tools.http_tools.secrets import SecretValues
+from tools.http_tools.dry_run import DryRun, dry_run_tool
 from tools.models import HttpTool
-from tools.secret_hosts import SecretHosts
+from tools.secrets.hosts import SecretHosts
+from tools.secrets.masked import SecretValues
 
 SECRET = "sk/12 34"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}, "required": ["city"]}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.errors import ToolFailed
-from tools.http_tools.secrets import MASK, SecretMask, SecretValues
+from tools.secrets.masked import MASK, SecretMask, SecretValues
 
 AWKWARD = 'p@ss "wörd"/+&<密>\\ 1'
 

@@ -5,8 +5,7 @@ import sys
 import pytest
 from pytest_django.fixtures import Settings
 
-from tools.mcp import breaker, link
-from tools.providers import mcp
+from tools.mcp import breaker, link, provider
 
 
 @pytest.fixture(autouse=True)
@@ -20,4 +19,4 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(breaker, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(breaker, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(link, "REREAD_SECONDS", 0.05)
-    monkeypatch.setattr(mcp, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(provider, "SETTLE_SECONDS", 0.01)

@@ -13,18 +13,18 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from agent.commit import GroupCommit
+from agent.record.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
-from tools.live import DatabaseThread
 from tools.mcp.link import McpConnection
 from tools.mcp.listing import SessionOpener
 from tools.mcp.loading import load_session_opener
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.provider import McpToolProvider
+from tools.mcp.settings import McpServerSettings
 from tools.models import McpServer
-from tools.providers.mcp import McpToolProvider
-from tools.registry import ToolRegistry
+from tools.registry.live_provider import DatabaseThread
+from tools.registry.registry import ToolRegistry
 
 HERE = Path(__file__).parent
 GOOD = HERE / "good_server.py"

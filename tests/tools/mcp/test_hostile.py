@@ -8,14 +8,14 @@ import pytest
 from tests.tools.mcp.serving import SLOPPY, hostile, linked, only_the_sloppy_are_left_out, said, until
 from tools.mcp import breaker, connection
 from tools.mcp import link as link_module
-from tools.mcp.faults import (
+from tools.mcp.connection_status import State
+from tools.mcp.errors import (
     AnswerTimeoutError,
     ConnectionLostError,
     ProtocolViolationError,
     ServerRefusedError,
     ServerUnavailableError,
 )
-from tools.mcp.standing import State
 
 
 async def test_a_server_that_never_answers_is_given_up_and_tried_again():

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.tools.mcp.serving import hostile
-from tools.foreign_words import clean_line, clean_tool_name, clean_untrusted
 from tools.mcp import breaker
 from tools.mcp.breaker import CircuitBreaker, retry_delay
-from tools.mcp.flow import TokenBucket
-from tools.mcp.rows import to_server_settings
+from tools.mcp.rate_limits import TokenBucket
+from tools.mcp.settings import to_server_settings
 from tools.mcp.stdio import LineSplitter, TruncatedLine
 from tools.models import McpServer
+from tools.text.untrusted import clean_line, clean_tool_name, clean_untrusted
 
 
 class Clock:

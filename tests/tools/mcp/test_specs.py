@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.tools.mcp.serving import hostile, linked
-from tools.foreign_schemas import SchemaRefused, clean_schema
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ToolCatalogue, build_catalogue
+from tools.schemas.untrusted_schemas import SchemaRefused, clean_schema
 
 PLAIN = {"type": "object", "properties": {"city": {"type": "string"}}}
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.tools.mcp.serving import connecting, good, linked, said, until, web_server
-from tools.mcp.faults import ConnectionLostError, ServerRefusedError
+from tools.mcp.errors import ConnectionLostError, ServerRefusedError
 from tools.mcp.link import McpConnection
 from tools.mcp.listing import SessionOpener
-from tools.mcp.rows import McpServerSettings
+from tools.mcp.settings import McpServerSettings
 
 HTTP, SSE = "streamable_http", "sse"
 

@@ -11,10 +11,10 @@ import pytest
 from tests.tools.mcp.serving import SLOPPY, linked, only_the_sloppy_are_left_out, said, until
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
-from tools.mcp.faults import ServerRefusedError
+from tools.mcp.connection_status import State
+from tools.mcp.errors import ServerRefusedError
 from tools.mcp.loading import load_session_opener
-from tools.mcp.rows import McpServerSettings
-from tools.mcp.standing import State
+from tools.mcp.settings import McpServerSettings
 
 TOOLS = {"tools": [{"name": "fine", "inputSchema": {"type": "object"}}]}
 INITIALIZED = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from agent.commit import GroupCommit
+from agent.record.commit import GroupCommit
 from tests.tools.plugins.processes import write_plugin
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus
-from tools.plugin_runtime import journal
-from tools.plugin_runtime.capabilities import CallInFlight, CapabilityService
-from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.limits import MIB, ProcessLimits
-from tools.plugin_runtime.supervisor import RestartPolicy
-from tools.providers.plugins import PluginToolProvider
-from tools.registry import ToolRegistry
+from tools.plugins import plugin_log
+from tools.plugins.capabilities import CallInFlight, CapabilityService
+from tools.plugins.host import PluginHost
+from tools.plugins.process_limits import MIB, ProcessLimits
+from tools.plugins.provider import PluginToolProvider
+from tools.plugins.supervisor import RestartPolicy
+from tools.registry.registry import ToolRegistry
 
 T = TypeVar("T")
 PATIENCE = 30.0
@@ -150,7 +150,7 @@ async def hosted(root: Path, limits: ProcessLimits = LIMITS, **pace: Any) -> Asy
     hosting = Hosting(root, limits, replace(PACE, **pace))
     hosting.host.start()
     try:
-        with patch.object(journal, "GATHER_SECONDS", 0.02):  # rows are what the tests wait for
+        with patch.object(plugin_log, "GATHER_SECONDS", 0.02):  # rows are what the tests wait for
             yield hosting
     finally:
         async with asyncio.timeout(PATIENCE):

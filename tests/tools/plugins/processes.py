@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from tools.keeper import keeper_command
-from tools.plugin_runtime import runner
-from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.peer import RpcPeer, open_pipe_streams
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins import runner
+from tools.plugins.peer import RpcPeer, open_pipe_streams
+from tools.processes.process_reaper import keeper_command
 
 PATIENCE = 30.0
 

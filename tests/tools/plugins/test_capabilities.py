@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.commit import GroupCommit
+from agent.record.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.models import Plugin, PluginValue
-from tools.plugin_runtime import values
-from tools.plugin_runtime.capabilities import CAPABILITIES, CallInFlight, CapabilityService, effective_capabilities
-from tools.plugin_runtime.errors import RpcError
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins import values
+from tools.plugins.capabilities import CAPABILITIES, CallInFlight, CapabilityService, effective_capabilities
 
 EVERYTHING = frozenset(CAPABILITIES)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tools.contract import TOOL_NAME
-from tools.plugin_runtime.declared import MOST_TOOLS, UnusableTools, build_plugin_tools
-from tools.soundness import check_declaration
+from tools.plugins.declared import MOST_TOOLS, UnusableTools, build_plugin_tools
+from tools.registry.result_validation import check_declaration
 
 EMPTY = {"type": "object", "properties": {}}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.frames import (
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins.frames import (
     HEAD,
     MOST_BYTES,
     RpcCancellation,

@@ -9,8 +9,8 @@ import pytest
 from django.conf import settings
 
 from tests.tools.plugins.processes import started
-from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.manifest import read_manifest
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins.manifest import read_manifest
 
 HELLO = Path(settings.BASE_DIR) / "plugins" / "hello"
 CONFIG = {"points": 5, "congratulate_every": 2, "congratulation": "连续 {days} 天"}

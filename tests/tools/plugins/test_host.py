@@ -9,10 +9,10 @@ import pytest
 from tests.tools.plugins.hosting import GREETS, LIMITS, PLUGINS, becomes, gone, hosted, plugin, rewrite
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation
 from tools.models import PluginCrash, PluginStatus, ToolConfig
-from tools.plugin_runtime.capabilities import CapabilityService
-from tools.plugin_runtime.host import PluginHost
-from tools.plugin_runtime.records import LINES_KEPT, LogEntry, confirm_processes, write_log_entries
-from tools.providers.plugins import PluginToolProvider
+from tools.plugins.capabilities import CapabilityService
+from tools.plugins.host import PluginHost
+from tools.plugins.provider import PluginToolProvider
+from tools.plugins.records import LINES_KEPT, LogEntry, confirm_processes, write_log_entries
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.plugins.hosting import LIMITS, becomes, gone, hosted, plugin
-from tools.plugin_runtime import link, supervisor
-from tools.plugin_runtime.limits import MIB, ProcessLimits, find_descendants
+from tools.plugins import link, supervisor
+from tools.plugins.process_limits import MIB, ProcessLimits, find_descendants
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

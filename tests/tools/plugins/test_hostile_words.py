@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.plugins.hosting import PLUGINS, hosted, plugin, rewrite
 from tools.models import PluginLogLine, PluginStatus
-from tools.plugin_runtime.journal import BURST
+from tools.plugins.plugin_log import BURST
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

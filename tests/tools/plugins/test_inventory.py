@@ -6,10 +6,10 @@ import pytest
 
 from tests.tools.plugins.hosting import PLUGINS, plugin, rewrite
 from tools.models import ConfigVersion
-from tools.plugin_runtime.config import encrypt_config
-from tools.plugin_runtime.folder import PluginFileFilter, scan_folder
-from tools.plugin_runtime.inventory import sync_plugin_rows
-from tools.plugin_runtime.rows import to_plugin_settings
+from tools.plugins.config import encrypt_config
+from tools.plugins.folder import PluginFileFilter, scan_folder
+from tools.plugins.inventory import sync_plugin_rows
+from tools.plugins.rows import to_plugin_settings
 
 SCHEMA = {"type": "object", "properties": {"key": {"type": "string", "writeOnly": True}, "n": {"type": "integer", "default": 3}}}
 

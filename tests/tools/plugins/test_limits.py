@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.plugin_runtime import limits
-from tools.plugin_runtime.limits import MIB, ProcessLimits, ProcessUsage, find_descendants, kill_descendants, measure_usage
+from tools.plugins import process_limits
+from tools.plugins.process_limits import MIB, ProcessLimits, ProcessUsage, find_descendants, kill_descendants, measure_usage
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
 
@@ -24,7 +24,7 @@ time.sleep(600)
 
 @pytest.mark.parametrize("kernel_lists", [True, False])
 def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
-    monkeypatch.setattr(limits, "_KERNEL_LISTS_CHILDREN", kernel_lists and limits._KERNEL_LISTS_CHILDREN)
+    monkeypatch.setattr(process_limits, "_KERNEL_LISTS_CHILDREN", kernel_lists and process_limits._KERNEL_LISTS_CHILDREN)
     parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     with subprocess.Popen([sys.executable, "-c", parent, FAMILY], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tools.plugin_runtime.manifest import MANIFEST, MOST_BYTES, ManifestError, read_manifest
+from tools.plugins.manifest import MANIFEST, MOST_BYTES, ManifestError, read_manifest
 
 SOUND = {
     "manifest_version": 2,

@@ -9,10 +9,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from tools.plugin_runtime import peer as peers
-from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.frames import MOST_BYTES, encode_request, encode_response
-from tools.plugin_runtime.peer import RequestHandler, RpcPeer, open_pipe_streams
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins import peer as peers
+from tools.plugins.frames import MOST_BYTES, encode_request, encode_response
+from tools.plugins.peer import RequestHandler, RpcPeer, open_pipe_streams
 
 
 async def echo(method: str, payload: Any) -> Any:

@@ -8,8 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.tools.plugins.processes import write_plugin
-from tools.plugin_runtime.example import example_files
-from tools.plugin_runtime.manifest import MANIFEST
+from tools.plugins.example import example_files
+from tools.plugins.manifest import MANIFEST
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.results import convert_plugin_error, convert_plugin_result
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins.results import convert_plugin_error, convert_plugin_result
 
 
 def of(value):

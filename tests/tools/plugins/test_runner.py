@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.tools.plugins.processes import PATIENCE, started, write_plugin
-from tools.plugin_runtime.errors import RpcError
-from tools.plugin_runtime.service import THREADS
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins.service import THREADS
 
 TOOLS = """
     import asyncio, os, sys, threading, time

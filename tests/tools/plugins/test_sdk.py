@@ -8,10 +8,10 @@ import pytest
 
 from tools.contract import ToolExecutionContext
 from tools.errors import InvalidArguments, InvalidDeclaration
-from tools.plugin_runtime.handlers import ToolHandler, build_handler, to_jsonable
 from tools.plugin_sdk import Plugin, Tool, ToolParameterInfo, ToolParamType
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import declaration_of
+from tools.plugins.handlers import ToolHandler, build_handler, to_jsonable
 
 CALL = Call("c1", session_id="s1", stream_id="s1", group_id="7", user_id="42", platform="qq", reasoning="because")
 

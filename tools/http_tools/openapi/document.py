@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from django.utils.translation import gettext
 
-from tools.text import make_storable
+from tools.text.storable import make_storable
 
 MAX_BYTES = 8 * 2**20
 MAX_NODES = 300_000

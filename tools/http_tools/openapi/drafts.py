@@ -8,12 +8,12 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.foreign_words import clean_line, clean_untrusted
 from tools.http_tools.openapi.operations import Operation, list_servers
 from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
 from tools.http_tools.openapi.schemas import SchemaReader, short_description
 from tools.http_tools.openapi.security import SecretWanted, find_credentials
 from tools.http_tools.templates import PARAMETER_NAME
+from tools.text.untrusted import clean_line, clean_untrusted
 
 DESCRIPTION_LIMIT = 1_000
 UNSUPPORTED_METHODS = frozenset({"HEAD", "OPTIONS", "TRACE"})

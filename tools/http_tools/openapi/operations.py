@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from tools.foreign_words import clean_line
 from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
+from tools.text.untrusted import clean_line
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 MAX_OPERATIONS = 2_000

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.foreign_words import clean_line
 from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
+from tools.text.untrusted import clean_line
 
 MAX_PARTS = 400
 """Schemas within the parameters of one tool; the model reads all of them before every answer."""

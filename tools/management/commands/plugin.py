@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from tools.plugin_runtime.example import check_plugin_name, example_files
-from tools.plugin_runtime.manifest import MANIFEST, ManifestError, read_manifest
-from tools.plugin_runtime.trial import LoadTrial, try_loading
+from tools.plugins.example import check_plugin_name, example_files
+from tools.plugins.manifest import MANIFEST, ManifestError, read_manifest
+from tools.plugins.trial import LoadTrial, try_loading
 
 
 class Command(BaseCommand):

@@ -1,0 +1,67 @@
+"""Stateless questions: a run without a chat, on record like any other."""
+
+import asyncio
+
+from django.conf import settings
+
+from agent.domain.errors import AgentError, RunTimeout
+from agent.domain.state import ChatState
+from agent.llm.messages import ChatMessage, system_message
+from agent.models import Run
+from agent.record.record import Record
+from agent.record.replies import RunCompletion
+from agent.record.run_journal import RunJournal
+from agent.record.runs import RunPlan, StartRun
+from agent.run.engine import Engine
+from agent.run.system_prompt import prompt_notes, render_chat_prompt
+from agent.run.task import RunRequest
+from tools.contract import ToolExecutionContext
+from tools.text.fences import neutralize_content
+
+
+class StatelessQueries:
+    """Answers lists of messages with all tools that make sense without a chat."""
+
+    def __init__(self, record: Record, engine: Engine) -> None:
+        self._record = record
+        self._engine = engine
+
+    async def answer(self, messages: list[ChatMessage]) -> tuple[int, str]:
+        """The key of the run and its final text. Raises :class:`agent.domain.errors.AgentError`.
+
+        The persona's prompt goes first unless ``messages`` begin with a system message.
+        """
+        begun = await self._record.begin(StartRun(RunPlan(Run.Origin.HTTP, self._engine.model.name)))
+        journal = RunJournal(self._record, begun.claim)
+        context = ToolExecutionContext(metadata={"chat_state": ChatState()})
+        noted: list[str] = []
+        if messages[0]["role"] != "system":
+            prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self._engine.registry)
+            messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
+        messages = [
+            one if one["role"] == "system" else {**one, "content": neutralize_content(one["content"])} for one in messages
+        ]
+        task = RunRequest(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
+        try:
+            async with asyncio.timeout(settings.RUN_TIMEOUT):
+                result = await self._engine.run(task, journal)
+        except TimeoutError as error:
+            failure = RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s")
+            await journal.finish(RunCompletion(begun.run_pk, Run.State.FAILED, error=str(failure)))
+            raise failure from error
+        except AgentError as error:
+            await journal.finish(RunCompletion(begun.run_pk, Run.State.FAILED, error=str(error)))
+            raise
+        await journal.finish(
+            RunCompletion(
+                begun.run_pk,
+                Run.State.FINISHED,
+                final_text=result.text,
+                notes=[*noted, *result.notes],
+                model_calls=result.calls,
+                input_tokens=result.input_tokens,
+                output_tokens=result.output_tokens,
+                step=result.last_step,
+            )
+        )
+        return begun.run_pk, result.text

@@ -1,0 +1,240 @@
+"""The inbox: each chat's messages one at a time, in the order they came; chats side by side.
+
+The queues here only point at rows. What is lost with them, when the process dies, is
+found again in the record.
+"""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Coroutine
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+
+from agent.chat.conversation import ConversationHandler
+from agent.domain.errors import ClaimLost
+from agent.domain.triggers import TriggerRules
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.media.pipeline import PrefetchTask
+from agent.record.arrivals import AcceptedMessage, MessageArrival
+from agent.record.record import Record
+from agent.record.recovery import GivenUpMessage, HeldMessage, PendingMessage, give_up_messages
+from agent.record.runs import ActiveRun
+from tools.error_boundary import capture_error
+from tools.log_limit import LogLimit
+from tools.processes import crash_points
+
+logger = logging.getLogger(__name__)
+limit = LogLimit(logger)
+
+#: Messages of one chat that may wait behind the one being answered; more are refused, on record.
+CHAT_LIMIT = 100
+#: Messages that may wait in one process.
+TOTAL_LIMIT = 20_000
+#: Pause before looking again whether another process is done with a chat, in seconds.
+TURN_PAUSE = 1.0
+#: How often a message is taken up whose run comes to no recorded end, before it is given up.
+TRIES = 3
+
+
+class QueuedMessage(NamedTuple):
+    """A message to be answered. ``begun``: its run, if that began with the message's own commit.
+
+    ``gathering`` fetches its media since it arrived, for their links expire.
+    """
+
+    left: PendingMessage
+    begun: ActiveRun | None = None
+    resumed: bool = False
+    gathering: PrefetchTask | None = None
+
+
+class Inbox:
+    """Takes messages in, and keeps one worker task for every chat with something to do."""
+
+    def __init__(self, record: Record, conversations: ConversationHandler, rules: TriggerRules) -> None:
+        self.record = record
+        self.shares_database = False
+        """Whether other processes may work on the same chats."""
+        self._conversations = conversations
+        self._rules = rules
+        self._queues: dict[ChatAddress, deque[QueuedMessage]] = {}
+        self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._arriving: Counter[ChatAddress] = Counter()
+        self._claiming: Counter[str] = Counter()
+        self._side_tasks: set[asyncio.Task[None]] = set()
+        self._waiting_count = 0
+        self._at_work: set[int] = set()
+        self._failures: Counter[int] = Counter()
+        """How often each message has found no end here."""
+        self._missed: dict[int, int] = {}
+        self._is_open = True
+        conversations.pauses.has_more = lambda chat: bool(self._queues.get(chat))
+
+    def accept(self, message: IncomingMessage, received_at: datetime | None = None) -> None:
+        """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at once."""
+        chat = message.chat
+        plan = self._conversations.plan(message) if self._is_idle(chat) else None
+        self._arriving[chat] += 1
+        committed = self.record.accept(MessageArrival(message, received_at or timezone.now(), self._rules, plan))
+        committed.add_done_callback(lambda future: self._on_accepted(message, future))
+
+    def resume(self, account: str) -> None:
+        """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at once."""
+        self._claiming[account] += 1
+        self.record.claim(account).add_done_callback(lambda future: self._on_claimed(account, future))
+
+    async def abandon(self) -> None:
+        """Stop at once with everything that was in hand: this process was taken for dead, and others have it now."""
+        workers, self._workers, self._queues = list(self._workers.values()), {}, {}
+        self._waiting_count = 0
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def audit(self) -> None:
+        """Give back what the record says is in this process's hands, and is in nobody's here.
+
+        Nothing should be; what is, twice in a row, would otherwise wait for the next start
+        and hold its chat up until then.
+        """
+        held = await self.record.held()
+        known = self._at_work | {job.left.pk for queue in self._queues.values() for job in queue}
+        missed = {pk: number for pk, number in held.items() if pk not in known}
+        for pk, number in missed.items():
+            if self._missed.get(pk) == number and pk not in self._at_work:
+                logger.warning("Message %s was in nobody's hands; it is taken up again", pk)
+                await self.record.release(HeldMessage(pk, number))
+        self._missed = missed
+
+    async def drain(self, seconds: float) -> None:
+        """Begin nothing more; give what runs ``seconds``, then give it back to the record."""
+        self._is_open = False
+        workers = list(self._workers.values())
+        if workers:
+            await asyncio.wait(workers, timeout=seconds)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, *self._side_tasks, return_exceptions=True)
+
+    def _on_accepted(self, message: IncomingMessage, future: "asyncio.Future[AcceptedMessage]") -> None:
+        self._arriving[message.chat] -= 1
+        if not self._arriving[message.chat]:
+            del self._arriving[message.chat]
+        if future.cancelled():
+            return
+        if error := future.exception():
+            logger.critical("A message in %s could not be recorded and is lost: %s", message.chat.address, error)
+            return
+        accepted = future.result()
+        if accepted.decision is None:
+            logger.debug("Message %s in %s was seen before", message.message_id, message.chat.address)
+            return
+        if accepted.decision.opens_loop:
+            told = (message.chat.account, message.sender_id, message.chat.address, accepted.decision.detail)
+            limit.warn(told, "Account %s: silence towards %s in %s: %s", *told)
+        if accepted.decision.is_to_be_answered:
+            crash_points.hit_crash_point("message_committed")
+            left = PendingMessage(accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail)
+            self._enqueue(QueuedMessage(left, accepted.begun))
+
+    def _is_idle(self, chat: ChatAddress) -> bool:
+        """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left over."""
+        busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
+        return not busy and not self.shares_database
+
+    def _on_claimed(self, account: str, future: "asyncio.Future[list[PendingMessage]]") -> None:
+        self._claiming[account] -= 1
+        if future.cancelled():
+            return
+        if error := future.exception():
+            logger.error("What waits could not be read from the record: %s", error)
+            return
+        for left in future.result():
+            self._enqueue(QueuedMessage(left, resumed=True))
+
+    def _enqueue(self, job: QueuedMessage) -> None:
+        """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
+        if not self._is_open:
+            return  # it stays on record, to be taken up
+        chat = job.left.message.chat
+        queue = self._queues.setdefault(chat, deque())
+        if not job.resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
+            logger.warning("Message %s in %s is refused: too many are waiting", job.left.pk, chat.address)
+            self._keep(self.record.refuse(job.left.pk))
+            return
+        if not job.resumed:
+            job = job._replace(gathering=self._conversations.attend(job.left))
+        place = len(queue)
+        while place and queue[place - 1].left.pk > job.left.pk:
+            place -= 1
+        queue.insert(place, job)
+        self._waiting_count += 1
+        self._conversations.pauses.stir(chat)
+        if chat not in self._workers:
+            self._workers[chat] = asyncio.get_running_loop().create_task(self._work(chat), name=chat.address)
+
+    async def _work(self, chat: ChatAddress) -> None:
+        """Answer what waits in ``chat``, then end."""
+        queue = self._queues[chat]
+        try:
+            while queue and self._is_open:
+                if not await self._is_next(queue[0].left):
+                    # Another process is at an earlier message, or leaves one that is put before this one here.
+                    await asyncio.sleep(TURN_PAUSE)
+                    continue
+                job = queue.popleft()
+                self._waiting_count -= 1
+                await self._answer(job)
+        finally:
+            if self._workers.get(chat) is asyncio.current_task():
+                del self._workers[chat]
+                del self._queues[chat]
+                self._waiting_count -= len(queue)
+
+    async def _answer(self, job: QueuedMessage) -> None:
+        """Answer one message; what finds no end is given back, and taken up again."""
+        left = job.left
+        self._at_work.add(left.pk)
+        try:
+            with capture_error() as attempt:
+                await self._conversations.answer(left, job.begun, resumed=job.resumed, gathering=job.gathering)
+        except asyncio.CancelledError:
+            await self._give_back(left)
+            raise
+        finally:
+            self._at_work.discard(left.pk)
+        if attempt.error is None or isinstance(attempt.error, ClaimLost):
+            self._failures.pop(left.pk, None)
+        else:
+            await self._try_later(left, attempt.error)
+
+    async def _try_later(self, left: PendingMessage, error: Exception) -> None:
+        """The run came to no recorded end: it is taken up again, before any later message of its chat."""
+        self._failures[left.pk] += 1
+        if self._failures[left.pk] >= TRIES:
+            logger.error("Message %s is given up after %d tries", left.pk, TRIES, exc_info=error)
+            del self._failures[left.pk]
+            await self._give_up(left, error)
+            return
+        logger.error("Message %s found no end; it is taken up again", left.pk, exc_info=error)
+        await asyncio.sleep(TURN_PAUSE)
+        if again := await self.record.take_again(HeldMessage(left.pk, left.claim_number)):
+            self._enqueue(QueuedMessage(again, resumed=True))
+
+    async def _give_back(self, left: PendingMessage) -> bool:
+        return await self.record.release(HeldMessage(left.pk, left.claim_number))
+
+    async def _give_up(self, left: PendingMessage, error: Exception) -> None:
+        await self.record.submit(give_up_messages, GivenUpMessage(left.pk, left.claim_number, f"{type(error).__name__}: {error}"))
+
+    async def _is_next(self, left: PendingMessage) -> bool:
+        """Whether no other process is still at an earlier message of the same chat."""
+        return not self.shares_database or await self.record.is_next(left.pk, left.session_pk)
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._side_tasks.add(task)
+        task.add_done_callback(self._side_tasks.discard)

@@ -1,0 +1,204 @@
+"""The agent's own words for what comes in and goes out: frozen, without I/O.
+
+The layer above (``onebot``) turns wire events into :class:`IncomingMessage` and
+implements :class:`Outbox`; nothing here knows frames, segments or sockets.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from agent.domain.answer_policy import AnswerPolicy
+from agent.domain.media_refs import MediaOrigin, MediaRef
+from agent.models import Message
+
+ChatKind = Literal["group", "private"]
+MediaAudience = Literal["off", "on", "owners"]
+PartType = Literal["plain", "image", "record", "video", "file", "mention_user", "quote"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAddress:
+    """Where a chat is: one group or one private peer of one account on one platform."""
+
+    account: str
+    kind: ChatKind
+    peer_id: str
+    platform: str = "onebot"
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}:{self.peer_id}"
+
+    @property
+    def address(self) -> str:
+        """``platform_id:message_type:session_id``."""
+        return f"{self.platform}:{self.key}"
+
+    @property
+    def place(self) -> str:
+        """What no other chat has, of no other account: ``platform:account:kind:peer``."""
+        return f"{self.platform}:{self.account}:{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMessage:
+    """One message as the client reported it, every id kept as exact text."""
+
+    chat: ChatAddress
+    sender_id: str
+    sender_name: str
+    text: str
+    """The words as the model will read them, the bot's own mention dropped."""
+    segments: list[dict[str, Any]]
+    message_id: str = ""
+    """The client's id, "" where it is missing or stands for nothing (0, -1)."""
+    spoken_text: str = ""
+    """The joined text segments alone: what wake words are looked for in."""
+    mentions_bot: bool = False
+    quoted_id: str = ""
+    sender_role: str = ""
+    """``owner``, ``admin`` or ``member`` of the group, "" where the client does not say."""
+    media: tuple[MediaRef, ...] = ()
+    """The pictures, voice, videos and files in the message itself, as the client names them."""
+    media_text: str = ""
+    """What was read in them, as it follows the words; "" before that."""
+    from_own_account: bool = False
+    from_other_bot: bool = False
+    is_notice: bool = False
+    is_friend: bool = False
+    """Of a private message: whether the client does not say that the sender is none."""
+    temp_group_id: str = ""
+    chat_title: str = ""
+    happened_at: datetime | None = None
+    """The client's time, None where it gave none that can be meant."""
+    raw: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPolicy:
+    """What an account makes of messages: whose voice is transcribed and whose files are read (nobody's, everybody's or the owners')."""
+
+    voice: MediaAudience = "on"
+    files: MediaAudience = "on"
+    timing_gate: bool = False
+    """Whether a small model call decides first if and when to answer, in chats that do not say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePart:
+    """One piece of an outgoing message, in the words of the ``send_message`` tool."""
+
+    type: PartType
+    text: str = ""
+    path: str = ""
+    url: str = ""
+    mention_user_id: str = ""
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of a message that was handed to a client."""
+
+    state: Message.State
+    """``delivered``, ``failed`` (the client said no), ``unknown`` (no answer came) or ``pending`` (surely not written: the
+    account is away)."""
+    message_id: str = ""
+    error: str = ""
+    again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(default=None, compare=False, repr=False)
+    """Of a message that was surely not sent: makes its segments anew in a form that may be taken.
+
+    They are not for the record. Raises :class:`agent.media.media_folder.MediaError`.
+    """
+
+
+class Outbox(Protocol):
+    """The way out to the chats, implemented by the layer that owns the sockets."""
+
+    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
+        """``parts`` as the platform's message segments. Pure."""
+        ...
+
+    def owners(self, chat: ChatAddress) -> frozenset[str]:
+        """Ids of the people that the account of ``chat`` belongs to, as of the last :meth:`reload`."""
+        ...
+
+    def attention(self, chat: ChatAddress) -> MediaPolicy:
+        """Whom the account of ``chat`` listens to and reads, as of the last :meth:`reload`."""
+        ...
+
+    def policy(self, chat: ChatAddress) -> AnswerPolicy:
+        """Whom the account of ``chat`` answers, and how often, as of the last :meth:`reload`."""
+        ...
+
+    def reload(self) -> None:
+        """Read again what the operator decided of the accounts. Runs in the database thread."""
+        ...
+
+    def is_connected(self, chat: ChatAddress) -> bool:
+        """Whether a message for ``chat`` could be written to a socket now."""
+        ...
+
+    async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
+        """Wait at most ``seconds`` for the account of ``chat``; True once it is connected."""
+        ...
+
+    async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+        """Write the message and wait for the client's answer. Never raises for what a client does.
+
+        After cancellation the message may have been written: its outcome is unknown.
+        """
+        ...
+
+
+class MediaSource(Protocol):
+    """What the layer that owns the sockets knows of the media in messages, and can ask the client for."""
+
+    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+        """The media in recorded ``segments``, in order. Pure."""
+        ...
+
+    def restored(self, message: IncomingMessage) -> IncomingMessage:
+        """``message``, read from the record, with what its segments say: its media, what was typed, what it quotes. Pure."""
+        ...
+
+    def forwards(self, segments: Sequence[dict[str, Any]]) -> bool:
+        """Whether other messages are forwarded in recorded ``segments``. Pure."""
+        ...
+
+    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+        """The media of a message that the client is asked for; none where it does not know it. Never raises."""
+        ...
+
+    async def forwarded(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[MediaRef]:
+        """The media of the messages that are forwarded in ``segments``, as far as the client gives them. Never raises."""
+        ...
+
+    def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+        """``ref`` as the client gives it now, in one way after another, for links expire. Never raises."""
+        ...
+
+    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+        """A voice in another format (``mp3``, ``wav`` …), as the client made it; None when it cannot."""
+        ...
+
+    async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
+        """The segments of a message that the client still knows and says to be of ``chat``; None otherwise. Never raises."""
+        ...
+
+    async def inside(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> "list[ForwardedMessage]":
+        """The messages that are forwarded in ``segments``, one level of them, as far as the client gives them. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardedMessage:
+    """One of the messages in a forwarded one. Nothing in it is to be believed, its sender least of all."""
+
+    text: str
+    segments: list[dict[str, Any]]
+    sender_id: str = ""
+    sender_name: str = ""
+    happened_at: datetime | None = None

@@ -1,0 +1,87 @@
+"""What the model is shown of a message: a frame of one line, then the words as they were said.
+
+The frame is always the first line and always one line of JSON, made here. Names are
+escaped by JSON, so no name can end it; everything after it, to the end of the
+message, came from the user. Its mark stands in no text from outside (:mod:`tools.text.fences`),
+and what is made of one message is the same in every request that holds it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from agent.llm.images import picture_part
+from tools.text import fences
+
+ChatMessage = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenMessage:
+    """What somebody said, with who, where and when. ``seen`` is what was read in its media, under labels."""
+
+    text: str
+    sender_id: str
+    sender_name: str
+    chat: str
+    message_id: str = ""
+    happened_at: datetime | None = None
+    seen: str = ""
+    pictures: tuple[str, ...] = ()
+    """Content hashes of kept pictures that the model is shown after the words."""
+
+
+def build_speaker_frame(speech: SpokenMessage) -> str:
+    """The one-line header that goes before the words."""
+    sender: dict[str, str] = {"user_id": speech.sender_id}
+    if name := fences.clean_name(speech.sender_name):
+        sender["name"] = name
+    header: dict[str, Any] = {"sender": sender, "chat": speech.chat}
+    if speech.message_id:
+        header["message_id"] = speech.message_id
+    if speech.happened_at is not None:
+        header["time"] = timezone.localtime(speech.happened_at).strftime("%Y-%m-%d %H:%M")
+    return fences.build_frame(fences.PERSON, header)
+
+
+def user_message(speech: SpokenMessage) -> ChatMessage:
+    said = fences.neutralize_marks(speech.text)
+    if speech.seen:
+        said = (said + fences.strip_marks(speech.seen)).strip()
+    text = f"{build_speaker_frame(speech)}\n{said}"
+    if not speech.pictures:
+        return {"role": "user", "content": text}
+    return {"role": "user", "content": [{"type": "text", "text": text}, *map(picture_part, speech.pictures)]}
+
+
+def content_text(content: Any) -> str:
+    """The words of a message's content: text, parts of which some are text, or nothing."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+def outcome_message(speech: SpokenMessage, tool_name: str) -> ChatMessage:
+    """What introduces the outcome of an earlier call, which follows: a frame like a person's, and no person's words."""
+    asked = {"event": "tool_result", "tool": tool_name, "requested_by": speech.sender_id, "chat": speech.chat}
+    if speech.message_id:
+        asked["message_id"] = speech.message_id
+    header = fences.build_frame(fences.OUTCOME, asked)
+    return {"role": "user", "content": f"{header}\n此前的工具调用有了结果（见下）。请把结果告诉提出请求的人。"}
+
+
+def strip_frame(content: str) -> str:
+    """What stands below the frame of a user's message; all of a message without one."""
+    header, newline, text = content.partition("\n")
+    return text if newline and fences.is_framed(header) else content
+
+
+def assistant_message(text: str) -> ChatMessage:
+    """What the bot said before; it may have been asked to say a frame."""
+    return {"role": "assistant", "content": fences.neutralize_marks(text)}
+
+
+def system_message(text: str) -> ChatMessage:
+    return {"role": "system", "content": text}

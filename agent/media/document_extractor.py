@@ -1,0 +1,197 @@
+"""The words of one document, read in a process of its own: ``python -m agent.media.document_extractor CHARACTERS``.
+
+Documents come from strangers, and their formats are made for more than text: a small
+file can ask for any amount of time and memory. Here both are bounded by the operating
+system, and nothing of the server can be reached: no settings, no environment, no
+database. Standard input is the document; standard output becomes one JSON object,
+``{"text": str, "is_whole": bool}`` or ``{"reason": str}`` with a word of :data:`UnreadableReason`.
+Any other end, a traceback included, means that the document cannot be read.
+"""
+
+import codecs
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Literal
+
+import charset_normalizer
+import docx
+import pypdf
+from docx.table import Table
+
+from agent.media.document_kinds import DocumentKind, document_kind
+
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None  # type: ignore[assignment]
+
+UnreadableReason = Literal["kind", "empty", "password", "bomb"]
+
+MEMORY_BYTES = 512 * 2**20
+CPU_SECONDS = 10
+#: How much the process steps back for the server's event loop.
+NICENESS = 10
+MAX_PAGES = 200
+#: What a DOCX may unpack to; Python's reader stops each entry at the size it declares.
+MAX_ENTRIES = 5_000
+MAX_UNPACKED = 64 * 2**20
+#: No encoding that is read takes more bytes for a character.
+BYTES_PER_CHARACTER = 4
+#: Bytes that are looked at to find out an encoding.
+SAMPLE_BYTES = 65_536
+#: Beside UTF-8, and all that have a byte order mark.
+ENCODINGS = ["gb18030", "big5", "shift_jis", "utf_16_le", "utf_16_be", "cp1252"]
+MARKS = (  # UTF-32's marks begin with those of UTF-16
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
+
+
+class UnreadableDocumentError(Exception):
+    """The document holds no words that can be had."""
+
+    def __init__(self, reason: UnreadableReason) -> None:
+        super().__init__(reason)
+        self.reason: UnreadableReason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentExcerpt:
+    """The beginning of a document's words."""
+
+    text: str
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A document's words piece by piece, and whether the pieces are all of it."""
+
+    pieces: Iterator[str]
+    are_all: bool = True
+
+
+def main() -> None:
+    limit_process()
+    try:
+        answer: dict[str, object] = asdict(extract_excerpt(sys.stdin.buffer.read(), int(sys.argv[1])))
+    except UnreadableDocumentError as error:
+        answer = {"reason": error.reason}
+    sys.stdout.write(json.dumps(answer))
+
+
+def limit_process() -> None:
+    """Have the operating system hold this process to its limits, where it can."""
+    if resource is None:
+        return
+    for kind, limit in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0)):
+        with contextlib.suppress(OSError, ValueError):  # a stricter one holds already
+            resource.setrlimit(kind, (limit, limit))
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+
+
+def extract_excerpt(data: bytes, characters: int) -> DocumentExcerpt:
+    """The first ``characters`` of the words in ``data``. Raises :class:`UnreadableDocumentError` when there are none.
+
+    A damaged document raises whatever its reader raises.
+    """
+    kind = document_kind(data)
+    if not kind:
+        raise UnreadableDocumentError("kind")
+    words = READERS[kind](data, characters)
+    text, is_cut = _joined(words.pieces, characters)
+    text = BLANK_LINES.sub("\n\n", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    if not text:
+        raise UnreadableDocumentError("empty")
+    return DocumentExcerpt(text, words.are_all and not is_cut)
+
+
+def _joined(pieces: Iterator[str], characters: int) -> tuple[str, bool]:
+    """``pieces`` line by line up to ``characters``, and whether something was left out."""
+    taken, length = [], 0
+    for piece in pieces:
+        taken.append(piece)
+        length += len(piece) + 1
+        if length > characters + 1:
+            break
+    text = "\n".join(taken)
+    return text[:characters], len(text) > characters
+
+
+def _pdf(data: bytes, characters: int) -> DocumentText:
+    reader = pypdf.PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise UnreadableDocumentError("password")
+    pages = (page.extract_text() for page in islice(reader.pages, MAX_PAGES))
+    return DocumentText(pages, are_all=len(reader.pages) <= MAX_PAGES)
+
+
+def _docx(data: bytes, characters: int) -> DocumentText:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+    if not any(entry.filename == "word/document.xml" for entry in entries):
+        raise UnreadableDocumentError("kind")
+    if len(entries) > MAX_ENTRIES or sum(entry.file_size for entry in entries) > MAX_UNPACKED:
+        raise UnreadableDocumentError("bomb")
+    return DocumentText(_blocks(docx.Document(io.BytesIO(data)).iter_inner_content()))
+
+
+def _blocks(blocks: Iterator[object]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Table):
+            yield from ("\t".join(cell.text for cell in row.cells) for row in block.rows)
+        else:
+            yield getattr(block, "text", "")
+
+
+def _text(data: bytes, characters: int) -> DocumentText:
+    start = data[: characters * BYTES_PER_CHARACTER + BYTES_PER_CHARACTER]
+    text = decode_document(start, is_whole=len(start) == len(data))
+    if CONTROL.search(text):
+        raise UnreadableDocumentError("kind")
+    return DocumentText(iter([text]), are_all=len(start) == len(data))
+
+
+def decode_document(data: bytes, *, is_whole: bool) -> str:
+    """``data`` as text in the encoding it is in; without ``is_whole`` it may end within a character.
+
+    Raises :class:`UnreadableDocumentError` when no encoding makes sense of it.
+    """
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return codecs.getincrementaldecoder(encoding)("replace").decode(data[len(mark) :], is_whole)
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, is_whole)
+    except UnicodeDecodeError:
+        return codecs.getincrementaldecoder(_guessed(data[:SAMPLE_BYTES]))("replace").decode(data, is_whole)
+
+
+def _guessed(sample: bytes) -> str:
+    whole_lines = sample[: sample.rfind(b"\n") + 1] if len(sample) == SAMPLE_BYTES else sample
+    found = charset_normalizer.from_bytes(whole_lines or sample, cp_isolation=ENCODINGS)
+    best = found.best()
+    if best is None:
+        raise UnreadableDocumentError("kind")
+    # A few characters make sense in several encodings; among those of this application's users it is nearly always this one.
+    chinese = next((match for match in found if match.encoding == "gb18030" and match.chaos <= best.chaos), best)
+    return chinese.encoding
+
+
+READERS: dict[DocumentKind, Callable[[bytes, int], DocumentText]] = {"pdf": _pdf, "zip": _docx, "text": _text}
+
+if __name__ == "__main__":
+    main()

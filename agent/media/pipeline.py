@@ -1,0 +1,225 @@
+"""What becomes of the media of a message: fetched when it arrives, read when it is answered."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from django.conf import settings
+from django.utils.translation import gettext_noop
+
+from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
+from agent.domain.types import IncomingMessage, MediaSource
+from agent.media import media_store as store
+from agent.media.daily_budget import DailyQuotas
+from agent.media.downloads import DownloadAllowance
+from agent.media.file_store import FileStore, StoredFile
+from agent.record.record import Record
+from agent.record.recovery import PendingMessage
+from tools.error_boundary import log_errors
+from tools.log_limit import LogLimit
+from tools.processes.disk import run_on_disk_thread
+
+logger = logging.getLogger(__name__)
+LogLimit(logger)
+
+#: Media that are looked into for one message; what comes after them keeps its placeholder.
+MOST = 20
+#: Messages whose media are fetched at the same time: what bounds the memory of a process.
+AT_ONCE = 8
+
+TOO_LATE = gettext_noop("it could not be fetched in time")
+TOO_MANY = gettext_noop("the message holds too many pictures, voice messages and files")
+LOW_DISK = gettext_noop("the disk of the server is nearly full")
+FAILED = gettext_noop("an error of this program; see the log")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedMedia:
+    """What became of one medium: our copy of it, or the reason why there is none."""
+
+    ref: MediaRef
+    kept: StoredFile | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaText:
+    """What a reader made of the media of one message."""
+
+    text: str = ""
+    """What follows the user's words, beginning with a space; "" for nothing."""
+    notes: tuple[str, ...] = ()
+    """For the run's record: what was left out, and why."""
+    pictures: tuple[str, ...] = ()
+    """Content hashes of the pictures that the chat model is shown itself."""
+
+
+class MediaReader(Protocol):
+    """One way to understand media: seeing, hearing, reading files."""
+
+    kinds: frozenset[MediaKind]
+
+    def wants(self, message: IncomingMessage) -> bool:
+        """Whether media of ``message`` are to be fetched at all. Pure."""
+        ...
+
+    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
+        """Our copy of ``ref``, ready to be read. Raises :class:`MediaUnavailable`."""
+        ...
+
+    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+        """Make words of what was found, which may be nothing. Errors of models are notes, not raised."""
+        ...
+
+
+class ClosableReader(Protocol):
+    async def close(self) -> None: ...
+
+
+PrefetchTask = asyncio.Task[list[FetchedMedia]]
+
+
+class MediaPipeline:
+    """All readers, in the order in which what they read follows the user's words."""
+
+    def __init__(
+        self,
+        record: Record,
+        source: MediaSource,
+        files: FileStore,
+        readers: Sequence[MediaReader],
+        owned: Sequence[ClosableReader] = (),
+        days: DailyQuotas | None = None,
+    ) -> None:
+        self._record = record
+        self._source = source
+        self._files = files
+        self._readers = readers
+        self._owned = owned
+        self._days = days
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[PrefetchTask] = set()
+
+    def attend(self, left: PendingMessage, *, resumed: bool = False) -> PrefetchTask | None:
+        """Begin to fetch the media of a message; None when it has none. Returns at once."""
+        message = left.message
+        if not (message.media or message.quoted_id or self._source.forwards(message.segments)):
+            return None
+        task = asyncio.get_running_loop().create_task(self._gather(left, resumed=resumed), name=f"media of {left.pk}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def perceive(self, left: PendingMessage, gathering: PrefetchTask | None) -> MediaText:
+        """Everything that was read in the media of a message, on record for later runs.
+
+        Without a ``gathering`` from when it arrived, its media are fetched now. Never
+        raises for what a client, a server or a model does.
+        """
+        if gathering is None:
+            left = replace(left, message=self._source.restored(left.message))
+            gathering = self.attend(left, resumed=True)
+        if gathering is None or (left.message.media_text and settings.VISION_MODE == "describe"):
+            return MediaText(left.message.media_text)
+        found: list[FetchedMedia] = []
+        with log_errors(logger, "The media of message %s could not be looked for", left.pk):
+            found = await gathering
+        readings = await asyncio.gather(*(self._read(reader, left, found) for reader in self._readers))
+        text = "".join(reading.text for reading in readings)
+        if text:
+            await self._record.submit(store.save_media_texts, (left.pk, text))
+        notes = tuple(note for reading in readings for note in reading.notes)
+        return MediaText(text, notes, tuple(picture for reading in readings for picture in reading.pictures))
+
+    async def close(self) -> None:
+        """Stop what is being fetched, and end what the readers work with."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for part in self._owned:
+            await part.close()
+
+    async def _read(self, reader: MediaReader, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+        with log_errors(logger, "The media of message %s could not be read", left.pk):
+            return await reader.read(left, [one for one in found if one.ref.kind in reader.kinds])
+        return MediaText(notes=(FAILED,))
+
+    async def _gather(self, left: PendingMessage, *, resumed: bool) -> list[FetchedMedia]:
+        """Fetch side by side what the readers want, and put on record what became of it."""
+        if resumed and (found := await self._found_before(left)):
+            return found
+        message = left.message
+        deadline = asyncio.get_running_loop().time() + settings.MEDIA_FETCH_SECONDS
+        refs = [*message.media, *await self._around(left, deadline)]
+        wanted = [(reader, ref) for ref in refs for reader in self._readers if ref.kind in reader.kinds and reader.wants(message)]
+        found = await self._all_fetched(wanted[:MOST], message, deadline)
+        found += [FetchedMedia(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
+        if found:
+            with log_errors(logger, "What became of the media of message %s could not be recorded", left.pk):
+                await self._record.submit(store.record_media, (left.pk, [_row(one) for one in found]))
+        return found
+
+    async def _all_fetched(
+        self, wanted: Sequence[tuple[MediaReader, MediaRef]], message: IncomingMessage, deadline: float
+    ) -> list[FetchedMedia]:
+        if not wanted:
+            return []
+        if not await run_on_disk_thread(self._files.has_room):
+            logger.warning("Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched")
+            return [FetchedMedia(ref, reason=LOW_DISK) for _, ref in wanted]
+        day = await self._days.of(message) if self._days else None
+        allowance = DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20, len(wanted), day)
+        async with self._turns:
+            return await asyncio.gather(*(self._fetched(*one, message, allowance, deadline) for one in wanted))
+
+    async def _around(self, left: PendingMessage, deadline: float) -> list[MediaRef]:
+        """What is in quoted and forwarded messages, if any reader wants to know."""
+        message, refs = left.message, list[MediaRef]()
+        if not any(reader.wants(message) for reader in self._readers):
+            return []
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                if message.quoted_id:
+                    refs += await self._quoted(left)
+                if self._source.forwards(message.segments):
+                    refs += await self._source.forwarded(message.chat, message.segments)
+        return refs
+
+    async def _quoted(self, left: PendingMessage) -> list[MediaRef]:
+        """The media of the quoted message: from the record, or else from the client."""
+        message = left.message
+        segments = await self._record.submit(store.load_segments, (left.session_pk, message.quoted_id))
+        if segments is None:
+            return await self._source.quoted(message.chat, message.quoted_id)
+        forwarded = await self._source.forwarded(message.chat, segments) if self._source.forwards(segments) else []
+        return [*self._source.refs(segments, message.quoted_id, "quoted"), *forwarded]
+
+    async def _fetched(
+        self, reader: MediaReader, ref: MediaRef, message: IncomingMessage, allowance: DownloadAllowance, deadline: float
+    ) -> FetchedMedia:
+        with log_errors(logger, "A medium of %s could not be fetched", message.chat.address):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return FetchedMedia(ref, await reader.fetch(message, ref, allowance))
+            except TimeoutError:
+                return FetchedMedia(ref, reason=TOO_LATE)
+            except MediaUnavailable as error:
+                return FetchedMedia(ref, reason=str(error))
+        return FetchedMedia(ref, reason=FAILED)
+
+    async def _found_before(self, left: PendingMessage) -> list[FetchedMedia]:
+        """What an earlier process fetched, as far as the copies are still there; links expire in the meantime."""
+        rows = await self._record.submit(store.load_media, left.pk)
+        kept = await asyncio.to_thread(lambda: [row.sha256 and self._files.find(row.sha256) for row in rows])
+        return [FetchedMedia(row.ref, one or None, row.reason) for row, one in zip(rows, kept, strict=True)]
+
+
+def _row(found: FetchedMedia) -> store.MediaRow:
+    kept = found.kept
+    return (
+        store.MediaRow(found.ref, kept.sha256, kept.mime, kept.size) if kept else store.MediaRow(found.ref, reason=found.reason)
+    )

@@ -1,0 +1,260 @@
+"""Notes on record: written, found, used and forgotten, each within what its viewer may see."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from agent.domain.note_audience import NoteViewer
+from agent.memory.note_visibility import to_recalled_notes, visible_notes
+from agent.memory.relevance import RecalledNote, rank_notes
+from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
+from agent.models import ChatSession, Message, Note, ToolCall
+from agent.models.note import fingerprint
+
+#: Notes about one person, one group or one chat for the same audience; more are refused.
+OWNER_LIMIT = 500
+#: Of notes about one person those that one other, and that all others together, had written down: the person's own find room.
+OTHER_LIMIT, OTHERS_LIMIT = 20, 200
+#: Messages of a chat in which a person is looked for, from the newest back.
+PEOPLE_WINDOW = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """Something to be kept. ``person``: whom it is about; "" for the chat itself.
+
+    ``call_pk`` is the tool call, and ``message_pk`` the message, in which it was said.
+    """
+
+    viewer: NoteViewer
+    text: str
+    tags: tuple[str, ...] = ()
+    person: str = ""
+    visibility: Note.Visibility = Note.Visibility.CHAT
+    source: Note.Source = Note.Source.USER
+    days: int | None = None
+    call_pk: int | None = None
+    message_pk: int | None = None
+    said_by: str = ""
+    said_by_name: str = ""
+
+
+class NoteResult(Enum):
+    """What became of a wish to write or to remove a note."""
+
+    DONE = auto()
+    KNOWN = auto()
+    """The same is on record already, in the same words and for the same audience."""
+    FULL = auto()
+    FULL_OF_OTHERS = auto()
+    """Others, or this one alone, have had enough written down about the person."""
+    UNKNOWN = auto()
+    """There is no such note, or none that this viewer may see."""
+    NOT_ALLOWED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenNote:
+    """``pk`` is the note: the new one, or the one that says the same."""
+
+    fate: NoteResult
+    pk: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSearch:
+    """What to look for. ``people``: notes about or by one of these; empty for anybody's."""
+
+    viewer: NoteViewer
+    words: str = ""
+    people: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 5
+    meaning: TextVector = NO_VECTOR
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNote:
+    """The wish to remove a note. ``is_manager``: an owner of the bot, or an admin of the group."""
+
+    viewer: NoteViewer
+    note_pk: int
+    is_manager: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PersonProfile:
+    """What one chat knows of a person; ``message_count`` goes no further back than the window."""
+
+    person_id: str
+    names: tuple[str, ...] = ()
+    role: str = ""
+    message_count: int = 0
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+    notes: tuple[RecalledNote, ...] = ()
+
+
+# --- Operations of the database thread -------------------------------------------
+
+
+def write_notes(wishes: Sequence[NewNote]) -> list[WrittenNote]:
+    """Store each wish, unless the same is known or its owner has enough notes, in all or from others."""
+    return [_remembered(wish) for wish in wishes]
+
+
+def _remembered(wish: NewNote) -> WrittenNote:
+    note = _new_note(wish)
+    here = Note.objects.filter(audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id)
+    if pk := here.filter(fingerprint=fingerprint(note.text)).values_list("pk", flat=True).first():
+        return WrittenNote(NoteResult.KNOWN, pk)
+    if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
+        return WrittenNote(NoteResult.FULL)
+    if note.owner_kind == Note.Owner.PERSON and note.said_by != note.owner_id and _has_enough(here, note):
+        return WrittenNote(NoteResult.FULL_OF_OTHERS)
+    note.save()
+    return WrittenNote(NoteResult.DONE, note.pk)
+
+
+def _has_enough(here: "QuerySet[Note]", note: Note) -> bool:
+    """Whether others have had enough noted about the person that ``note`` is about."""
+    others = here.exclude(said_by=note.owner_id).exclude(source=Note.Source.OPERATOR)
+    by_same = others.filter(said_by=note.said_by).values("pk")[:OTHER_LIMIT].count()
+    return by_same >= OTHER_LIMIT or others.values("pk")[:OTHERS_LIMIT].count() >= OTHERS_LIMIT
+
+
+def _new_note(wish: NewNote) -> Note:
+    viewer, now = wish.viewer, timezone.now()
+    kind, owner = _owner(wish)
+    message_pk, speaker = _origin(wish.call_pk)
+    return Note(
+        platform=viewer.platform,
+        account=viewer.account,
+        owner_kind=kind,
+        owner_id=owner,
+        visibility=wish.visibility,
+        chat=viewer.chat,
+        source=wish.source,
+        said_by=wish.said_by or viewer.person,
+        said_by_name=wish.said_by_name or speaker,
+        message_id=wish.message_pk or message_pk,
+        created_at=now,
+        expires_at=now + timedelta(days=wish.days) if wish.days else None,
+        tags=list(wish.tags),
+        text=wish.text,
+    )
+
+
+def _owner(wish: NewNote) -> tuple[Note.Owner, str]:
+    if wish.person:
+        return Note.Owner.PERSON, wish.person
+    return (Note.Owner.SESSION, wish.viewer.chat) if wish.viewer.is_private else (Note.Owner.GROUP, wish.viewer.peer)
+
+
+def _origin(call_pk: int | None) -> tuple[int | None, str]:
+    """The message that led to a tool call, and its sender's name."""
+    if call_pk is None:
+        return None, ""
+    pk, name = ToolCall.objects.values_list("run__message_id", "run__message__sender_name").get(pk=call_pk)
+    return pk, name or ""
+
+
+def delete_notes(wishes: Sequence[DeleteNote]) -> list[NoteResult]:
+    """Remove notes. A person removes what is about them or was said by them, a manager what belongs to the chat."""
+    return [_forgotten(wish) for wish in wishes]
+
+
+def _forgotten(wish: DeleteNote) -> NoteResult:
+    note = visible_notes(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
+    if note is None:
+        return NoteResult.UNKNOWN
+    own = wish.viewer.person in {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else note.said_by}
+    if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
+        return NoteResult.NOT_ALLOWED
+    note.delete()
+    return NoteResult.DONE
+
+
+def find_notes(searches: Sequence[NoteSearch]) -> list[list[RecalledNote]]:
+    """The best notes for each search, or the newest ones where it has no words; what is found counts as used."""
+    found = [_found(search) for search in searches]
+    mark_notes_used({note.pk for notes in found for note in notes})
+    return found
+
+
+def _found(search: NoteSearch) -> list[RecalledNote]:
+    now = timezone.now()
+    if not search.words.strip():
+        notes = visible_notes(search.viewer, now).filter(_in_time(search), _by_people(search.people))
+        return to_recalled_notes(notes.order_by("-pk")[: search.limit])
+    found = find_note_candidates(search.viewer, search.words, search.meaning, now, search.people)
+    return rank_notes(search.words, [note for note in found if _is_meant(note, search)], now)[: search.limit]
+
+
+def _is_meant(note: RecalledNote, search: NoteSearch) -> bool:
+    """Whether the note is of the time and the people that are asked for."""
+    people = {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else ""}
+    return (
+        (not search.since or note.created_at >= search.since)
+        and (not search.until or note.created_at <= search.until)
+        and (not search.people or not people.isdisjoint(search.people))
+    )
+
+
+def _in_time(search: NoteSearch) -> Q:
+    bounds = Q(created_at__gte=search.since) if search.since else Q()
+    return bounds & Q(created_at__lte=search.until) if search.until else bounds
+
+
+def _by_people(people: Sequence[str]) -> Q:
+    return Q(owner_kind=Note.Owner.PERSON, owner_id__in=people) | Q(said_by__in=people) if people else Q()
+
+
+def mark_notes_used(pks: Iterable[int]) -> None:
+    """Count one use of each note."""
+    if pks := list(pks):
+        Note.objects.filter(pk__in=pks).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
+
+
+def find_people_by_name(wishes: Sequence[tuple[NoteViewer, str]]) -> list[tuple[str, ...]]:
+    """Ids of the people of each chat who go by a name there, or have it as their id; the last speaker first."""
+    return [_people_named(viewer, name.strip().casefold()) for viewer, name in wishes]
+
+
+def _people_named(viewer: NoteViewer, name: str) -> tuple[str, ...]:
+    session = _session(viewer)
+    if not name or session is None:
+        return ()
+    spoken = Message.objects.filter(session_id=session, direction=Message.Direction.IN).order_by("-pk")
+    newest = spoken.values_list("sender_id", "sender_name")[:PEOPLE_WINDOW]
+    return tuple(dict.fromkeys(pk for pk, called in newest if pk and name in (pk.casefold(), called.strip().casefold())))
+
+
+def _session(viewer: NoteViewer) -> int | None:
+    kind, _colon, peer = viewer.chat.partition(":")
+    sessions = ChatSession.objects.filter(platform=viewer.platform, account=viewer.account, kind=kind, peer_id=peer)
+    return sessions.values_list("pk", flat=True).first()
+
+
+def load_profiles(wishes: Sequence[tuple[NoteViewer, str, int]]) -> list[PersonProfile]:
+    """What each chat knows of a person by id: from its own messages, and from the notes it may see."""
+    return [_profile(*wish) for wish in wishes]
+
+
+def _profile(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:
+    about = visible_notes(viewer, timezone.now()).filter(owner_kind=Note.Owner.PERSON, owner_id=person_id)
+    notes = tuple(to_recalled_notes(about.order_by("-pk")[:limit]))
+    mark_notes_used(note.pk for note in notes)
+    session = _session(viewer)
+    spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN).order_by("-pk")
+    rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")[:PEOPLE_WINDOW]
+    here = [row for row in rows if row[0] == session]
+    if not here:
+        return PersonProfile(person_id, notes=notes)
+    names = tuple(dict.fromkeys(row[1] for row in here if row[1]))
+    return PersonProfile(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)

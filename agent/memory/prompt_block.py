@@ -1,0 +1,49 @@
+"""Notes as the model reads them: inside a fence (:mod:`tools.text.fences`), each one line of JSON. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from agent.memory.relevance import RecalledNote
+from tools.text import fences
+from tools.text.fences import FenceKind
+
+
+def fit_notes(notes: Sequence[RecalledNote], budget: int) -> list[RecalledNote]:
+    """Those of ``notes``, in their order, that a block of at most ``budget`` characters holds.
+
+    One that is too long for what is left is passed over.
+    """
+    room = budget - len(FenceKind.MEMORY.opening) - len(FenceKind.MEMORY.closing) - 1
+    kept = []
+    for note in notes:
+        size = len(fences.json_line(describe_note(note))) + 1
+        if size <= room:
+            kept.append(note)
+            room -= size
+    return kept
+
+
+def quote_notes(notes: Sequence[RecalledNote]) -> str:
+    """``notes`` as a block; "" for none."""
+    return fences.fence_values(FenceKind.MEMORY, map(describe_note, notes)) if notes else ""
+
+
+def describe_note(note: RecalledNote) -> dict[str, Any]:
+    """What is told of a note: its number, whom it is about, who said it when, and the words."""
+    about = {"person": "user_id", "group": "group_id", "session": "chat"}[note.owner_kind]
+    said: dict[str, Any] = {"note": note.pk}
+    if note.owner_id:
+        said["about"] = {about: note.owner_id}
+    if note.said_by:
+        said["said_by"] = {"user_id": note.said_by, **({"name": name} if (name := fences.clean_name(note.said_by_name)) else {})}
+    said["date"] = timezone.localtime(note.created_at).strftime("%Y-%m-%d")
+    if note.tags:
+        said["tags"] = list(note.tags)
+    return said | {"text": note.text}
+
+
+def quote_summary(text: str) -> str:
+    """A summary as a block; "" for none."""
+    return fences.fence_values(FenceKind.SUMMARY, [{"summary": text}]) if text else ""

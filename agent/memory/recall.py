@@ -1,0 +1,90 @@
+"""What comes to mind when a message is read: found and fenced in one go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+from django.utils import timezone
+
+from agent.domain.note_audience import NoteViewer
+from agent.memory.note_visibility import to_recalled_notes, visible_notes
+from agent.memory.notes_store import mark_notes_used
+from agent.memory.prompt_block import fit_notes, quote_notes, quote_summary
+from agent.memory.prompt_context import MemoryContext
+from agent.memory.relevance import RecalledNote, rank_notes
+from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
+from agent.models import Digest, Note
+from agent.record.compiled_sql import PreparedSelect
+
+#: Newest notes about the speaker, and about the chat itself, that are recalled whatever is said.
+SPEAKER_NOTES, CHAT_NOTES = 5, 3
+#: Notes that speak of what the message speaks of: the best so many, so that there is room for the others.
+HITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRequest:
+    """A message to be answered, and the characters that memory may take; 0 for none.
+
+    ``session_pk``: the chat whose summary is wanted, None for no summary.
+    """
+
+    viewer: NoteViewer
+    text: str
+    budget: int
+    session_pk: int | None = None
+    meaning: TextVector = NO_VECTOR
+
+
+def recall_notes(wishes: Sequence[RecallRequest]) -> list[MemoryContext]:
+    """What each message's chat should have in mind."""
+    return [MemoryContext(quote_summary(_summary(wish.session_pk)), build_memory_block(wish)) for wish in wishes]
+
+
+def build_memory_block(wish: RecallRequest) -> str:
+    """The fenced notes that ``wish.viewer`` should remember now; "" for none.
+
+    First what speaks of what the message speaks of, then what was last noted about the
+    speaker and the chat: a wish like "call me captain" has no word in common with the
+    message it matters for.
+    """
+    if wish.budget <= 0 or not has_any_note():
+        return ""
+    now = timezone.now()
+    hits = rank_notes(wish.text, find_note_candidates(wish.viewer, wish.text, wish.meaning, now), now)[:HITS]
+    known = {note.pk for note in hits}
+    standing = [note for note in _standing(wish.viewer, now) if note.pk not in known]
+    notes = fit_notes([*hits, *standing], wish.budget)
+    mark_notes_used(note.pk for note in notes)
+    return quote_notes(notes)
+
+
+def _standing(viewer: NoteViewer, now: datetime) -> list[RecalledNote]:
+    notes = visible_notes(viewer, now)
+    speaker = notes.filter(owner_kind=Note.Owner.PERSON, owner_id=viewer.person).order_by("-pk")[:SPEAKER_NOTES]
+    kind, owner = (Note.Owner.SESSION, viewer.chat) if viewer.is_private else (Note.Owner.GROUP, viewer.peer)
+    chat = notes.filter(owner_kind=kind, owner_id=owner).order_by("-pk")[:CHAT_NOTES]
+    return to_recalled_notes(speaker) + to_recalled_notes(chat)
+
+
+def _summary(session_pk: int | None) -> str:
+    rows = _newest_summary()(Digest.Kind.SUMMARY.value, session_pk) if session_pk else []
+    return str(rows[0][0]) if rows else ""
+
+
+def has_any_note() -> bool:
+    """Whether there is anything to recall, for whomever."""
+    return bool(_a_note()())
+
+
+@cache
+def _a_note() -> PreparedSelect:
+    return PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
+
+
+@cache
+def _newest_summary() -> PreparedSelect:
+    """The newest summary of a session; its parameters are the kind and the session."""
+    summaries = Digest.objects.filter(kind=Digest.Kind.SUMMARY, session_id=0)
+    return PreparedSelect(summaries.order_by("-last_run").values_list("text")[:1])

@@ -1,0 +1,90 @@
+"""The memory of one server process: what is noted and recalled, and what goes on behind the conversation."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from agent.domain.note_audience import NoteViewer
+from agent.domain.types import ChatAddress
+from agent.llm.base import LLMClient
+from agent.llm.embeddings import Embedder
+from agent.memory.background_jobs import MemoryJobs, SummaryPolicy
+from agent.memory.embedding import run_note_embedding
+from agent.memory.note_service import NoteService
+from agent.memory.prompt_context import MemoryContext
+from agent.memory.review import run_note_review
+from agent.record.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """What the operator wants of the memory; 0 switches each part off.
+
+    ``chars``: of notes in a request; ``review_hours``: between reviews of the notes.
+    """
+
+    chars: int
+    habits: SummaryPolicy
+    review_hours: int = 0
+
+
+class MemoryService:
+    """Notes for the tools and the prompt, and the work on them. ``model`` is None where there is only the demo."""
+
+    def __init__(
+        self, record: Record, settings: MemorySettings, model: LLMClient | None = None, embedder: Embedder | None = None
+    ) -> None:
+        self.notebook = NoteService(record, embedder)
+        self._record = record
+        self._settings = settings
+        self._model = model
+        self._embedder = embedder
+        self._upkeep = MemoryJobs(record, model, settings.habits) if model else None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin what goes on for as long as the process lives. Must be called on the loop that serves, once."""
+        work: list[Coroutine[Any, Any, None]] = []
+        if self._settings.review_hours:
+            work.append(run_note_review(self._record, self._model, self._settings.review_hours))
+        if self._embedder is not None:
+            work.append(run_note_embedding(self._record, self._embedder))
+        self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]
+
+    async def background(
+        self, session_pk: int, chat: ChatAddress, sender_id: str, text: str, *, has_notes: bool = True
+    ) -> MemoryContext:
+        """What the model should have in mind for a message; nothing is asked where everything is off.
+
+        ``has_notes``: whether there are any, for whomever.
+        """
+        summarised = session_pk if self._settings.habits.summary_after else None
+        if summarised is None and not has_notes:
+            return MemoryContext()
+        viewer = build_chat_viewer(chat, sender_id)
+        return await self.notebook.recall(viewer, text, budget=self._settings.chars, session_pk=summarised)
+
+    def after_turn(self, session_pk: int, chat: ChatAddress) -> None:
+        """A message of this chat was answered, and is on record as such. Never waits, never raises."""
+        if self._upkeep is not None:
+            self._upkeep.after_turn(session_pk, build_chat_viewer(chat, ""))
+
+    async def drain(self, seconds: float) -> None:
+        """Give readings that go on ``seconds``; what does not finish is due again later."""
+        if self._upkeep is not None:
+            await self._upkeep.drain(seconds)
+
+    async def close(self) -> None:
+        """End everything that was begun, before the record is closed. The model is its owner's to close."""
+        await self.drain(0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._embedder is not None:
+            await self._embedder.close()
+
+
+def build_chat_viewer(chat: ChatAddress, sender_id: str) -> NoteViewer:
+    """Who sees what is shown in ``chat`` when ``sender_id`` speaks there."""
+    return NoteViewer(chat.platform, chat.account, chat.key, sender_id)

@@ -1,0 +1,85 @@
+"""The meaning of notes on record: what has none yet, and which notes are near to a text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from agent.domain.note_audience import NoteViewer
+from agent.llm.vectors import cosine_similarity, find_nearest, sign_bits
+from agent.memory.note_visibility import find_notes_by_words, to_recalled_notes, visible_notes
+from agent.memory.relevance import RecalledNote
+from agent.models import Note
+
+#: Newest notes of a viewer that are looked through, and those of them that are compared in full.
+LOOKED_THROUGH, COMPARED = 500, 12
+#: From which likeness on a note is thought of. What counts as alike differs between models; this keeps out most chance.
+LEAST_SIMILARITY = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class TextVector:
+    """The vector of a text, and the model that gave it; b"" for none."""
+
+    model: str = ""
+    vector: bytes = b""
+
+
+NO_VECTOR = TextVector()
+
+
+def find_notes_without_vector(limits: Sequence[int]) -> list[list[tuple[int, str, str]]]:
+    """Key, fingerprint and text of notes that have no vector, the oldest first."""
+    notes = Note.objects.filter(embedding_model="").order_by("pk").values_list("pk", "fingerprint", "text")
+    return [list(notes[:limit]) for limit in limits]
+
+
+def save_note_vectors(wishes: Sequence[tuple[int, str, TextVector]]) -> list[None]:
+    """Store vectors, except for notes that say something else by now."""
+    for pk, fingerprint, meaning in wishes:
+        values = {"embedding_model": meaning.model, "embedding": meaning.vector, "signs": sign_bits(meaning.vector)}
+        Note.objects.filter(pk=pk, fingerprint=fingerprint).update(**values)
+    return [None] * len(wishes)
+
+
+def drop_incomparable_vectors(names: Sequence[str]) -> list[int]:
+    """Take the vectors of other models than each name away: they cannot be compared; how many there were."""
+    stale = [Note.objects.exclude(embedding_model__in=("", name)) for name in names]
+    return [notes.update(embedding_model="", embedding=None, signs=b"") for notes in stale]
+
+
+def has_visible_vectors(wishes: Sequence[tuple[NoteViewer, str]]) -> list[bool]:
+    """Whether each viewer may see a note that has a vector of the named model."""
+    now = timezone.now()
+    return [visible_notes(viewer, now).filter(embedding_model=model).exists() for viewer, model in wishes]
+
+
+def find_note_candidates(
+    viewer: NoteViewer, words: str, meaning: TextVector, now: datetime, people: Sequence[str] = ()
+) -> list[RecalledNote]:
+    """Visible notes that may matter to ``words``, by what they say and by what they mean."""
+    near = {note.pk: note for note in find_notes_by_vector(viewer, meaning, now)}
+    return [*near.values(), *(note for note in find_notes_by_words(viewer, words, now, people) if note.pk not in near)]
+
+
+def find_notes_by_vector(viewer: NoteViewer, meaning: TextVector, now: datetime) -> list[RecalledNote]:
+    """Visible notes of a like meaning, with how like it is; none without a vector."""
+    if not meaning.vector:
+        return []
+    notes = visible_notes(viewer, now).filter(embedding_model=meaning.model)
+    pks = find_nearest(meaning.vector, _newest_signs(viewer, notes), COMPARED)
+    vectors = dict(notes.filter(pk__in=pks).values_list("pk", "embedding"))
+    alike = {pk: cosine_similarity(meaning.vector, bytes(vector)) for pk, vector in vectors.items() if vector}
+    close = [pk for pk, value in alike.items() if value >= LEAST_SIMILARITY]
+    return [replace(note, similarity=alike[note.pk]) for note in to_recalled_notes(notes.filter(pk__in=close))] if close else []
+
+
+def _newest_signs(viewer: NoteViewer, notes: "QuerySet[Note]") -> list[tuple[int, bytes]]:
+    """Key and signs of the newest notes: one walk down an index for each audience, where one for all would sort them all."""
+    found: list[tuple[int, bytes]] = []
+    for audience in viewer.audiences:
+        rows = notes.filter(audience=audience).order_by("-pk").values_list("pk", "signs")[:LOOKED_THROUGH]
+        found += [(pk, bytes(bits)) for pk, bits in rows]
+    return sorted(found, reverse=True)[:LOOKED_THROUGH]

@@ -1,0 +1,195 @@
+"""Questions to the owners, and their answers. The functions may be called in any thread and process."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from agent.domain.approval_questions import format_argument_lines
+from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply
+from agent.models import Approval, ToolCall
+from agent.record.deferred_calls import OPEN, announce_outcome
+from tools.errors import ToolError
+from tools.models import ToolConfig
+from tools.schemas.arguments import check_arguments
+
+#: Questions of one chat that may wait, and that may be asked within a while, whatever came of them; more calls are refused at once.
+CHAT_LIMIT = 20
+#: Of those asked within that while only the first mention the owners: who has calls made can have no phone ring all day.
+MENTIONING, WHILE = 5, timedelta(minutes=10)
+REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
+EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
+State = Approval.State
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call with checked arguments that waits for an owner of the chat's account."""
+
+    call_pk: int
+    session_pk: int
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQuestion:
+    """The code of the question on record. ``is_new``: nobody had asked the same before; ``is_loud``: owners are mentioned."""
+
+    code: str
+    is_new: bool = True
+    is_loud: bool = True
+
+
+class ApprovalOutcome(Enum):
+    """What came of a word on a question."""
+
+    APPROVED = auto()
+    REFUSED = auto()
+    UNKNOWN = auto()
+    """There is no such question, or no longer: it was decided before, or has expired."""
+    NOT_AN_OWNER = auto()
+    NOT_SHOWN = auto()
+    """An approval of arguments that the chat was not shown in full; the question still waits."""
+    FAULTY = auto()
+    """The changed arguments do not fit the tool; the question still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecision:
+    """A word on a question of ``account``'s chats, by whom, and whether that is an owner."""
+
+    word: ApprovalReply
+    account: str
+    person: str
+    is_owner: bool
+
+
+def record_questions(questions: Sequence[ApprovalRequest]) -> list[RecordedQuestion | None]:
+    """Put questions on record; None for one too many."""
+    return [_ask(question) for question in questions]
+
+
+def _ask(question: ApprovalRequest) -> RecordedQuestion | None:
+    call = ToolCall.objects.get(pk=question.call_pk)
+    waiting = Approval.objects.filter(session_id=question.session_pk, state=State.WAITING)
+    same = waiting.filter(call__tool_name=call.tool_name, call__requested_by=call.requested_by)
+    for other in same.only("code", "arguments"):
+        if other.arguments == question.arguments:
+            return RecordedQuestion(other.code, is_new=False)
+    now = timezone.now()
+    recent = Approval.objects.filter(session_id=question.session_pk, created_at__gt=now - WHILE).count()
+    if recent >= CHAT_LIMIT or waiting.count() >= CHAT_LIMIT:
+        return None
+    approval = Approval.objects.create(
+        call=call,
+        session_id=question.session_pk,
+        code=_free_code(),
+        arguments=question.arguments,
+        created_at=now,
+        expires_at=now + timedelta(seconds=settings.APPROVAL_TIMEOUT),
+    )
+    # With the question, so that no crash leaves one that waits for a call of unknown outcome.
+    running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
+    running.update(state=ToolCall.State.PENDING, result=waiting_text(call.tool_name, approval.code))
+    return RecordedQuestion(approval.code, is_loud=recent < MENTIONING)
+
+
+def waiting_text(tool_name: str, code: str) -> str:
+    """What the model is told of a call that waits."""
+    return (
+        f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。已在本会话请主人处理（编号 {code}），"
+        "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
+    )
+
+
+def _free_code() -> str:
+    while True:
+        code = "".join(secrets.choice("0123456789") for _ in range(CODE_DIGITS))
+        if not Approval.objects.filter(code=code, state=State.WAITING).exists():
+            return code
+
+
+def waiting_codes(account: str, codes: set[str]) -> set[str]:
+    """Which of ``codes`` name a question that waits in a chat of ``account``."""
+    found = Approval.objects.filter(code__in=codes, state=State.WAITING, session__account=account)
+    return set(found.values_list("code", flat=True))
+
+
+def apply_approval_decisions(decisions: Sequence[ApprovalDecision]) -> list[tuple[ApprovalOutcome, str]]:
+    """Carry out words from chats; each ruling with the faults of its arguments, "" where there are none."""
+    return [_rule(decision) for decision in decisions]
+
+
+def _rule(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
+    word = decision.word
+    approval = Approval.objects.filter(code=word.code, state=State.WAITING, session__account=decision.account).first()
+    if approval is None:
+        return ApprovalOutcome.UNKNOWN, ""
+    if not decision.is_owner:
+        return ApprovalOutcome.NOT_AN_OWNER, ""
+    if fault := word.fault or check_changed_arguments(approval, word.arguments):
+        return ApprovalOutcome.FAULTY, fault
+    if word.is_approval and word.arguments is None and format_argument_lines(approval.arguments).is_cut:
+        return ApprovalOutcome.NOT_SHOWN, ""
+    return settle_approval(approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments), ""
+
+
+def check_changed_arguments(approval: Approval, arguments: dict[str, Any] | None) -> str:
+    """What is wrong with ``arguments`` in place of the call's own, by the tool's last declaration; "" for nothing."""
+    if arguments is None:
+        return ""
+    declaration = ToolConfig.objects.filter(name=approval.call.tool_name).values_list("declaration", flat=True).first() or {}
+    try:
+        check_arguments(declaration.get("parameters_schema"), arguments)
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
+def settle_approval(approval_pk: int, *, is_approval: bool, by: str, arguments: dict[str, Any] | None = None) -> ApprovalOutcome:
+    """Decide one question, once, and have the outcome worked on. The arguments were checked before."""
+    with transaction.atomic():
+        now = timezone.now()
+        waiting = Approval.objects.filter(pk=approval_pk, state=State.WAITING, expires_at__gt=now)
+        state = State.APPROVED if is_approval else State.REFUSED
+        if not waiting.update(state=state, decided_by=by[:200], decided_at=now, changed_arguments=arguments):
+            return ApprovalOutcome.UNKNOWN
+        if not is_approval:
+            _close(Approval.objects.filter(pk=approval_pk), REFUSED)
+            return ApprovalOutcome.REFUSED
+        approval = Approval.objects.select_related("call__run__message").get(pk=approval_pk)
+        if arguments is not None:
+            ToolCall.objects.filter(pk=approval.call_id).update(arguments=arguments)
+        announce_outcome(approval.call, f"approval:{approval_pk}")
+        return ApprovalOutcome.APPROVED
+
+
+def expire_approvals() -> int:
+    """Refuse what has waited too long; how many were."""
+    now = timezone.now()
+    late = list(Approval.objects.filter(state=State.WAITING, expires_at__lte=now).values_list("pk", flat=True)[:1000])
+    if not late:
+        return 0
+    expired = 0
+    for pk in late:
+        with transaction.atomic():
+            one = Approval.objects.filter(pk=pk, state=State.WAITING)
+            if one.update(state=State.EXPIRED, decided_at=now):
+                expired += 1
+                _close(Approval.objects.filter(pk=pk), EXPIRED)
+    return expired
+
+
+def _close(approvals: "QuerySet[Approval]", words: str) -> None:
+    """End the calls that will not be made, and have that told."""
+    for approval in approvals.select_related("call__run__message"):
+        closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
+        if closed.update(state=ToolCall.State.FAILED, result=words, error=words):
+            announce_outcome(approval.call, f"approval:{approval.pk}")

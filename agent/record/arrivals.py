@@ -1,0 +1,335 @@
+"""Committing what came in, with the decision to answer it or not."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from agent.domain.approval_replies import parse_approval_reply
+from agent.domain.claims import FIRST_CLAIM
+from agent.domain.triggers import TriggerDecision, TriggerRules, decide_trigger
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import ChatSession, Message, Run
+from agent.record.approvals import waiting_codes
+from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.record.quotas import AnswerCandidate, AnswerQuotas, Overrides
+from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+
+#: Sessions whose row is remembered, so that an old chat costs no look-up.
+REMEMBERED_SESSIONS = 10_000
+#: Clients use message ids again after some time; an id met again later than this is a new message.
+ID_REUSE_AFTER = timedelta(days=1)
+TITLE_LIMIT = 200
+
+#: The columns of a chat that override the limits of its account.
+OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
+
+insert_messages, insert_sessions = PreparedInsert(Message), PreparedInsert(ChatSession)
+touch_sessions = PreparedUpdate(ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform"))
+#: Its parameters are account, kind, peer and platform: Django orders conditions by name.
+session_query = PreparedSelect(
+    ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title", *OWN_LIMITS)
+)
+
+Direction = Message.Direction
+State = Message.State
+
+
+@dataclass(frozen=True, slots=True)
+class MessageArrival:
+    """A message as it was received, not yet on record.
+
+    ``plan`` is given where nothing of the chat is under way: if the message is to be
+    answered, its run begins in the same commit.
+    """
+
+    message: IncomingMessage
+    received_at: datetime
+    rules: TriggerRules
+    plan: RunPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedMessage:
+    """A message on record. ``pk`` is 0 and ``decision`` None for one that was on record already."""
+
+    pk: int
+    session_pk: int
+    decision: TriggerDecision | None
+    begun: ActiveRun | None = None
+
+
+class KnownSession(NamedTuple):
+    """What is remembered of a chat's row."""
+
+    pk: int
+    title: str
+    limits: Overrides = (None, None, None)
+
+
+class SessionCache:
+    """Chat address to session row, made when first seen. Used by the database thread only.
+
+    What is remembered was committed; rows of the present transaction are known to it alone.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[ChatAddress, KnownSession] = OrderedDict()
+
+    def find(self, arrivals: Sequence[MessageArrival]) -> list[KnownSession]:
+        """The sessions that ``arrivals`` belong to; a new title is taken over.
+
+        Raises :class:`StaleSession` when a row that is remembered is not there any more.
+        """
+        found: dict[ChatAddress, KnownSession] = {}
+        for arrival in arrivals:
+            chat, title = arrival.message.chat, arrival.message.chat_title[:TITLE_LIMIT]
+            known = found.get(chat) or self._known.get(chat)
+            if known is None or (title and known.title != title):
+                known = _stored(chat, title, arrival.received_at)
+            found[chat] = known
+        _touch(found, arrivals[-1].received_at)
+        transaction.on_commit(partial(self._learn, found), robust=True)
+        return [found[arrival.message.chat] for arrival in arrivals]
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a row may have been deleted by somebody else."""
+        self._known.clear()
+
+    def _learn(self, found: dict[ChatAddress, KnownSession]) -> None:
+        for chat, known in found.items():
+            self._known[chat] = known
+            self._known.move_to_end(chat)
+        while len(self._known) > REMEMBERED_SESSIONS:
+            self._known.popitem(last=False)
+
+
+class StaleSession(Exception):  # noqa: N818 - the word says what happened
+    """A session that was remembered is gone, or another chat's: the transaction is tried again without what was remembered."""
+
+
+def _stored(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+    place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
+    found = session_query(*place.values())
+    if not found:
+        # Should another process be faster, the transaction fails, and finds the row when it is tried again.
+        [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
+        return KnownSession(pk, title)
+    pk, known, *limits = found[0]
+    if title and known != title:
+        ChatSession.objects.filter(pk=pk).update(title=title)
+    return KnownSession(pk, title or known, tuple(limits))
+
+
+def _touch(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
+    """Note that there is something new in chats, each of which has to be the one that its row says."""
+    touched = sorted((pk, chat.account, chat.kind, chat.peer_id, chat.platform) for chat, (pk, *_) in found.items())
+    if not all(touch_sessions.matching([(now, *row) for row in touched])):
+        raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
+
+
+class ArrivalStore:
+    """Accepts messages for one server process."""
+
+    def __init__(self, process_id: str, beginnings: RunStarter, quotas: AnswerQuotas | None = None) -> None:
+        self._process_id = process_id
+        self._beginnings = beginnings
+        self._quotas = quotas
+        self._sessions = SessionCache()
+
+    def accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
+        """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
+        return self._begin(arrivals, self._accept(arrivals))
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._sessions.forget()
+        if self._quotas is not None:
+            self._quotas.forget()
+
+    def _accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
+        chats = self._sessions.find(arrivals)
+        judged = _judged(arrivals, [chat.pk for chat in chats])
+        if self._quotas is not None and any(one.decision and one.decision.is_to_be_answered for one in judged):
+            if self._quotas.has_changed():
+                self._sessions.forget()  # a chat may have limits of its own now
+                chats = self._sessions.find(arrivals)
+            _limit(self._quotas, arrivals, chats, judged)
+        new = zip(arrivals, chats, judged, strict=True)
+        rows = [self._row(arrival, chat.pk, one.key, one.decision) for arrival, chat, one in new if one.decision]
+        pks = iter(insert_messages(rows))
+        return [
+            AcceptedMessage(next(pks) if one.decision else 0, chat.pk, one.decision)
+            for chat, one in zip(chats, judged, strict=True)
+        ]
+
+    def _begin(self, arrivals: Sequence[MessageArrival], accepted: Sequence[AcceptedMessage]) -> list[AcceptedMessage]:
+        """Begin the runs that were planned for messages which are to be answered."""
+        wishes = {
+            place: StartRun(arrival.plan, one.pk, one.session_pk)
+            for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
+            if arrival.plan and one.decision and one.decision.is_to_be_answered
+        }
+        if not wishes:
+            return list(accepted)
+        version = self._quotas.version if self._quotas is not None else None
+        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values()), version), strict=True))
+        return [
+            replace(one, begun=run if isinstance(run := begun.get(place), ActiveRun) else None)
+            for place, one in enumerate(accepted)
+        ]
+
+    def _row(self, arrival: MessageArrival, session_pk: int, key: str | None, decision: TriggerDecision) -> dict[str, Any]:
+        message = arrival.message
+        return {
+            "session_id": session_pk,
+            "direction": Direction.IN,
+            "state": decision.state,
+            "reason": decision.reason,
+            "detail": decision.detail,
+            "sender_id": message.sender_id,
+            "sender_name": message.sender_name[:200],
+            "sender_role": message.sender_role[:16],
+            "message_id": message.message_id,
+            "text": message.text,
+            "segments": message.segments,
+            "raw": message.raw,
+            "temp_group_id": message.temp_group_id,
+            "event_key": key,
+            "claimed_by": self._process_id if decision.is_to_be_answered else "",
+            "claim_number": FIRST_CLAIM if decision.is_to_be_answered else 0,
+            "place": message.chat.place,
+            "happened_at": message.happened_at,
+            "created_at": arrival.received_at,
+            "settled_at": None if decision.is_to_be_answered else arrival.received_at,
+        }
+
+
+class _JudgedMessage(NamedTuple):
+    """An event's key and the decision on it, None for one that was seen before."""
+
+    key: str | None
+    decision: TriggerDecision | None
+
+
+def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_JudgedMessage]:
+    """What each message is worth by itself."""
+    seen = _seen(arrivals, places)
+    quoted = _own_messages(arrivals, places)
+    decisions = _decisions(arrivals)
+    judged = []
+    for arrival, session_pk in zip(arrivals, places, strict=True):
+        key = _event_key(arrival, session_pk, seen)
+        if key is not None and (session_pk, key) in seen:
+            judged.append(_JudgedMessage(key, None))
+            continue
+        if key is not None:
+            seen[session_pk, key] = arrival.received_at
+        message = arrival.message
+        decision = decide_trigger(
+            message,
+            arrival.rules,
+            now=arrival.received_at,
+            quotes_bot=(session_pk, message.quoted_id) in quoted,
+            is_decision=id(message) in decisions,
+        )
+        judged.append(_JudgedMessage(key, decision))
+    return judged
+
+
+def _limit(
+    quotas: AnswerQuotas, arrivals: Sequence[MessageArrival], chats: Sequence[KnownSession], judged: list[_JudgedMessage]
+) -> None:
+    """Have ``quotas`` decide again over those that are to be answered."""
+    wanted = [
+        (place, AnswerCandidate(arrival.message, one.decision, chat.limits, arrival.received_at))
+        for place, (arrival, chat, one) in enumerate(zip(arrivals, chats, judged, strict=True))
+        if one.decision and one.decision.is_to_be_answered
+    ]
+    decisions = quotas.decide([candidate for _, candidate in wanted]) if wanted else []
+    for (place, _), decision in zip(wanted, decisions, strict=True):
+        judged[place] = judged[place]._replace(decision=decision)
+
+
+def _seen(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:
+    """When each event that is on record already was recorded, by session and event key."""
+    keys = {key for a in arrivals if a.message.message_id for key in (a.message.message_id, _later_key(a))}
+    if not keys:
+        return {}
+    chats = set(places)
+    known = _seen_query(len(keys), len(chats))(*keys, *chats)
+    seen = {(session, key): at for session, key, at in known if key}
+    for arrival, session_pk in zip(arrivals, places, strict=True):
+        if arrival.message.from_own_account and _repeats_own(arrival, session_pk):
+            seen[session_pk, arrival.message.message_id] = arrival.received_at
+    return seen
+
+
+@lru_cache(maxsize=100)  # one for each size of a batch that is usual
+def _seen_query(keys: int, chats: int) -> PreparedSelect:
+    """The events with some of so many keys in some of so many chats; its parameters are the keys, then the chats."""
+    # Without an order: the default one leads SQLite to read the whole chat.
+    wanted = Message.objects.filter(event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))).order_by()
+    return PreparedSelect(wanted.values_list("session_id", "event_key", "created_at"))
+
+
+def _repeats_own(arrival: MessageArrival, session_pk: int) -> bool:
+    """Whether a client that reports the account's own messages repeats one that was sent from here."""
+    message = arrival.message
+    same = Q(message_id=message.message_id) | Q(text=message.text, state__in=(State.SENT, State.UNKNOWN))
+    recent = Message.objects.filter(
+        session_id=session_pk, direction=Direction.OUT, created_at__gt=arrival.received_at - ID_REUSE_AFTER
+    )
+    return bool(message.message_id) and recent.filter(same).exists()
+
+
+def _event_key(arrival: MessageArrival, session_pk: int, seen: dict[tuple[int, str], datetime]) -> str | None:
+    """What tells this event from others of its chat; None when nothing does."""
+    message_id = arrival.message.message_id
+    if not message_id:
+        return None
+    first = seen.get((session_pk, message_id))
+    if first is not None and arrival.received_at - first > ID_REUSE_AFTER:
+        return _later_key(arrival)
+    return message_id
+
+
+def _later_key(arrival: MessageArrival) -> str:
+    """The key of an event whose id was used by another message, on an earlier day."""
+    return f"{arrival.message.message_id}@{arrival.received_at:%Y%m%d}"
+
+
+def _own_messages(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> set[tuple[int, str]]:
+    """Which of the quoted ids are the bot's own messages of the same chat."""
+    quoted = {a.message.quoted_id for a in arrivals if a.message.quoted_id}
+    if not quoted:
+        return set()
+    own = Message.objects.filter(session_id__in=set(places), message_id__in=quoted).filter(
+        Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
+    )
+    beside = {(pk, a.message.message_id) for a, pk in zip(arrivals, places, strict=True) if a.message.from_own_account}
+    return beside | set(own.order_by().values_list("session_id", "message_id"))
+
+
+def _decisions(arrivals: Sequence[MessageArrival]) -> set[int]:
+    """The ``id()`` of each message that is a word on a call that waits in a chat of its account."""
+    words = [(arrival.message, word) for arrival in arrivals if (word := parse_approval_reply(arrival.message.text))]
+    return {id(message) for message, word in words if waiting_codes(message.chat.account, {word.code})}
+
+
+def refuse_messages(pks: Sequence[int]) -> list[None]:
+    """Settle messages for which there was no room: on record, visible, never answered."""
+    Message.objects.filter(pk__in=pks).update(
+        state=State.FAILED, reason=Message.Reason.QUEUE_FULL, claimed_by="", settled_at=timezone.now()
+    )
+    Run.objects.filter(message__in=pks, state=Run.State.RUNNING).update(
+        state=Run.State.FAILED, error=gettext_noop("too many messages were waiting in this chat"), finished_at=timezone.now()
+    )
+    return [None] * len(pks)

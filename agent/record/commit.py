@@ -1,0 +1,300 @@
+"""Group commit: one thread writes for the whole process, and what waits is committed together.
+
+SQLite and PostgreSQL both pay per commit. Requests that arrive while a commit is
+under way go into the next one, so a quiet server commits each message at once and
+a busy one commits dozens for the price of one.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections, transaction
+from django.utils import timezone
+
+from agent.domain.claims import Claim
+from agent.domain.errors import ClaimLost
+from agent.record.acknowledgement import CommitMarker
+from agent.record.claims import find_lost_claims
+from agent.record.outage import DatabaseOutage, is_database_refusal, plain_reason
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+LogLimit(logger)
+
+I = TypeVar("I")  # noqa: E741 - an operation's item
+R = TypeVar("R")
+ForgetCallback = Callable[[], None]
+
+#: Requests in one transaction, at most: bounds the time the write lock is held.
+BATCH_SIZE = 256
+#: Requests that may wait before :meth:`GroupCommit.room` holds back those who can wait.
+HIGH_WATER = 5_000
+#: Pauses between tries while the database refuses, in seconds; the last one is repeated.
+RETRY_PAUSES = (0.05, 0.2, 0.5, 1, 2)
+#: Tries that fail before it is called an outage: a lock or a deadlock passes sooner.
+UNNOTICED_TRIES = 2
+#: How often an outage that goes on is told in the log, in seconds.
+REMIND_SECONDS = 60.0
+#: How long a refusing database is still tried once the record is being closed, in seconds.
+CLOSE_SECONDS = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Request(Generic[I, R]):
+    operation: Callable[[Sequence[I]], Sequence[R]]
+    item: I
+    claim: Claim | None
+    future: "asyncio.Future[R]"
+    is_decided: bool = False
+    result: R | None = None
+    error: Exception | None = None
+
+    def decide(self, result: R | None = None, error: Exception | None = None) -> None:
+        self.is_decided, self.result, self.error = True, result, error
+
+    def settle(self) -> None:
+        if self.future.done():  # the one who asked was cancelled; what was committed stays committed
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]  # decided, and so of the operation
+
+
+_Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What one transaction makes, if it is committed; ``mark`` is what it left to be looked up by, 0 for nothing."""
+
+    mark: int = 0
+    made: list[tuple[_Request[Any, Any], Any]] = field(default_factory=list)
+    lost: list[_Request[Any, Any]] = field(default_factory=list)
+
+    def perform(self, requests: Sequence[_Request[Any, Any]]) -> None:
+        """Each operation with all its items, but for those whose claim is lost."""
+        lost = find_lost_claims({request.claim for request in requests if request.claim is not None})
+        self.lost += [request for request in requests if request.claim in lost]
+        for operation, group in _grouped([request for request in requests if request.claim not in lost]):
+            self.made += zip(group, operation([request.item for request in group]), strict=True)
+
+    def decide(self) -> None:
+        for request, result in self.made:
+            request.decide(result)
+        for request in self.lost:
+            request.decide(error=ClaimLost(request.claim))
+
+
+def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
+    """Each operation once with all that is asked of it; more often where what one run puts down would change its order."""
+    groups: list[_Group] = []
+    newest: dict[Callable[..., Any], int] = {}
+    reached: dict[Claim | None, int] = {}
+    for request in requests:
+        number = newest.get(request.operation, -1)
+        if number < reached.get(request.claim, 0):
+            number = newest[request.operation] = len(groups)
+            groups.append((request.operation, []))
+        groups[number][1].append(request)
+        if request.claim is not None:
+            reached[request.claim] = number
+    return groups
+
+
+class GroupCommit:
+    """Runs operations in one database thread, many to a transaction.
+
+    An operation is a function from a list of items to a list of results of the same
+    length. Items of one operation keep their order, and so does what is asked under one
+    claim. When a transaction fails, its requests are tried again one by one, so that a bad one fails alone; while the
+    database refuses whatever it is asked, all of them wait. A transaction whose COMMIT was
+    not acknowledged is not repeated before it is known that it had no effect.
+
+    ``forget`` is called, in the database thread, after every transaction that was not
+    committed: what anybody there remembers of rows may be of rows that never were. What
+    is learnt of rows is to be learnt with ``transaction.on_commit``.
+    """
+
+    def __init__(self, forget: ForgetCallback = lambda: None) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record", initializer=_dial_directly)
+        self._forget = forget
+        self._marks = CommitMarker()
+        self._waiting: list[_Request[Any, Any]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._drained = asyncio.Event()
+        self._unacknowledged: _Transaction | None = None
+        self._ends_at: float | None = None
+        self.is_closed = False
+        self._reminded_at = 0.0
+        self._outage: DatabaseOutage | None = None
+
+    @property
+    def outage(self) -> DatabaseOutage | None:
+        """That the database refuses to be written, as of the last try; None where it took what it was given."""
+        return self._outage
+
+    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None) -> "asyncio.Future[R]":
+        """Queue ``item``; the future holds its result once the transaction is committed.
+
+        Cancelling the future does not take the request back. It fails with the error of
+        the operation, or with :class:`ClaimLost` where ``claim`` does not hold any more: then
+        nothing was written. While the database refuses, it waits. Raises RuntimeError
+        after :meth:`close`.
+        """
+        if self.is_closed:
+            raise RuntimeError("the record is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+        self._waiting.append(_Request(operation, item, claim, future))
+        if self._writer is None:
+            self._writer = loop.create_task(self._write(), name="group-commit")
+        return future
+
+    async def room(self) -> None:
+        """Return once fewer than ``HIGH_WATER`` requests wait."""
+        while len(self._waiting) >= HIGH_WATER:
+            self._drained.clear()
+            await self._drained.wait()
+
+    def end_within(self, seconds: float) -> None:
+        """What a refusing database has not taken by then fails, and is lost: the process ends."""
+        end = asyncio.get_running_loop().time() + seconds
+        self._ends_at = end if self._ends_at is None else min(end, self._ends_at)
+
+    async def close(self) -> None:
+        """Commit what waits, then end the thread."""
+        self.end_within(CLOSE_SECONDS)
+        while self._writer is not None:
+            await asyncio.wait([self._writer])
+        self.is_closed = True
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    # --- On the loop ----------------------------------------------------------------
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        tries = 0
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:BATCH_SIZE], self._waiting[BATCH_SIZE:]
+                self._drained.set()
+                refusal = await loop.run_in_executor(self._thread, self._commit, batch)
+                for request in batch:
+                    if request.is_decided:
+                        request.settle()
+                self._waiting[:0] = [request for request in batch if not request.is_decided]
+                tries = await self._bear(refusal, tries) if refusal else self._recover()
+        finally:
+            self._writer = None
+
+    async def _bear(self, refusal: Exception, tries: int) -> int:
+        """Wait before the next try, and see to it that somebody knows; the number of tries in a row."""
+        now = asyncio.get_running_loop().time()
+        if self._ends_at is not None and now >= self._ends_at:
+            self._give_up(refusal)
+            return 0
+        if tries >= UNNOTICED_TRIES:
+            self._notice(refusal, now)
+        await asyncio.sleep(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)])
+        return tries + 1
+
+    def _notice(self, refusal: Exception, now: float) -> None:
+        since = self._outage.since if self._outage else timezone.now()
+        if self._outage is None or now - self._reminded_at >= REMIND_SECONDS:
+            self._reminded_at = now
+            logger.error("The database cannot be written: %s. %d writes wait for it", refusal, len(self._waiting))
+        self._outage = DatabaseOutage(since, plain_reason(refusal), len(self._waiting))
+
+    def _recover(self) -> int:
+        if self._outage is not None:
+            seconds = (timezone.now() - self._outage.since).total_seconds()
+            logger.warning("The database can be written again, after %.0f s", seconds)
+            self._outage = None
+        return 0
+
+    def _give_up(self, refusal: Exception) -> None:
+        """The process ends: what could not be written is lost with it."""
+        logger.critical("%d writes are lost: the database cannot be written: %s", len(self._waiting), refusal)
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            request.decide(error=refusal)
+            request.settle()
+
+    # --- In the database thread -------------------------------------------------------
+
+    def _commit(self, batch: Sequence[_Request[Any, Any]]) -> Exception | None:
+        """Decide requests; the error, where the database refuses: those that are not decided are to be tried again."""
+        try:
+            self._transact(batch)
+        except Exception as error:  # noqa: BLE001 - the boundary: every error belongs to a request
+            if is_database_refusal(error):
+                return error
+            logger.warning("A transaction of %d requests failed (%s); trying them one by one", len(batch), error)
+            return self._commit_each(batch)
+        return None
+
+    def _commit_each(self, batch: Sequence[_Request[Any, Any]]) -> Exception | None:
+        for request in batch:
+            try:
+                self._transact([request])
+            except Exception as error:
+                if is_database_refusal(error):
+                    return error
+                logger.exception("A write was refused")
+                request.decide(error=error)
+        return None
+
+    def _transact(self, batch: Sequence[_Request[Any, Any]]) -> None:
+        """Perform what is undecided of ``batch`` in one transaction."""
+        this = _Transaction()
+        self._resolve()
+        try:
+            self._marks.prepare()
+            with transaction.atomic():
+                this.perform([request for request in batch if not request.is_decided])
+                this.mark = self._marks.leave()
+        except Exception as error:
+            self._forget()
+            if is_database_refusal(error):
+                connection.close()
+            if not this.mark:
+                raise
+            self._unacknowledged = this
+            self._resolve()
+            if not all(request.is_decided for request in batch):
+                raise
+        else:
+            this.decide()
+
+    def _resolve(self) -> None:
+        """Find out what became of a COMMIT without an answer. Raises what the database raises when it cannot say."""
+        if (last := self._unacknowledged) is not None:
+            try:
+                if self._marks.took_effect(last.mark):
+                    last.decide()
+            except (DatabaseError, InterfaceError):
+                connection.close()  # it may be lost again, and Django never asks whether one still works
+                raise
+            self._unacknowledged = None
+
+    def _disconnect(self) -> None:
+        with contextlib.suppress(DatabaseError, InterfaceError):
+            self._marks.remove()
+        connection.close()  # looked up here: each thread has its own
+
+
+def _dial_directly() -> None:
+    """Have this thread keep a connection of its own: a pool waits longer and longer before it dials a lost server again."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    options = usual.settings_dict.get("OPTIONS", {})
+    if "pool" in options:
+        own = {**usual.settings_dict, "OPTIONS": {name: value for name, value in options.items() if name != "pool"}}
+        connections[DEFAULT_DB_ALIAS] = type(usual)(own, DEFAULT_DB_ALIAS)

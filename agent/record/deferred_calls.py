@@ -1,0 +1,166 @@
+"""Tool calls whose outcome comes after their run, and the messages that have it told in the chat.
+
+Such a message is an incoming one like any other: work on record, taken up by the inbox
+in its turn, also after a restart. It stands for the person who had asked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils import timezone
+
+from agent.llm.completion import reasoning_of
+from agent.llm.messages import ChatMessage
+from agent.models import Approval, Message, Step, ToolCall
+from agent.record.steps import CallOutcome, record_call_outcomes
+from tools.text.fences import neutralize_marks
+
+INTERRUPTED = "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
+State = ToolCall.State
+#: States in which the outcome of a call is still to come.
+OPEN = (State.RUNNING, State.PENDING)
+PROGRESS = "progress:"
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredCall:
+    """An earlier run's call, as the run that tells its outcome sees it.
+
+    ``is_to_be_made``: an owner has approved it, and it has not begun; otherwise
+    ``text`` is what the model is told, and ``following`` what comes after that.
+    ``is_stale``: it was to tell of progress, and the outcome has come meanwhile.
+    ``reasoning`` is what the model thought before it called.
+    """
+
+    pk: int
+    call_id: str
+    tool_name: str
+    arguments: Any
+    is_to_be_made: bool = False
+    text: str = ""
+    following: list[ChatMessage] = field(default_factory=list)
+    is_stale: bool = False
+    reasoning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSuspension:
+    """A call whose run goes on without its outcome; ``worker`` is the process that still works on it."""
+
+    pk: int
+    provider_name: str
+    told: str
+    worker: str = ""
+    next_pk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallCompletion:
+    """The later outcome of a call, and the messages for the model that come after its result."""
+
+    outcome: CallOutcome
+    following: list[ChatMessage] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReport:
+    """What a long-running tool says of its work; ``number`` is set where the chat is to be told."""
+
+    pk: int
+    text: str
+    number: int | None = None
+
+
+def suspend_calls(suspensions: Sequence[CallSuspension]) -> list[None]:
+    """Leave calls open, unless their outcome has come already."""
+    for one in suspensions:
+        ToolCall.objects.filter(pk=one.pk, state__in=OPEN).update(
+            state=State.PENDING, provider_name=one.provider_name, result=one.told, claimed_by=one.worker
+        )
+        if one.next_pk is not None:
+            ToolCall.objects.filter(pk=one.next_pk).update(state=State.RUNNING)
+    return [None] * len(suspensions)
+
+
+def complete_calls(completions: Sequence[CallCompletion]) -> list[bool]:
+    """Settle open calls and have their outcomes told; tells which were still open."""
+    return [_complete(one) for one in completions]
+
+
+def _complete(completion: CallCompletion) -> bool:
+    call = ToolCall.objects.select_related("run__message").filter(pk=completion.outcome.pk, state__in=OPEN).first()
+    if call is None:
+        return False
+    record_call_outcomes([completion.outcome])
+    announce_outcome(call, f"later:{call.pk}", completion.following)
+    return True
+
+
+def record_progress(reports: Sequence[ProgressReport]) -> list[None]:
+    """Keep what was said last, for whoever looks, and have the chat told where that is wanted.
+
+    While the call's own run still goes on, nobody needs to be told.
+    """
+    for report in reports:
+        ToolCall.objects.filter(pk=report.pk, state__in=OPEN).update(progress=report.text)
+        if report.number is not None:
+            call = ToolCall.objects.select_related("run__message").filter(pk=report.pk, state=State.PENDING).first()
+            if call is not None:
+                announce_outcome(call, f"{PROGRESS}{call.pk}:{report.number}")
+    return [None] * len(reports)
+
+
+def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) -> None:
+    """Put the message on record that has the call told of in its chat, once for each ``key``."""
+    asked = call.run.message
+    if asked is None:  # a question over HTTP: there is no chat
+        return
+    message = Message(
+        session_id=asked.session_id,
+        direction=Message.Direction.IN,
+        state=Message.State.WAITING,
+        reason=Message.Reason.LATER_RESULT,
+        sender_id=asked.sender_id,
+        sender_name=asked.sender_name,
+        sender_role=asked.sender_role,
+        message_id=asked.message_id,
+        temp_group_id=asked.temp_group_id,
+        text=f"[工具结果: {call.tool_name}]",
+        raw={"following": list(following)} if following else None,
+        tool_call=call,
+        event_key=key,
+        created_at=timezone.now(),
+    )
+    Message.objects.bulk_create([message], ignore_conflicts=True)
+
+
+def give_up_calls(calls: Sequence[ToolCall]) -> None:
+    """Settle calls whose process has died over them: nobody can know what came of them."""
+    for call in calls:
+        still_open = ToolCall.objects.filter(pk=call.pk, state__in=OPEN)
+        if still_open.update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED):
+            announce_outcome(call, f"later:{call.pk}")
+
+
+def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None:
+    """The call that the message tells of. ``resumed``: whoever was at the message before is gone."""
+    message = Message.objects.select_related("tool_call").get(pk=message_pk)
+    call = message.tool_call
+    if call is None:
+        return None
+    approval = Approval.objects.filter(call=call).first()
+    if call.state == State.RUNNING and resumed and approval is not None:
+        call.state, call.result = State.UNKNOWN, INTERRUPTED
+        call.save(update_fields=["state", "result"])
+    return DeferredCall(
+        call.pk,
+        call.call_id,
+        call.tool_name,
+        call.arguments,
+        is_to_be_made=call.state == State.PENDING and approval is not None and approval.state == Approval.State.APPROVED,
+        text=neutralize_marks(f"仍在执行: {call.progress}") if call.state in OPEN else call.result,
+        following=(message.raw or {}).get("following", []),
+        is_stale=(message.event_key or "").startswith(PROGRESS) and call.state not in OPEN,
+        reasoning=reasoning_of(Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}),
+    )

@@ -1,0 +1,170 @@
+"""Who is answered, and how often: decided and counted in the transaction that takes messages in."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from agent.domain import answer_limits
+from agent.domain.answer_limits import AnswerCount, AnswerRefusal, LimitCheck, MessageTime
+from agent.domain.answer_policy import AnswerLimits, AnswerPolicy
+from agent.domain.notices import TO_OWNERS
+from agent.domain.triggers import TriggerDecision
+from agent.domain.types import IncomingMessage, Outbox
+from agent.models import Message
+from agent.record import spendings, tallies
+from agent.record.exchanges import count_answered_exchanges
+from agent.record.owner_notes import tell_owners
+from agent.record.settings_version import settings_version
+
+logger = logging.getLogger(__name__)
+State = Message.State
+Overrides = tuple[int | None, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCandidate:
+    """A message that is to be answered unless there is a reason against it; ``overrides`` are its chat's own limits."""
+
+    message: IncomingMessage
+    decision: TriggerDecision
+    overrides: Overrides
+    received_at: datetime
+
+
+class AnswerQuotas:
+    """The limits of one server process: ``first`` where no row says otherwise. Used by the database thread only.
+
+    What is counted is in the database alone: it is as true as the messages on record, in
+    all processes, whatever becomes of a transaction or a process.
+    """
+
+    def __init__(self, outbox: Outbox, first: AnswerLimits, tokens_per_day: int) -> None:
+        self._outbox = outbox
+        self._first = first
+        self._tokens_per_day = tokens_per_day
+        self.version: int | None = None
+        """That of the settings which are obeyed: in a transaction that has decided, the newest."""
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self.version = None
+
+    def has_changed(self) -> bool:
+        """Whether an operator has changed anything; then it is obeyed from here on."""
+        version = settings_version()
+        if version == self.version:
+            return False
+        self._outbox.reload()
+        self.version = version
+        return True
+
+    def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
+        """What becomes of each of ``candidates``, in order; those that are answered are counted."""
+        verdicts = [self._guest(one) for one in candidates]
+        limited = [
+            (place, one, applied)
+            for place, (one, verdict) in enumerate(zip(candidates, verdicts, strict=True))
+            if verdict is None and (applied := self._limits(one)) is not None
+        ]
+        decisions = [
+            one.decision if verdict is None else TriggerDecision(State.SILENT, verdict)
+            for one, verdict in zip(candidates, verdicts, strict=True)
+        ]
+        if limited:
+            for place, refused in self._limited(limited):
+                decisions[place] = _decision(decisions[place], refused)
+        return decisions
+
+    def _limited(
+        self, limited: "Sequence[tuple[int, AnswerCandidate, AnswerLimits]]"
+    ) -> "list[tuple[int, AnswerRefusal | None]]":
+        subjects = {subject for _, one, _ in limited for subject in _subjects(one.message)}
+        counts = tallies.load_counts(subjects)
+        now, day = 0, timezone.localtime(limited[-1][1].received_at).date().isoformat()
+        has_tokens = not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
+        found = []
+        for place, one, applied in limited:
+            moment = MessageTime(now := int(one.received_at.timestamp()), day)
+            case = _case(one.message, applied, counts, has_tokens=has_tokens)
+            refused = answer_limits.check_limits(case, moment)
+            if refused is None and answer_limits.may_loop(case, moment) and _is_loop(one):
+                refused = answer_limits.build_loop_refusal(case)
+            answer_limits.count_answer(case, refused, moment)
+            found.append((place, refused))
+        tallies.save_counts(counts, now)
+        for one in {_account(one): one for _, one, _ in limited}.values() if not has_tokens else ():
+            self._tell_owners(one, MessageTime(now, day))
+        return found
+
+    def _tell_owners(self, one: AnswerCandidate, now: MessageTime) -> None:
+        """Once a day, from each account that somebody talks to: that only they are answered."""
+        chat = one.message.chat
+        counts = tallies.load_counts([tallies.account_subject(chat)])
+        (told,) = counts.values()
+        if told.told_on == now.day:
+            return
+        told.told_on, told.is_changed = now.day, True
+        tallies.save_counts(counts, now.seconds)
+        tell_owners(chat, self._outbox.owners(chat), TO_OWNERS.format(limit=self._tokens_per_day), one.received_at)
+        transaction.on_commit(
+            partial(
+                logger.warning,
+                "TOKENS_PER_DAY (%d) are used up: account %s answers its owners only",
+                self._tokens_per_day,
+                chat.account,
+            ),
+            robust=True,
+        )
+
+    def _policy(self, one: AnswerCandidate) -> AnswerPolicy:
+        return self._outbox.policy(one.message.chat)
+
+    def _is_owner(self, one: AnswerCandidate) -> bool:
+        return one.message.sender_id in self._outbox.owners(one.message.chat)
+
+    def _guest(self, one: AnswerCandidate) -> Message.Reason | None:
+        chat = one.message.chat
+        return self._policy(one).refusal(
+            one.message.sender_id,
+            chat.peer_id if chat.kind == "group" else "",
+            is_friend=one.message.is_friend,
+            is_owner=self._is_owner(one),
+        )
+
+    def _limits(self, one: AnswerCandidate) -> AnswerLimits | None:
+        """The limits that count for the message; None where there are none."""
+        applied = self._first.overridden(self._policy(one).limits).overridden(one.overrides)
+        is_free = applied.are_none and not self._tokens_per_day
+        return None if is_free or self._is_owner(one) else applied
+
+
+def _is_loop(one: AnswerCandidate) -> bool:
+    heard = count_answered_exchanges(one.message.chat, one.message.sender_id, one.received_at, answer_limits.LOOP_EXCHANGES)
+    return heard >= answer_limits.LOOP_REPLIES
+
+
+def _account(one: AnswerCandidate) -> str:
+    return tallies.account_subject(one.message.chat)
+
+
+def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
+    chat, sender = message.chat, message.sender_id
+    return tallies.person_subject(chat, sender), tallies.chat_subject(chat, sender), tallies.exchange_subject(chat, sender)
+
+
+def _case(message: IncomingMessage, applied: AnswerLimits, counts: dict[str, AnswerCount], *, has_tokens: bool) -> LimitCheck:
+    person, chat, exchanges = (counts[subject] for subject in _subjects(message))
+    return LimitCheck(applied, person, chat, exchanges, has_tokens, message.chat.kind == "private")
+
+
+def _decision(decision: TriggerDecision, refused: AnswerRefusal | None) -> TriggerDecision:
+    """What is told is told by a run of its own, which asks no model: the message waits for it like any other."""
+    if refused is None:
+        return decision
+    state = State.WAITING if refused.is_told else State.SILENT
+    return replace(decision, state=state, reason=refused.reason, detail=refused.detail, opens_loop=refused.opens_loop)

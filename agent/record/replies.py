@@ -1,0 +1,171 @@
+"""Outgoing messages on record, and the end of the runs that made them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils import timezone
+
+from agent.domain.types import Delivery
+from agent.models import Message, Run
+from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.steps import NewStep, record_steps
+
+Direction = Message.Direction
+State = Message.State
+
+insert_messages = PreparedInsert(Message)
+send_messages = PreparedUpdate(Message, "state", "echo")
+settle_replies = PreparedUpdate(Message, "state", "message_id", "detail", "in_history", "settled_at")
+answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
+finish_runs = PreparedUpdate(
+    Run,
+    *("state", "final_text", "error", "notes", "finished_at"),
+    added=("model_calls", "input_tokens", "output_tokens"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """A message about to be written to a socket, or (``pending``) waiting for one.
+
+    ``step`` is the model call that it came from, when that is not on record yet:
+    both are committed together.
+    """
+
+    session_pk: int
+    run_pk: int
+    text: str
+    segments: list[dict[str, Any]]
+    echo: str
+    state: Message.State
+    tool_call_pk: int | None = None
+    temp_group_id: str = ""
+    step: NewStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """What became of an outgoing message. ``is_speech``: part of the conversation, if it was heard."""
+
+    pk: int
+    delivery: Delivery
+    is_speech: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompletion:
+    """How a run and the message it answers end.
+
+    ``outcome`` is that of the final message, which is settled in the same commit, and
+    ``step`` the last model call, when it is not on record yet.
+    """
+
+    run_pk: int
+    run_state: Run.State
+    message_pk: int | None = None
+    message_state: Message.State | None = None
+    detail: str = ""
+    final_text: str = ""
+    error: str = ""
+    notes: list[str] = field(default_factory=list)
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    step: NewStep | None = None
+    outcome: SendResult | None = None
+    in_history: bool = False
+
+
+class ReplyStore:
+    """Stores what one server process sends."""
+
+    def __init__(self, process_id: str) -> None:
+        self._process_id = process_id
+
+    def add(self, replies: Sequence[OutgoingMessage]) -> list[int]:
+        """Store ``replies``; in state ``sent`` they may be on the wire from now on."""
+        now = timezone.now()
+        if steps := [reply.step for reply in replies if reply.step is not None]:
+            record_steps(steps)
+        rows = [
+            {
+                "session_id": reply.session_pk,
+                "direction": Direction.OUT,
+                "state": reply.state,
+                "text": reply.text,
+                "segments": reply.segments,
+                "echo": reply.echo,
+                "run_id": reply.run_pk,
+                "tool_call_id": reply.tool_call_pk,
+                "temp_group_id": reply.temp_group_id,
+                "claimed_by": self._process_id,
+                "created_at": now,
+            }
+            for reply in replies
+        ]
+        return insert_messages(rows)
+
+
+def mark_replies_sent(resent: Sequence[tuple[int, str]]) -> list[int]:
+    """Pending messages go out now, under the echo they will be answered with; their keys."""
+    send_messages([(State.SENT, echo, pk) for pk, echo in resent])
+    return [pk for pk, _ in resent]
+
+
+def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
+    now = timezone.now()
+    settle_replies(
+        [
+            (
+                outcome.delivery.state,
+                outcome.delivery.message_id[:128],
+                outcome.delivery.error,
+                outcome.is_speech and outcome.delivery.state != State.FAILED,
+                now,
+                outcome.pk,
+            )
+            for outcome in outcomes
+        ]
+    )
+    return [None] * len(outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class LateSendResult:
+    """A client's answer that nobody waits for any more."""
+
+    account: str
+    echo: str
+    delivery: Delivery
+
+
+def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
+    """Give messages of unknown outcome their true one; tells which answers were of any use."""
+    corrected = []
+    for answer in answers:
+        delivery = answer.delivery
+        late = Message.objects.filter(echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT))
+        changes: dict[str, Any] = {"state": delivery.state, "message_id": delivery.message_id[:128], "detail": delivery.error}
+        if delivery.state == State.FAILED:
+            changes["in_history"] = False
+        corrected.append(late.update(**changes) > 0)
+    return corrected
+
+
+def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
+    """Settle the final message, the message answered, and the run, together."""
+    now = timezone.now()
+    if steps := [ending.step for ending in endings if ending.step is not None]:
+        record_steps(steps)
+    record_send_results([ending.outcome for ending in endings if ending.outcome is not None])
+    finish_runs(
+        [
+            (e.run_state, e.final_text, e.error, e.notes, now, e.model_calls, e.input_tokens, e.output_tokens, e.run_pk)
+            for e in endings
+        ]
+    )
+    answer_messages(
+        [(e.message_state, e.detail, e.run_pk, e.in_history, now, e.message_pk) for e in endings if e.message_pk is not None]
+    )
+    return [None] * len(endings)

@@ -1,0 +1,61 @@
+"""What one run puts on record: each write happens only while the claim on the run holds."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent.domain.claims import Claim
+from agent.record import approvals, deferred_calls, gates, replies, steps
+from agent.record.commit import I, R
+from agent.record.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunJournal:
+    """The :class:`agent.run.task.StepJournal` of a run on record.
+
+    Every method raises :class:`agent.domain.errors.ClaimLost` when somebody else has taken the run
+    over: the run is to stop then, without a word.
+    """
+
+    record: Record
+    claim: Claim
+
+    async def record_step(self, step: steps.NewStep) -> list[int]:
+        return await self._put(steps.record_steps, step)
+
+    async def start_call(self, pk: int) -> None:
+        await self._put(steps.start_calls, pk)
+
+    async def finish_call(self, outcome: steps.CallOutcome) -> None:
+        await self._put(steps.finish_calls, outcome)
+
+    async def suspend(self, suspension: deferred_calls.CallSuspension) -> None:
+        await self._put(deferred_calls.suspend_calls, suspension)
+
+    async def ask(self, question: approvals.ApprovalRequest) -> approvals.RecordedQuestion | None:
+        return await self._put(approvals.record_questions, question)
+
+    async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
+        await self._put(gates.set_continuing, (session_pk, is_continuing))
+
+    def add_reply(self, reply: replies.OutgoingMessage) -> "asyncio.Future[int]":
+        return self.record.add_reply(reply, self.claim)
+
+    def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
+        return self._put(replies.mark_replies_sent, (pk, echo))
+
+    def settle(self, outcome: replies.SendResult) -> None:
+        """Not awaited: the one who speaks may have been cancelled. Too late, it changes nothing."""
+        self._put(replies.record_send_results, outcome).add_done_callback(_ignored)
+
+    async def finish(self, ending: replies.RunCompletion) -> None:
+        await self._put(replies.complete_runs, ending)
+
+    def _put(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
+        return self.record.submit(operation, item, self.claim)
+
+
+def _ignored(future: "asyncio.Future[None]") -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,278 @@
+"""Runs on record: begun, and taken up again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, QuerySet, Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from agent.domain.claims import FIRST_CLAIM, Claim
+from agent.domain.errors import ClaimLost
+from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
+from agent.memory.recall import has_any_note
+from agent.models import Message, Run, Step, ToolCall
+from agent.record import deferred_calls
+from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.record.deferred_calls import DeferredCall
+from agent.record.gates import ChatGateSetting
+from agent.record.sessions import load_session_state
+from agent.record.settings_version import settings_version
+from tools.registry.settings import SettingsCache
+
+Direction = Message.Direction
+State = Message.State
+
+insert_runs = PreparedInsert(Run)
+take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
+
+
+@cache
+def history_query(limit: int) -> PreparedSelect:
+    """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the session."""
+    said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
+    return PreparedSelect(
+        said.values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at", "media_text")[:limit]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run will be, whatever message it answers."""
+
+    origin: Run.Origin
+    model: str
+    history_messages: int = 0
+    chat_key: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """The wish to work on a message, under a claim on it; both keys are None for a run without a chat."""
+
+    plan: RunPlan
+    message_pk: int | None = None
+    session_pk: int | None = None
+    resumed: bool = False
+    is_later_result: bool = False
+    claim_number: int = FIRST_CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A tool call of a step as the record has it. ``result`` is what the model was told, if it ended."""
+
+    pk: int
+    call_id: str
+    state: ToolCall.State
+    result: str
+    begun_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step of a run that was broken off."""
+
+    request: list[ChatMessage]
+    response: dict[str, Any] | None
+    calls: list[RecordedCall]
+    phase: Step.Phase = Step.Phase.ACTION
+    finish_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """The final message of a run that was broken off."""
+
+    pk: int
+    state: Message.State
+    segments: list[dict[str, Any]]
+    text: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """A run on record, under the claim of whoever began it. ``steps`` and ``answer`` are what an earlier process left of it.
+
+    ``answer`` is the final message, if it got that far;
+    ``has_spoken`` tells whether a tool sent something to the chat before. ``later`` is
+    the earlier call whose outcome the run tells, ``state`` what is stored of the chat's,
+    ``has_replied`` whether the ``reply`` tool sent something before.
+    """
+
+    claim: Claim
+    history: list[ChatMessage]
+    steps: list[RecordedStep] = field(default_factory=list)
+    answer: RecordedAnswer | None = None
+    has_spoken: bool = False
+    later: DeferredCall | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+    gate: ChatGateSetting = field(default_factory=ChatGateSetting)
+    has_replied: bool = False
+    discovered: tuple[str, ...] = ()
+    """Deferred tools that were found in the chat."""
+    said: tuple[int, int] = (0, 0)
+    """Messages that tools of it put on record before, but for questions to the owners, and their characters."""
+    has_notes: bool = True
+    """Whether there is anything at all to be reminded of: without it nobody has to look."""
+
+    @property
+    def run_pk(self) -> int:
+        return self.claim.run_pk
+
+
+class RunStarter:
+    """Begins runs for one server process, with the operator's settings as they are at that moment.
+
+    ``reload`` is called when any of them was changed since it was called last, for
+    what the layer above keeps of them.
+    """
+
+    def __init__(self, process_id: str, settings: SettingsCache, reload: Callable[[], None]) -> None:
+        self._process_id = process_id
+        self._settings = settings
+        self._reload = reload
+        self._reloaded: int | None = None
+
+    def refresh(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
+        """Obey what the operator has changed since it was looked at last, once the present transaction is committed."""
+        self._obey_from(settings_version())
+        return asked
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._settings.forget()
+        self._reloaded = None
+
+    def _obey_from(self, version: int) -> None:
+        if not self._settings.version == self._reloaded == version:
+            transaction.on_commit(self._obey, robust=True)
+
+    def _obey(self) -> None:
+        """After a commit, so that nothing is learnt of rows that never come to be."""
+        self._settings.refresh()
+        if self._settings.version != self._reloaded:
+            self._reload()
+            self._reloaded = self._settings.version
+
+    def begin(self, wishes: Sequence[StartRun], version: int | None = None) -> list[ActiveRun | ClaimLost]:
+        """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands.
+
+        ``version`` is that of the settings where this transaction has asked for it already.
+        """
+        self._obey_from(settings_version() if version is None else version)
+        now = timezone.now()
+        on_messages = [w for w in wishes if w.message_pk]
+        taken = take_messages.matching([(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages])
+        lost = {id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken}
+        mine = [wish for wish in wishes if id(wish) not in lost]
+        found = {id(w): _broken_off(w.message_pk) for w in mine if w.resumed and w.message_pk}
+        fresh = [wish for wish in mine if found.get(id(wish)) is None]
+        new = dict(zip(map(id, fresh), insert_runs([self._row(wish, now) for wish in fresh]), strict=True))
+        return [
+            ClaimLost(wish) if id(wish) in lost else self._begun(wish, new.get(id(wish)), found.get(id(wish))) for wish in wishes
+        ]
+
+    def _row(self, wish: StartRun, now: datetime) -> dict[str, Any]:
+        return {
+            "session_id": wish.session_pk,
+            "message_id": wish.message_pk,
+            "origin": wish.plan.origin,
+            "model": wish.plan.model,
+            "claimed_by": self._process_id,
+            "claim_number": wish.claim_number,
+            "place": wish.plan.place,
+            "started_at": now,
+        }
+
+    def _begun(self, wish: StartRun, new_pk: int | None, broken: Run | None) -> ActiveRun:
+        call = (
+            deferred_calls.find_deferred_call(wish.message_pk, resumed=wish.resumed)
+            if wish.is_later_result and wish.message_pk
+            else None
+        )
+        kept = load_session_state(wish.session_pk)
+        if broken is None:
+            assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
+            return ActiveRun(
+                Claim(new_pk, wish.claim_number, wish.plan.place),
+                _history(wish),
+                later=call,
+                state=kept.state,
+                gate=kept.gate,
+                discovered=kept.discovered,
+                has_notes=has_any_note(),
+            )
+        claim = Claim(broken.pk, wish.claim_number, wish.plan.place)
+        Run.objects.filter(pk=broken.pk).update(
+            state=Run.State.RUNNING, claimed_by=self._process_id, claim_number=claim.number, place=claim.place
+        )
+        return ActiveRun(
+            claim,
+            _history(wish),
+            _recorded_steps(broken),
+            _recorded_answer(broken),
+            _heard(broken).exists(),
+            call,
+            kept.state,
+            kept.gate,
+            _heard(broken).filter(tool_call__tool_name="reply").exists(),
+            kept.discovered,
+            _said(broken),
+            has_any_note(),
+        )
+
+
+def _broken_off(message_pk: int) -> Run | None:
+    states = (Run.State.RUNNING, Run.State.INTERRUPTED)
+    return Run.objects.filter(message_id=message_pk, parent=None, state__in=states).order_by("-pk").first()
+
+
+def _recorded_steps(run: Run) -> list[RecordedStep]:
+    calls: dict[int, list[RecordedCall]] = {}
+    for call in ToolCall.objects.filter(run=run).order_by("step_id", "position"):
+        recorded = RecordedCall(call.pk, call.call_id, ToolCall.State(call.state), call.result, call.created_at)
+        calls.setdefault(call.step_id, []).append(recorded)
+    steps = Step.objects.filter(run=run).order_by("number")
+    return [
+        RecordedStep(step.request, step.response, calls.get(step.pk, []), Step.Phase(step.phase), step.finish_reason)
+        for step in steps
+    ]
+
+
+def _recorded_answer(run: Run) -> RecordedAnswer | None:
+    row = Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None).order_by("-pk").first()
+    return RecordedAnswer(row.pk, State(row.state), row.segments, row.text, row.detail) if row else None
+
+
+def _heard(run: Run) -> "QuerySet[Message]":
+    """What tools of the run said that was, or may have been, heard."""
+    heard = (State.DELIVERED, State.UNKNOWN)
+    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(tool_call=None)
+
+
+def _said(run: Run) -> tuple[int, int]:
+    said = Message.objects.filter(run=run, direction=Direction.OUT).exclude(tool_call=None)
+    # An approved call is made by a later run: in the run of the call itself only the question was sent.
+    said = said.exclude(tool_call__approval__isnull=False, tool_call__run=run)
+    found = said.aggregate(messages=Count("pk"), characters=Sum(Length("text"), default=0))
+    return found["messages"], found["characters"]
+
+
+def _history(wish: StartRun) -> list[ChatMessage]:
+    """The newest exchanges of the session, oldest first, at most ``history_messages`` of them."""
+    if wish.session_pk is None or wish.plan.history_messages <= 0:
+        return []
+    rows = history_query(wish.plan.history_messages)(wish.session_pk)
+    return [
+        user_message(SpokenMessage(text.strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at, seen))
+        if direction == Direction.IN
+        else assistant_message(text)
+        for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)
+    ]

@@ -1,0 +1,140 @@
+"""Steps and tool calls on record: a step when the model has answered, a call when it begins and when it ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from agent.domain.state import StateChange
+from agent.llm.messages import ChatMessage
+from agent.models import Step, ToolCall
+from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.discoveries import save_discoveries
+from agent.record.states import save_changes
+from agent.run.toolbox import ToolDiscovery
+
+insert_steps, insert_calls = PreparedInsert(Step), PreparedInsert(ToolCall)
+begin_calls = PreparedUpdate(ToolCall, "state")
+settle_calls = PreparedUpdate(
+    ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms", "full_result"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCall:
+    """A tool call the model asked for. The first of a step begins at once, the others wait."""
+
+    call_id: str
+    tool_name: str
+    arguments: Any
+    requested_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """One model call and what it asked for."""
+
+    run_pk: int
+    number: int
+    request: list[ChatMessage]
+    tools: list[str]
+    response: dict[str, Any] | None
+    finish_reason: str = ""
+    error: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    latency_ms: int = 0
+    phase: Step.Phase = Step.Phase.ACTION
+    calls: tuple[NewCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit.
+
+    ``full_result`` is the whole of a ``result`` that was cut, "" for one that was not;
+    ``state_change`` is what the tool made of the chat's state, ``discovery`` the tools that
+    it found, both of which are stored with it.
+    """
+
+    pk: int
+    state: ToolCall.State
+    provider_name: str
+    mocked: bool
+    result: str
+    structured_content: Any
+    error: str
+    duration_ms: int
+    next_pk: int | None = None
+    state_change: StateChange | None = None
+    discovery: ToolDiscovery | None = None
+    full_result: str = ""
+
+
+def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
+    """Store ``steps``; each result lists the primary keys of the step's tool calls, in order."""
+    now = timezone.now()
+    rows = [
+        {
+            "run_id": step.run_pk,
+            "number": step.number,
+            "phase": step.phase,
+            "request": step.request,
+            "tools": step.tools,
+            "response": step.response,
+            "finish_reason": step.finish_reason[:64],
+            "error": step.error,
+            "input_tokens": step.input_tokens,
+            "output_tokens": step.output_tokens,
+            "latency_ms": step.latency_ms,
+            "created_at": now,
+        }
+        for step in steps
+    ]
+    pks = insert_steps(rows)
+    calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
+    call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
+    return [[next(call_pks) for _ in of_step] for of_step in calls]
+
+
+def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "run_id": step.run_pk,
+            "step_id": step_pk,
+            "position": position,
+            "call_id": call.call_id[:128],
+            "tool_name": call.tool_name[:128],
+            "arguments": call.arguments,
+            "requested_by": call.requested_by,
+            "state": ToolCall.State.WAITING if position else ToolCall.State.RUNNING,
+            "created_at": now,
+        }
+        for position, call in enumerate(step.calls)
+    ]
+
+
+def start_calls(pks: Sequence[int]) -> list[None]:
+    """Mark calls as begun: what is found so after a crash may have had its effect."""
+    begin_calls([(ToolCall.State.RUNNING, pk) for pk in pks])
+    return [None] * len(pks)
+
+
+def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
+    """Store outcomes, each with what it made of its chat's state."""
+    settle_calls(
+        [
+            (o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.full_result, o.pk)
+            for o in outcomes
+        ]
+    )
+    save_changes([outcome.state_change for outcome in outcomes if outcome.state_change is not None])
+    save_discoveries(outcome.discovery for outcome in outcomes if outcome.discovery is not None)
+
+
+def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
+    record_call_outcomes(outcomes)
+    start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
+    return [None] * len(outcomes)

@@ -1,0 +1,63 @@
+"""Runs of agents that work for a tool call: begun for it, and broken off with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from agent.models import Run, ToolCall
+from agent.models.claimed import NEXT_CLAIM
+from agent.record.runs import insert_runs
+
+SERVER_STOPPED = gettext_noop("the server stopped before the agent had finished")
+NEVER_BEGUN = gettext_noop("the run was over before the call began")
+
+
+@dataclass(frozen=True, slots=True)
+class StartSubagentRun:
+    """The wish for a run on behalf of a tool call, in the hands of a process."""
+
+    call_pk: int
+    model: str
+    process_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunBreakOff:
+    """A run that was ended from outside, or by a fault of the program."""
+
+    run_pk: int
+    reason: str
+
+
+def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
+    """Begin runs in the chat, and for the message, of the runs that made the calls; their keys."""
+    now = timezone.now()
+    calls = ToolCall.objects.filter(pk__in=[wish.call_pk for wish in wishes])
+    where = {pk: place for pk, *place in calls.values_list("pk", "run__session_id", "run__message_id")}
+    rows = [
+        {
+            "session_id": where[wish.call_pk][0],
+            "message_id": where[wish.call_pk][1],
+            "parent_id": wish.call_pk,
+            "origin": Run.Origin.AGENT,
+            "model": wish.model,
+            "claimed_by": wish.process_id,
+            "started_at": now,
+        }
+        for wish in wishes
+    ]
+    return insert_runs(rows)
+
+
+def break_off_runs(broken: Sequence[RunBreakOff]) -> list[None]:
+    """Settle runs that nobody takes up again: of a call that had begun, nobody knows what came of it."""
+    for one in broken:
+        Run.objects.filter(pk=one.run_pk, state=Run.State.RUNNING).update(
+            state=Run.State.INTERRUPTED, error=one.reason, finished_at=timezone.now(), claim_number=NEXT_CLAIM
+        )
+        calls = ToolCall.objects.filter(run=one.run_pk)  # after what was just being written under the claim
+        calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
+        calls.filter(state=ToolCall.State.WAITING).update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
+    return [None] * len(broken)

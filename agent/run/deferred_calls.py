@@ -1,0 +1,93 @@
+"""The calls of one run whose outcome comes after it: those that wait for an owner, and those that take long."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+from agent.domain.approval_questions import build_approval_question
+from agent.domain.types import MessagePart
+from agent.record.approvals import ApprovalRequest, waiting_text
+from agent.record.run_journal import RunJournal
+from agent.run.jobs import BackgroundCalls
+from agent.run.message_sender import MessageSender
+from agent.run.tool_results import build_pending_result
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+
+#: How long a long-running tool may take to be answered like any other, in seconds.
+GRACE_SECONDS = 2.0
+#: Owners that are mentioned when a group's question is asked.
+MENTION_LIMIT = 3
+
+
+class DeferredCalls:
+    """Knows the run's chat and its owners; holds nothing of a single call."""
+
+    def __init__(
+        self,
+        journal: RunJournal,
+        jobs: BackgroundCalls,
+        speaker: MessageSender,
+        *,
+        session_pk: int,
+        owners: frozenset[str],
+        can_see: bool,
+    ) -> None:
+        self._journal = journal
+        self._jobs = jobs
+        self._speaker = speaker
+        self._session_pk = session_pk
+        self._owners = owners
+        self._can_see = can_see
+
+    async def ask(self, invocation: ToolInvocation, refusal: ToolExecutionResult) -> ToolExecutionResult:
+        """Ask the owners about a call that was refused until one of them approves; what the model is told meanwhile."""
+        name, pk = invocation.tool_name, invocation.metadata["tool_call_pk"]
+        arguments = refusal.metadata["arguments"]
+        asked = await self._journal.ask(ApprovalRequest(pk, self._session_pk, arguments))
+        if asked is None:
+            return _failed(name, "本会话等待批准或刚刚请求批准的调用太多。请告诉用户先等主人处理，过几分钟再试。")
+        if not asked.is_new:
+            return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
+        text = build_approval_question(name, arguments, asked.code)
+        await self._speaker.say(self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False)
+        result = build_pending_result(name, waiting_text(name, asked.code))
+        return replace(result, metadata={**refusal.metadata, **result.metadata})
+
+    async def carry(self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]) -> ToolExecutionResult:
+        """The result of ``work`` if it comes soon; otherwise that it goes on, and its end is told in the chat.
+
+        When cancelled meanwhile, the work is cancelled with it.
+        """
+        name = invocation.tool_name
+        if self._jobs.is_full:
+            work.close()
+            return _failed(name, "后台任务已满，请稍后再试。")
+        begun = time.monotonic()
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        try:
+            await asyncio.wait([task], timeout=GRACE_SECONDS)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            return task.result()
+        self._jobs.keep(task, invocation.metadata["tool_call_pk"], self._speaker.chat.account, begun=begun, can_see=self._can_see)
+        told = f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，不要重复调用。"
+        return build_pending_result(name, told, worker=self._jobs.worker)
+
+    def reporting(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:
+        """``context`` for a call that may say how far it is."""
+        report = self._jobs.reporter(pk, self._speaker.chat.account)
+        return replace(context, metadata={**context.metadata, "report_progress": report})
+
+    def _parts(self, text: str, *, is_loud: bool) -> list[MessagePart]:
+        if self._speaker.chat.kind != "group" or not self._owners or not is_loud:
+            return [MessagePart("plain", text=text)]
+        mentions = [MessagePart("mention_user", mention_user_id=owner) for owner in sorted(self._owners)[:MENTION_LIMIT]]
+        return [*mentions, MessagePart("plain", text=f" {text}")]
+
+
+def _failed(name: str, text: str) -> ToolExecutionResult:
+    return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {text}")

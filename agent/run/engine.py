@@ -1,0 +1,329 @@
+"""The run loop: a step is one model call and the tool calls it asked for.
+
+The loop owns no state beyond one run. Everything it does is handed to a
+:class:`StepJournal` before the next thing happens, so that a run that is broken off can
+be taken up again without doing anything twice.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from django.utils.translation import gettext_noop
+
+from agent.builtin_tools.course import CONTINUE
+from agent.domain.errors import LLMError
+from agent.domain.state import ChatState
+from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
+from agent.llm.completion import calling_message, parse_recorded
+from agent.llm.empty_answers import describe_empty_response, is_empty_response
+from agent.llm.messages import ChatMessage
+from agent.models import Step, ToolCall
+from agent.record.deferred_calls import INTERRUPTED, DeferredCall
+from agent.record.runs import RecordedCall, RecordedStep
+from agent.record.steps import NewStep
+from agent.run.deferred_calls import DeferredCalls
+from agent.run.flow import RunFlow, get_end_reason
+from agent.run.gate import TimingGate
+from agent.run.model_call import call_model, elapsed_ms
+from agent.run.task import PendingCall, RunRequest, RunResult, RunState, StepJournal
+from agent.run.tool_results import (
+    build_skipped_result,
+    call_outcome,
+    drop_repeated_messages,
+    following_messages,
+    needs_approval,
+    result_text,
+    to_suspension,
+)
+from agent.run.toolbox import TOOLBOX, RunToolset, add_tool_reminder
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.processes import crash_points
+from tools.registry.registry import ToolRegistry
+
+OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
+RUN_ENDED = "本轮已经结束，这次调用没有执行。"
+CUT_SHORT = gettext_noop("The answer was cut short at the model's own limit.")
+
+
+RequestedCall = tuple[RecordedCall, ToolCallRequest]
+
+
+class Engine:
+    """Runs tasks with one model and one tool registry, any number at a time."""
+
+    def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
+        self.model = model
+        self.registry = registry.narrowed(lambda spec: spec.metadata.get("builtin_stage") != "timing")
+        self._gate = TimingGate(model, registry)
+
+    async def run(self, task: RunRequest, journal: StepJournal) -> RunResult:
+        """Go on until the model answers without a tool call, a tool ends the run, or ``task.model_calls`` are used up.
+
+        The last of these calls offers no tools. An answer of nothing at all is asked for once more.
+        Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing to say. When
+        cancelled, the journal holds every step and call that was completed.
+        """
+        progress = RunState(list(task.messages), list(task.messages))
+        if end := await self._begun(task, journal, progress):
+            return end
+        while progress.planned < task.model_calls:
+            is_last = progress.planned + 1 == task.model_calls
+            offered = [] if is_last else await self._offered(task, progress)
+            response, step = await call_model(self.model, task, journal, progress, offered)
+            if is_last:
+                return _last_words(task, progress, response, step)
+            if not response.tool_calls:
+                if end := await _final(task, journal, progress, response, step):
+                    return end
+                continue
+            progress.empty = 0
+            pks = await journal.record_step(step)
+            progress.unrecorded = []
+            progress.add(response.message)
+            calls = [PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
+            if ended_by := await self.call_tools(task, journal, progress, response.text, calls):
+                return progress.end("", None, ended_by=ended_by)
+        return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
+
+    async def _offered(self, task: RunRequest, progress: RunState) -> list[dict[str, Any]]:
+        """What the model may call at this step; its first request tells what else there is to be found."""
+        offering = await self.registry.offering(task.context.availability(), task.discoveries.names)
+        if offering.deferred and progress.is_opening:
+            progress.messages[0] = progress.unrecorded[0] = add_tool_reminder(progress.messages[0], offering.deferred)
+        return offering.definitions
+
+    async def _begun(self, task: RunRequest, journal: StepJournal, progress: RunState) -> RunResult | None:
+        """What comes before the model is asked; the end of the run, where that is all there is to it."""
+        if task.steps:
+            return await self._take_up(task, journal, progress)
+        if task.later is not None:
+            ended_by = await self._conclude(task.later, task, journal, progress)
+        else:
+            ended_by = await self._gate.pass_through(task, journal, progress) if task.is_gated else ""
+        return progress.end("", None, ended_by=ended_by) if ended_by else None
+
+    async def call_tools(
+        self,
+        task: RunRequest,
+        journal: StepJournal,
+        progress: RunState,
+        reasoning: str,
+        calls: list[PendingCall],
+        *,
+        approved: bool = False,
+    ) -> str:
+        """Execute ``calls`` one after the other, in the order the model wrote them.
+
+        How the run ends by one of them, after which no other is made; "" where it goes on.
+        """
+        following: list[ChatMessage] = []
+        ended_by = ""
+        specs = {spec.name: spec for spec in await self.registry.list_tools(task.context.availability())}
+        refusal = _refusal(calls, specs)
+        for place, (pk, call, begun_at) in enumerate(calls):
+            started = time.monotonic()
+            if reason := refusal or call.fault:
+                result = build_skipped_result(call.name, reason)
+            else:
+                pending = PendingCall(pk, call, begun_at)
+                result = await self._invoke(task, pending, specs.get(call.name), reasoning, approved=approved)
+            if ended_by := ended_by or get_end_reason(result):
+                refusal = refusal or RUN_ENDED
+            crash_points.hit_crash_point("tool_run")
+            text = result_text(call.call_id, result, can_see=task.can_see)
+            next_pk = calls[place + 1].pk if place + 1 < len(calls) else None
+            if suspension := to_suspension(pk, result, text, next_pk):
+                await journal.suspend(suspension)
+            else:
+                await journal.finish_call(call_outcome(pk, result, text, elapsed_ms(started), next_pk))
+            progress.add({"role": "tool", "tool_call_id": call.call_id, "content": text})
+            following += following_messages(call.call_id, result, can_see=task.can_see)
+            if task.watch is not None:
+                task.watch(call, result)
+        for message in drop_repeated_messages(following, progress.following_ids):
+            progress.add(message)
+        return ended_by
+
+    async def _has_trait(self, task: RunRequest, name: str, trait: str) -> bool:
+        return _is(trait, await self.registry.get_tool_spec(name, task.context.availability()))
+
+    async def _invoke(
+        self, task: RunRequest, pending: PendingCall, spec: ToolSpec | None, reasoning: str, *, approved: bool
+    ) -> ToolExecutionResult:
+        """The result of a call, or that it comes later: after an owner's word, or much work."""
+        context, (pk, call, begun_at) = task.context, pending
+        flow: RunFlow | None = context.metadata.get("flow")
+        if flow is not None:
+            flow.goes_on_with(call.name)
+        invocation = ToolInvocation(
+            tool_name=call.name,
+            arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
+            call_id=call.call_id,
+            session_id=context.session_id,
+            stream_id=context.stream_id,
+            reasoning=reasoning,
+            metadata={"tool_call_pk": pk, "begun_at": begun_at},
+        )
+        later: DeferredCalls | None = context.metadata.get("later")
+        if later is None:
+            return await self._make(task, invocation, context, approved=approved)
+        if spec is not None and spec.is_long_running:
+            context = later.reporting(context, pk)
+            result = await later.carry(invocation, self._make(task, invocation, context, approved=approved))
+        else:
+            result = await self._make(task, invocation, context, approved=approved)
+        return await later.ask(invocation, result) if needs_approval(result) else result
+
+    async def _make(
+        self, task: RunRequest, invocation: ToolInvocation, context: ToolExecutionContext, *, approved: bool
+    ) -> ToolExecutionResult:
+        """Make a call with a copy of the chat's state; what it made of that, and found, is in the result's ``metadata``."""
+        state: ChatState = context.metadata.get("chat_state") or ChatState()
+        opened = state.opened()
+        toolbox = RunToolset(self.registry, task.discoveries.names)
+        context = replace(context, metadata={**context.metadata, "state": opened.given, TOOLBOX: toolbox})
+        result = await self.registry.invoke(invocation, context, approved=approved)
+        made = {"state_change": state.closed(opened, invocation.tool_name), "discovery": task.discoveries.take(result)}
+        return await toolbox.hinted(replace(result, metadata={**result.metadata, **made}), context)
+
+    async def _conclude(self, call: DeferredCall, task: RunRequest, journal: StepJournal, progress: RunState) -> str:
+        """Show the model an earlier run's call with its outcome; one that was approved is made now."""
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        request = ToolCallRequest(call.call_id, call.tool_name, arguments, reasoning=call.reasoning)
+        progress.add(calling_message([request]))
+        if call.is_to_be_made:
+            await journal.start_call(call.pk)
+            return await self.call_tools(task, journal, progress, "", [PendingCall(call.pk, request)], approved=True)
+        progress.add({"role": "tool", "tool_call_id": call.call_id, "content": call.text})
+        for message in drop_repeated_messages(call.following, progress.following_ids):
+            progress.add(message)
+        return ""
+
+    async def _take_up(self, task: RunRequest, journal: StepJournal, progress: RunState) -> RunResult | None:
+        """Bring ``progress`` to where the record ends; the end of the run, if it had come to that.
+
+        Calls that had begun are not repeated, for their effect may be in the world, but
+        for those of tools that say they may be.
+        """
+        steps = [step for step in task.steps if step.phase == Step.Phase.ACTION]
+        progress.number, progress.gate_steps = len(task.steps), len(task.steps) - len(steps)
+        if not steps:
+            return await self._take_up_gate(task, journal, progress)
+        progress.messages = [message for step in steps for message in step.request]
+        progress.unrecorded = []
+        if steps[-1].response is None:  # the model could not be asked: ask again
+            return None
+        response = recorded_response(steps[-1])
+        if is_empty_response(response) and not task.has_spoken():
+            answers = (recorded_response(step) for step in reversed(steps) if step.response is not None)
+            progress.empty = len(list(takewhile(is_empty_response, answers)))
+            _allow_another(progress, response)
+            return None
+        if not response.tool_calls:
+            return progress.end(response.text, None, notes=_notes(response))
+        asked = _asked(steps[-1])
+        if ended_by := await self._ended_by(task, asked):
+            return progress.end("", None, ended_by=ended_by)
+        progress.add(response.message)
+        waiting = [PendingCall(*one) async for one in self._to_be_made(task, asked, progress)]
+        if waiting:
+            await journal.start_call(waiting[0].pk)
+            ended_by = await self.call_tools(task, journal, progress, response.text, waiting)
+        return progress.end("", None, ended_by=ended_by) if ended_by else None
+
+    async def _take_up_gate(self, task: RunRequest, journal: StepJournal, progress: RunState) -> RunResult | None:
+        """Go on at the timing gate, or behind it where it had opened: nothing else was asked yet.
+
+        The gate's first request holds what the run was to begin with, media included.
+        """
+        progress.messages = [task.messages[0], *task.steps[0].request[1:]]
+        progress.unrecorded = list(progress.messages)
+        asked = _asked(task.steps[-1])
+        if not (ended_by := await self._ended_by(task, asked)) and not _has_opened(asked):
+            left = [PendingCall(one.pk, call, one.begun_at) for one, call in asked if not one.result]
+            ended_by = await self._gate.pass_through(task, journal, progress, left)
+        return progress.end("", None, ended_by=ended_by) if ended_by else None
+
+    async def _to_be_made(
+        self, task: RunRequest, asked: list[RequestedCall], progress: RunState
+    ) -> AsyncIterator[tuple[Any, ...]]:
+        """Of the recorded calls those that are still to be made; the others are added to ``progress``."""
+        for recorded, call in asked:
+            if recorded.state == ToolCall.State.WAITING:
+                yield recorded.pk, call
+            elif not recorded.result and (call.fault or await self._has_trait(task, call.name, "repeatable")):
+                yield recorded.pk, call, recorded.begun_at
+            else:
+                text = recorded.result or INTERRUPTED
+                progress.add({"role": "tool", "tool_call_id": recorded.call_id, "content": text})
+
+    async def _ended_by(self, task: RunRequest, asked: list[RequestedCall]) -> str:
+        """The tool among recorded calls that has ended the run, "" for none."""
+        for recorded, call in asked:
+            if recorded.state == ToolCall.State.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
+                return call.name
+        return ""
+
+
+def _last_words(task: RunRequest, progress: RunState, response: LLMResponse, step: NewStep) -> RunResult:
+    """The end of a run by its last model call, which offered no tools: of calls in its answer none is made."""
+    step, notes = replace(step, calls=()), _notes(response)
+    if response.text.strip() or (is_empty_response(response) and (task.accepts_nothing or task.has_spoken())):
+        return progress.end(response.text, step, notes=notes)
+    return progress.end(OUT_OF_CALLS, replace(step, error=describe_empty_response(response)), out_of_calls=True)
+
+
+async def _final(
+    task: RunRequest, journal: StepJournal, progress: RunState, response: LLMResponse, step: NewStep
+) -> RunResult | None:
+    """The end of a run by an answer without tool calls; None where that is nothing, and the model is asked once more.
+
+    Raises :class:`agent.domain.errors.LLMError` where it was before, unless the task takes nothing for an answer.
+    """
+    if not is_empty_response(response) or task.has_spoken() or (task.accepts_nothing and progress.empty):
+        return progress.end(response.text, step, notes=_notes(response))
+    await journal.record_step(replace(step, error=describe_empty_response(response)))
+    progress.unrecorded = []
+    progress.empty += 1
+    _allow_another(progress, response)
+    return None
+
+
+def _allow_another(progress: RunState, response: LLMResponse) -> None:
+    """Raise :class:`agent.domain.errors.LLMError` unless ``response`` is the first of nothing in a row."""
+    if progress.empty > 1:
+        raise LLMError(describe_empty_response(response, " twice"))
+
+
+def _notes(response: LLMResponse) -> tuple[str, ...]:
+    return (CUT_SHORT,) if response.finish_reason == "length" and response.text.strip() else ()
+
+
+def _has_opened(asked: list[RequestedCall]) -> bool:
+    """Whether a recorded answer of the timing gate let the run begin."""
+    return any(one.state == ToolCall.State.SUCCEEDED and call.name == CONTINUE.name for one, call in asked)
+
+
+def _is(trait: str, spec: ToolSpec | None) -> bool:
+    return spec is not None and trait in spec.metadata.get("traits", ())
+
+
+def _refusal(calls: list[PendingCall], specs: Mapping[str, ToolSpec]) -> str:
+    """Why none of ``calls`` is made: one among them has to be the only one; "" where there is none."""
+    alone = next((one.call.name for one in calls if _is("exclusive", specs.get(one.call.name))), "")
+    return f"{alone} 必须单独调用；这次回答中的工具都没有执行。" if alone and len(calls) > 1 else ""
+
+
+def _asked(step: RecordedStep) -> list[RequestedCall]:
+    """The calls of a recorded step, each with what the model wrote."""
+    return list(zip(step.calls, recorded_response(step).tool_calls, strict=False)) if step.response is not None else []
+
+
+def recorded_response(step: RecordedStep) -> LLMResponse:
+    """The recorded answer, under the call ids that were given out for it."""
+    response = parse_recorded(step.response or {}, [recorded.call_id for recorded in step.calls])
+    return replace(response, finish_reason=step.finish_reason)

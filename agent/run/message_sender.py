@@ -1,0 +1,186 @@
+"""Saying something in the chat of one run, and nowhere else."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from typing import Any
+
+from django.utils.translation import gettext_noop
+
+from agent.domain.types import ChatAddress, Delivery, MessagePart, Outbox
+from agent.media.media_folder import MediaError
+from agent.models import Message
+from agent.record.replies import OutgoingMessage, SendResult
+from agent.record.run_journal import RunJournal
+from agent.record.steps import NewStep
+from agent.run.allowance import SendAllowance
+
+State = Message.State
+
+#: How long a final answer waits for a client that is not connected, in seconds.
+ANSWER_PATIENCE = 300.0
+#: How long a message sent by a tool waits for it: within the tool's own time limit.
+TOOL_PATIENCE = 20.0
+#: Pause before it is looked again where an account is that was not where it was said to be, in seconds.
+MOVE_SECONDS = 0.2
+
+NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
+ASLEEP = Delivery(State.PENDING, error=gettext_noop("this process was asleep when it was to be written"))
+NOT_SENT = Delivery(State.FAILED, error=gettext_noop("the run ended before it was sent"))
+CUT_OFF = Delivery(State.UNKNOWN, error=gettext_noop("the run ended before the client answered"))
+
+
+def echo_source() -> Callable[[], str]:
+    """Echoes that no other process has used or will use: clients answer old calls on new sockets."""
+    prefix, numbers = uuid.uuid4().hex[:12], count(1)
+    return lambda: f"{prefix}-{next(numbers)}"
+
+
+new_echo = echo_source()
+
+
+class MessageSender:
+    """The voice of one run. What it says is on record before it is written to a socket.
+
+    Whatever sends raises :class:`agent.domain.errors.ClaimLost`, and sends nothing, once the run
+    is in other hands.
+    """
+
+    def __init__(
+        self, journal: RunJournal, outbox: Outbox, chat: ChatAddress, *, session_pk: int, temp_group_id: str = ""
+    ) -> None:
+        self.chat = chat
+        self.session_pk = session_pk
+        self.has_spoken = False
+        """Whether anything was, or may have been, heard."""
+        self.has_replied = False
+        """Whether the ``reply`` tool sent something: then the final text is not sent."""
+        self.allowance = SendAllowance()
+        self.journal = journal
+        self._outbox = outbox
+        self._temp_group_id = temp_group_id
+
+    async def say(self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True) -> Delivery:
+        """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``.
+
+        What is more than the run may say is not sent and not on record.
+        """
+        if is_counted and (refusal := self.allowance.take(text)):
+            return Delivery(State.FAILED, error=refusal)
+        outcome = await self._send(parts, text, tool_call_pk=tool_call_pk)
+        self.journal.settle(outcome)
+        return outcome.delivery
+
+    async def answer(self, parts: Sequence[MessagePart], text: str, step: NewStep | None = None) -> SendResult:
+        """Send the final answer, with the model call it came from; the caller settles the outcome."""
+        return await self._send(parts, text, step=step)
+
+    async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
+        """Send an answer that an earlier process had put on record, and surely not sent."""
+        return await self._pass_on(pk, segments, new_echo(), is_written=False, is_answer=True)
+
+    async def _send(
+        self,
+        parts: Sequence[MessagePart],
+        text: str,
+        *,
+        tool_call_pk: int | None = None,
+        step: NewStep | None = None,
+    ) -> SendResult:
+        segments = self._outbox.compose(parts)
+        echo = new_echo()
+        connected = self._outbox.is_connected(self.chat)
+        added = self.journal.add_reply(
+            OutgoingMessage(
+                session_pk=self.session_pk,
+                run_pk=self.journal.claim.run_pk,
+                text=text,
+                segments=segments,
+                echo=echo,
+                state=State.SENT if connected else State.PENDING,
+                tool_call_pk=tool_call_pk,
+                temp_group_id=self._temp_group_id,
+                step=step,
+            )
+        )
+        pk = await self._on_record(added, is_answer=tool_call_pk is None)
+        return await self._pass_on(pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None)
+
+    async def _on_record(self, written: "asyncio.Future[int]", *, is_answer: bool) -> int:
+        """The message that is on record as sent from now on. When cancelled, the record is set right before the run is given back."""
+        try:
+            return await asyncio.shield(written)
+        except asyncio.CancelledError:
+            written.add_done_callback(lambda future: self._take_back(future, is_answer=is_answer))
+            await asyncio.wait([written])
+            raise
+
+    def _take_back(self, written: "asyncio.Future[int]", *, is_answer: bool) -> None:
+        """What is on record as sent, and was cancelled before it was written: an answer is still to be given."""
+        if not written.cancelled() and written.exception() is None:
+            delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
+            self.journal.settle(SendResult(written.result(), delivery, is_speech=False))
+
+    async def _wait(self, pk: int, seconds: float, *, was_there: bool, is_answer: bool) -> bool:
+        """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
+        try:
+            if was_there:
+                await asyncio.sleep(MOVE_SECONDS)
+            return await self._outbox.wait_connected(self.chat, seconds)
+        except asyncio.CancelledError:
+            if not is_answer:
+                self.journal.settle(SendResult(pk, NOT_CONNECTED))
+            raise
+
+    async def _pass_on(
+        self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool
+    ) -> SendResult:
+        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already.
+
+        What was surely not written, because the account has gone at that moment, waits for it.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + (ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
+        delivery = await self._deliver(pk, segments, echo) if is_written else Delivery(State.PENDING)
+        while delivery.state == State.PENDING:
+            if is_written:
+                self.journal.settle(SendResult(pk, delivery, is_speech=False))
+            if not await self._wait(pk, end - loop.time(), was_there=is_written, is_answer=is_answer):
+                return SendResult(pk, NOT_CONNECTED)
+            echo, is_written = new_echo() if is_written else echo, True
+            await self._on_record(self.journal.mark_sent(pk, echo), is_answer=is_answer)
+            delivery = await self._deliver(pk, segments, echo)
+        if delivery.again is not None:
+            delivery = await self._try_again(pk, delivery, delivery.again)
+        self.has_spoken |= delivery.state != State.FAILED
+        return SendResult(pk, delivery)
+
+    async def _deliver(self, pk: int, segments: list[dict[str, Any]], echo: str) -> Delivery:
+        if self.journal.record.is_lease_over:
+            return ASLEEP
+        try:
+            return await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
+        except asyncio.CancelledError:
+            self.journal.settle(SendResult(pk, CUT_OFF))
+            raise
+
+    async def _try_again(self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]) -> Delivery:
+        """Send what was surely not sent once more, in another form and under its own echo, and no more after that.
+
+        The record keeps the form it had. When cancelled before it is written again, it stays refused.
+        """
+        echo = new_echo()
+        try:
+            segments = await remake()
+            await self.journal.mark_sent(pk, echo)
+        except MediaError as error:
+            return Delivery(State.FAILED, error=f"{refused.error}; {error}")
+        except asyncio.CancelledError:
+            self.journal.settle(SendResult(pk, refused))
+            raise
+        second = await self._deliver(pk, segments, echo)
+        if second.state == State.PENDING:
+            return Delivery(State.FAILED, error=f"{refused.error}; {second.error}")
+        said = f"{refused.error}; as Base64: {second.error or second.state.value}"
+        return Delivery(second.state, second.message_id, said)

@@ -1,0 +1,63 @@
+"""One model call of a run, measured and made ready for the record."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from agent.domain.errors import LLMError
+from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
+from agent.models import Step
+from agent.record.steps import NewCall, NewStep
+from agent.run.task import RunRequest, RunState, StepJournal
+from tools.processes import crash_points
+from tools.schemas.arguments import parse_strict_json
+from tools.text.storable import make_storable
+
+
+async def call_model(
+    model: LLMClient,
+    task: RunRequest,
+    journal: StepJournal,
+    progress: RunState,
+    definitions: list[dict[str, Any]],
+    phase: Step.Phase = Step.Phase.ACTION,
+) -> tuple[LLMResponse, NewStep]:
+    """The model's next answer, and the step it makes, which is not on record yet.
+
+    Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked; that step is on record.
+    """
+    started = time.monotonic()
+    progress.number += 1
+    progress.calls += 1
+    step = NewStep(task.run_pk, progress.number, progress.unrecorded, [d["name"] for d in definitions], None, phase=phase)
+    try:
+        response = await model.complete(LLMRequest(progress.messages, definitions))
+    except LLMError as error:
+        await journal.record_step(replace(step, error=str(error), latency_ms=elapsed_ms(started)))
+        raise
+    crash_points.hit_crash_point("model_called")
+    progress.input_tokens += response.input_tokens
+    progress.output_tokens += response.output_tokens
+    return response, replace(
+        step,
+        response=response.recorded,
+        finish_reason=response.finish_reason,
+        input_tokens=response.input_tokens,
+        output_tokens=response.output_tokens,
+        latency_ms=elapsed_ms(started),
+        calls=tuple(_new_call(call, task.context.user_id) for call in response.tool_calls),
+    )
+
+
+def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
+    try:
+        arguments: Any = make_storable(parse_strict_json(call.arguments)) if call.arguments.strip() else {}
+        arguments = {} if arguments is None else arguments  # null is no arguments, here as in tools.schemas.arguments
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return NewCall(call.call_id, call.name, arguments, requested_by)
+
+
+def elapsed_ms(started: float) -> int:
+    """Milliseconds since ``started``, a reading of ``time.monotonic()``."""
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,142 @@
+"""A run as the loop sees it: what is to be done, how far it is, and what it came to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from agent.llm.base import ToolCallRequest
+from agent.llm.messages import ChatMessage
+from agent.record.deferred_calls import CallSuspension, DeferredCall
+from agent.record.runs import RecordedStep
+from agent.record.steps import CallOutcome, NewStep
+from agent.run.toolbox import RunDiscoveries
+from tools.contract import ToolExecutionContext, ToolExecutionResult
+
+
+class StepJournal(Protocol):
+    """Where a run is put on record while it goes on."""
+
+    async def record_step(self, step: NewStep) -> list[int]:
+        """Commit a step; returns the keys of its tool calls, the first of which counts as begun."""
+        ...
+
+    async def start_call(self, pk: int) -> None:
+        """Commit that a waiting call begins: from now on its effect may be in the world."""
+        ...
+
+    async def finish_call(self, outcome: CallOutcome) -> None:
+        """Commit how a call ended, and that ``outcome.next_pk`` begins."""
+        ...
+
+    async def suspend(self, suspension: CallSuspension) -> None:
+        """Commit that the run goes on without a call's outcome, and that the next call begins."""
+        ...
+
+
+@dataclass(slots=True)
+class RunRequest:
+    """One run to be done: what to send, what to offer, on whose behalf, within what."""
+
+    run_pk: int
+    messages: list[ChatMessage]
+    context: ToolExecutionContext
+    model_calls: int
+    can_see: bool = False
+    """Whether the model takes pictures."""
+    steps: list[RecordedStep] = field(default_factory=list)
+    """What an earlier process recorded of this run; its requests replace ``messages``."""
+    later: DeferredCall | None = None
+    """An earlier run's call: the model is shown it with its outcome, after ``messages``."""
+    watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
+    is_gated: bool = False
+    """Whether the timing gate decides first if the model is asked at all."""
+    discoveries: RunDiscoveries = field(default_factory=RunDiscoveries)
+    """The deferred tools that were found before, and those that this run finds."""
+    has_spoken: Callable[[], bool] = lambda: False
+    """Whether a tool of the run has said something: then the final answer may be empty."""
+    accepts_nothing: bool = False
+    """Whether an answer that is still empty when it was asked for once more is an answer."""
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What the loop came to. ``last_step`` is not on record yet: it is committed with the answer.
+
+    ``ended_by`` is how a tool ended the run (one of :class:`agent.run.flow.EndReason`), "" where
+    the model came to an end of itself.
+    """
+
+    text: str
+    last_step: NewStep | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    out_of_calls: bool = False
+    ended_by: str = ""
+    planned: int = 0
+    """Steps of the planner: none, where the timing gate did not open."""
+    notes: tuple[str, ...] = ()
+    """What whoever reads the record should know of the answer."""
+
+
+@dataclass(slots=True)
+class RunState:
+    """The run so far. ``unrecorded`` are the messages that the next step's record will hold.
+
+    ``number`` counts all steps, ``gate_steps`` those of the timing gate among them.
+    """
+
+    messages: list[ChatMessage]
+    unrecorded: list[ChatMessage]
+    number: int = 0
+    gate_steps: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    empty: int = 0
+    """Answers of nothing at all in a row."""
+    following_ids: set[str] = field(default_factory=set)
+
+    def add(self, message: ChatMessage) -> None:
+        self.messages.append(message)
+        self.unrecorded.append(message)
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether the first request, which begins with the system message, is still to be made."""
+        return bool(self.unrecorded) and self.unrecorded[0] is self.messages[0]
+
+    def add_gate_step(self, gate: "RunState") -> None:
+        """Count a step of the timing gate, and what it cost."""
+        self.number += 1
+        self.gate_steps += 1
+        self.calls += gate.calls
+        self.input_tokens += gate.input_tokens
+        self.output_tokens += gate.output_tokens
+
+    @property
+    def planned(self) -> int:
+        """Steps of the planner, which are limited."""
+        return self.number - self.gate_steps
+
+    def end(
+        self,
+        text: str,
+        step: NewStep | None,
+        *,
+        out_of_calls: bool = False,
+        ended_by: str = "",
+        notes: tuple[str, ...] = (),
+    ) -> RunResult:
+        return RunResult(
+            text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls, ended_by, self.planned, notes
+        )
+
+
+class PendingCall(NamedTuple):
+    """A call on record that is to be made; ``begun_at`` is when a process began it that did not live to finish it."""
+
+    pk: int
+    call: ToolCallRequest
+    begun_at: datetime | None = None

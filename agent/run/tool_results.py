@@ -1,0 +1,123 @@
+"""What becomes of a tool's result: what the model is shown (text in the result itself, pictures after it), and the record. Pure."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agent.builtin_tools.entry import FENCED, PROVIDER_NAME
+from agent.domain.state import StateChange
+from agent.llm.messages import ChatMessage
+from agent.models import ToolCall
+from agent.record.deferred_calls import CallSuspension
+from agent.record.steps import CallOutcome
+from agent.run.toolbox import ToolDiscovery
+from tools.contract import ToolContentItem, ToolExecutionResult
+from tools.refusals import RefusalReason
+from tools.text.fences import neutralize_content, neutralize_marks
+from tools.text.storable import make_storable
+
+#: What stands for a result that has nothing to say.
+NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
+#: Characters of a result that are kept on record where the model was told fewer.
+FULL_LIMIT = 1_000_000
+ROLES = ("user", "assistant", "system")
+
+
+def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
+    """The content of the ``tool`` message: the result in words, then a line for each item they leave out.
+
+    Many servers and plugins say their text twice, as a whole and as items: what the words
+    hold already is not told again.
+    """
+    text = _told(call_id, result, can_see=can_see)
+    is_own = result.metadata.get("provider_name") == PROVIDER_NAME and result.metadata.get(FENCED) is True
+    return text if is_own else neutralize_marks(text)
+
+
+def _told(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
+    text = result.get_history_content() or NO_TEXT[result.success]
+    if not result.content.strip():
+        return text  # the items are the text already
+    lines = [
+        f"[{media_index(call_id, place)}]" if can_see and is_picture(item) else item.history_text()
+        for place, item in enumerate(result.content_items, 1)
+    ]
+    return "\n".join([text, *(line for line in lines if line.strip() and f"\n{line}\n" not in f"\n{text}\n")])
+
+
+def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> Iterator[ChatMessage]:
+    """Messages that go after the results of a step: pictures for a model that sees, and what the tool adds itself."""
+    if can_see:
+        for place, item in enumerate(result.content_items, 1):
+            if is_picture(item):
+                yield _picture(call_id, place, item)
+    for message in result.post_history_messages:
+        if message.get("role") in ROLES and message.get("content"):
+            kept = {key: message[key] for key in ("role", "message_id") if key in message}
+            yield kept | {"content": neutralize_content(message["content"])}
+
+
+def is_picture(item: ToolContentItem) -> bool:
+    return item.content_type == "image" and bool(item.data) and item.mime_type.startswith("image/")
+
+
+def media_index(call_id: str, place: int) -> str:
+    """How a later call can name a picture of an earlier result."""
+    return f"tool_result:{call_id}:{place}"
+
+
+def drop_repeated_messages(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
+    """``messages`` without those whose ``message_id`` was there before; the id itself is not sent."""
+    for message in messages:
+        message_id = str(message.get("message_id") or "")
+        if message_id and message_id in known:
+            continue
+        known.add(message_id)
+        yield {key: value for key, value in message.items() if key != "message_id"}
+
+
+def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "text": neutralize_marks(f"[{media_index(call_id, place)}] {item.name or item.description}".strip())},
+        {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
+    ]
+    return {"role": "user", "content": parts}
+
+
+def needs_approval(result: ToolExecutionResult) -> bool:
+    return result.metadata.get("refusal") == RefusalReason.NEEDS_APPROVAL and "arguments" in result.metadata
+
+
+def build_pending_result(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
+    """Not a result yet: what the model is told meanwhile; ``worker`` is the process that works on it, "" for none."""
+    return ToolExecutionResult(name, success=True, content=text, metadata={"pending": True, "worker": worker})
+
+
+def build_skipped_result(name: str, reason: str) -> ToolExecutionResult:
+    """The result of a call that the loop itself does not make."""
+    return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {reason}")
+
+
+def to_suspension(pk: int, result: ToolExecutionResult, told: str, next_pk: int | None) -> CallSuspension | None:
+    """How the record keeps a call that has no result yet; None for one that has."""
+    if not result.metadata.get("pending"):
+        return None
+    provider_name = str(result.metadata.get("provider_name", ""))
+    return CallSuspension(pk, provider_name, told, str(result.metadata.get("worker", "")), next_pk)
+
+
+def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None) -> CallOutcome:
+    """How the record keeps a call that has ended; ``text`` is what the model was told."""
+    return CallOutcome(
+        pk=pk,
+        state=ToolCall.State.SUCCEEDED if result.success else ToolCall.State.FAILED,
+        provider_name=str(result.metadata.get("provider_name", "")),
+        mocked=bool(result.metadata.get("mock")),
+        result=text,
+        structured_content=make_storable(result.structured_content),
+        error=make_storable(result.error_message),
+        duration_ms=duration_ms,
+        next_pk=next_pk,
+        state_change=change if isinstance(change := result.metadata.get("state_change"), StateChange) else None,
+        discovery=found if isinstance(found := result.metadata.get("discovery"), ToolDiscovery) else None,
+        full_result=make_storable(result.metadata.get("full_content", ""))[:FULL_LIMIT],
+    )

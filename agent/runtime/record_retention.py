@@ -1,0 +1,74 @@
+"""How long the record is kept."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from agent.record import expiry
+from agent.record.expiry import EraseRequest, EraseResult
+from agent.record.record import Record
+from tools.error_boundary import log_errors
+
+logger = logging.getLogger(__name__)
+
+#: How often it is looked for what is too old, in seconds, and how long after the start for the first time.
+EVERY_SECONDS = 3600.0
+FIRST_SECONDS = 90.0
+#: What others have the database for between two batches, in seconds.
+PAUSE_SECONDS = 0.1
+
+EraseOperation = Callable[[Sequence[EraseRequest]], list[EraseResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """Rows that are kept for some days; 0 for ever."""
+
+    words: str
+    erase: EraseOperation
+    days: int
+
+
+def retention_rules() -> list[RetentionRule]:
+    """What the agent itself has on record."""
+    days = settings.RECORD_KEEP_DAYS
+    return [
+        RetentionRule("messages", expiry.erase_messages, days),
+        RetentionRule("runs without a message", expiry.erase_runs, days),
+        RetentionRule("descriptions of media", expiry.erase_descriptions, days),
+    ]
+
+
+def kept_history_limit() -> int:
+    """The newest messages of a chat that stay whatever their age: what the model is shown, and what is still to be read."""
+    unread = max(settings.SUMMARY_AFTER_MESSAGES, 2 * settings.MEMORY_EXTRACT_TURNS)
+    return int(settings.MAX_CONTEXT_MESSAGES + unread)
+
+
+async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> None:
+    """Erase what is too old for as long as this process lives."""
+    await asyncio.sleep(FIRST_SECONDS)
+    while any(kind.days for kind in kinds):
+        for kind in kinds:
+            with log_errors(logger, "Old %s could not be erased", kind.words):
+                if kind.days and (count := await erase_expired_rows(record, kind)):
+                    logger.info("%d %s were erased, older than %d days", count, kind.words, kind.days)
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
+    """Erase all rows of ``kind`` that are too old, in batches; how many there were. What is cancelled goes on at the next call."""
+    wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept_history_limit())
+    count, after = 0, 0
+    while True:
+        erased = await record.submit(kind.erase, replace(wish, after=after))
+        count += erased.count
+        if erased.after is None:
+            return count
+        after = erased.after
+        await asyncio.sleep(PAUSE_SECONDS)

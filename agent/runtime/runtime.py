@@ -1,0 +1,203 @@
+"""The running agent of one server process: started lazily, drained on the way out.
+
+daphne has no lifespan events, so the first thing that needs the agent starts it, on
+the loop it runs on.
+"""
+
+import asyncio
+import fcntl
+import logging
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+
+from agent.api.queries import StatelessQueries
+from agent.chat.conversation import ConversationHandler
+from agent.chat.inbox import Inbox
+from agent.domain.types import IncomingMessage, MediaSource, Outbox
+from agent.llm.meter import meter
+from agent.media.retention import run_copy_expiry, run_copy_size_limit
+from agent.record.record import Record
+from agent.run.engine import Engine
+from agent.run.jobs import BackgroundCalls
+from agent.runtime import count_retention, serving, wiring
+from agent.runtime.record_retention import RetentionRule, retention_rules, run_record_expiry
+from agent.runtime.serving import ServingRegistry
+from tools.error_boundary import log_errors
+from tools.registry.settings import SettingsCache
+
+logger = logging.getLogger(__name__)
+
+#: How often a process renews its lease and looks for orphaned work, in seconds.
+HEARTBEAT_SECONDS = 5.0
+#: What may still be written once a draining process has stopped its runs, in seconds.
+LAST_SECONDS = 2.0
+#: How often it is looked whether the operator has changed something, while no message comes, in seconds.
+WATCH_SECONDS = 1.0
+
+
+class Runtime:
+    """Inbox, engine and record of this process, on one event loop."""
+
+    def __init__(self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[RetentionRule] = ()) -> None:
+        """``kept`` is what the layer above has on record for some days."""
+        self.process_id = uuid.uuid4().hex
+        cache = SettingsCache()
+        self._outbox = outbox
+        self.record = Record(self.process_id, cache, self._reload, wiring.build_quotas(outbox))
+        meter.lead_to(self.record.spend)
+        self._chat_tools = wiring.build_chat_tools(self.record, source)
+        self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools)
+        self._live = wiring.build_live_providers(self.record)
+        for provider in self._live:
+            self.registry.register_provider(provider)
+        self.files = wiring.build_file_store()
+        """The copies of what messages hold; also those that came inside a frame."""
+        self.engine = Engine(wiring.build_chat_model(), self.registry)
+        self.queries = StatelessQueries(self.record, self.engine)
+        self.jobs = BackgroundCalls(self.record, self._wake)
+        self._senses = wiring.build_media_pipeline(self.record, source, outbox) if source else None
+        self.memory = wiring.build_memory(self.record, self.engine.model)
+        conversations = ConversationHandler(self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory)
+        self._inbox = Inbox(self.record, conversations, wiring.build_trigger_rules())
+        self.shares_database = False
+        """Whether other processes may work on the same database; known once started."""
+        self._accounts: set[str] = set()
+        self._has_listed = False
+        self._presence: asyncio.Task[None] | None = None
+        self._kept = [*retention_rules(), *kept]
+        self._retention: list[asyncio.Task[None]] = []
+        self._watch: asyncio.Task[None] | None = None
+        self._lock: IO[str] | None = None
+
+    def ensure_started(self) -> None:
+        """Start what runs in the background, once. Must be called on the loop that serves."""
+        if self._presence is not None:
+            return
+        loop = asyncio.get_running_loop()
+        alone = self._is_alone()
+        self.shares_database = self._inbox.shares_database = not alone
+        first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
+        self._presence = loop.create_task(self._stay_present(first), name="presence")
+        retained = (
+            run_copy_expiry(self.record, self.files),
+            run_copy_size_limit(self.record, self.files, settings.MEDIA_KEEP_BYTES),
+            run_record_expiry(self.record, self._kept),
+            count_retention.run_count_pruning(self.record),
+        )
+        self._retention = [loop.create_task(work, name="retention") for work in retained]
+        self.memory.start()
+        for provider in self._live:
+            provider.start()
+        self._watch = loop.create_task(self._watch_settings(), name="settings")
+        serving.begin_serving(ServingRegistry(self.registry, loop, lambda: self.record.outage))
+
+    async def put_down_tools(self) -> None:
+        """Make a row for every tool that has none and has been seen, which all are at first; no I/O where nothing is new."""
+        if not self._has_listed:
+            await self.registry.list_tools()
+            self._has_listed = True
+        await self.registry.newcomers.put_down(self.record, self._live)
+
+    async def room(self) -> None:
+        """Wait while the record is so far behind that sockets should not be read."""
+        await self.record.room()
+
+    def accept(self, message: IncomingMessage) -> None:
+        """Take a message in; see :meth:`agent.chat.inbox.Inbox.accept`."""
+        self._inbox.accept(message)
+
+    def account_connected(self, account: str) -> None:
+        """Answers for ``account`` can go out again: what waits for it is taken up."""
+        self.ensure_started()
+        self._accounts.add(account)
+        self._inbox.resume(account)
+
+    def account_disconnected(self, account: str) -> None:
+        self._accounts.discard(account)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
+        self.record.end_within(seconds + LAST_SECONDS)
+        await asyncio.gather(self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds))
+
+    async def close(self) -> None:
+        """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
+        serving.end_serving(self.registry)
+        for task in filter(None, [self._presence, *self._retention, self._watch]):
+            task.cancel()
+            await asyncio.wait([task])
+        if self._senses is not None:
+            await self._senses.close()
+        await self.jobs.drain(0)
+        await self.memory.close()
+        await self.registry.close()
+        await self._chat_tools.close()
+        await self.engine.model.close()
+        meter.lead_to(None)
+        await self.record.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _reload(self) -> None:
+        """What the operator has changed. Runs in the database thread."""
+        self._outbox.reload()
+        self._chat_tools.reload()
+        for provider in self._live:
+            provider.reload()
+
+    def _wake(self, account: str) -> None:
+        """Something of this process's making waits in a chat of ``account``."""
+        if account in self._accounts:
+            self._inbox.resume(account)
+
+    async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
+        """Renew the lease. Who was there at the start is dead or not; who comes later is judged by its own lease."""
+        while True:
+            with log_errors(logger, "The sign of life of this process could not be written"):
+                if await sighting:
+                    await self._start_over()
+                await self._inbox.audit()
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            sighting = self.record.appear(alone=False)
+            for account in self._accounts:
+                self._inbox.resume(account)
+
+    async def _start_over(self) -> None:
+        """Others took this process for dead: what it had in hand is theirs. It goes on like one that has just started."""
+        logger.error("This process was away for longer than its lease; what it had in hand was taken over by others")
+        await self._inbox.abandon()
+        await self.jobs.drain(0)
+        for account in self._accounts:
+            self._inbox.resume(account)
+
+    async def _watch_settings(self) -> None:
+        """A server or plugin that is switched on is to be there before the next message asks for it."""
+        while True:
+            with log_errors(logger, "What the operator has changed could not be looked up"):
+                await self.record.refresh()
+            with log_errors(logger, "Rows for new tools could not be made"):
+                await self.put_down_tools()
+            await asyncio.sleep(WATCH_SECONDS)
+
+    def _is_alone(self) -> bool:
+        """Whether this process has the embedded database to itself.
+
+        The lock goes with the process, however it ends; so the next one knows at once,
+        and without waiting for a lease to run out, that all work on record is its own.
+        """
+        database = settings.DATABASES["default"]
+        if "sqlite" not in str(database["ENGINE"]):
+            return False
+        lock = Path(f"{database['NAME']}.lock").open("w", encoding="ascii")  # noqa: SIM115 - held while the process lives
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            logger.error("Another server process works on %s; use PostgreSQL for several", database["NAME"])
+            return False
+        self._lock = lock
+        return True

@@ -1,0 +1,42 @@
+"""What serves in this process, for the pages of the admin, which run in other threads."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from agent.record.outage import DatabaseOutage
+from tools.registry.registry import ToolRegistry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRegistry:
+    """A registry, the loop that it lives on, and whether the database can be written as far as that knows."""
+
+    registry: ToolRegistry
+    loop: asyncio.AbstractEventLoop
+    outage: Callable[[], DatabaseOutage | None] = lambda: None
+
+    def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
+        """What ``work`` comes to on that loop. To be called from another thread, which waits."""
+        return asyncio.run_coroutine_threadsafe(work(self.registry), self.loop).result()
+
+
+_serving: list[ServingRegistry] = []
+
+
+def begin_serving(serving: ServingRegistry) -> None:
+    """``serving`` serves from now on."""
+    _serving.append(serving)
+
+
+def end_serving(registry: ToolRegistry) -> None:
+    """``registry`` no longer serves; nothing happens when it never did."""
+    _serving[:] = [one for one in _serving if one.registry is not registry]
+
+
+def get_serving() -> ServingRegistry | None:
+    """What serves in this process; None in a process that serves nobody, as a management command."""
+    return _serving[-1] if _serving else None

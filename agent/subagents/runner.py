@@ -1,0 +1,145 @@
+"""Running an agent for a tool call: a run of its own on record, inside the run that made the call."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from django.utils.translation import gettext_noop
+
+from agent.domain.claims import Claim
+from agent.domain.errors import AgentError
+from agent.llm.base import LLMClient
+from agent.models import Run
+from agent.record.record import Record
+from agent.record.replies import RunCompletion
+from agent.record.run_journal import RunJournal
+from agent.record.subagent_runs import RunBreakOff, StartSubagentRun, begin_subagent_runs, break_off_runs
+from agent.run.engine import Engine
+from agent.run.message_sender import MessageSender
+from agent.run.system_prompt import prompt_notes, render_chat_prompt
+from agent.run.task import RunRequest, RunResult
+from agent.subagents.subagent import Subagent
+from agent.subagents.unrecorded import NullJournal
+from tools.contract import ToolExecutionContext, ToolInvocation
+from tools.errors import ToolFailed
+from tools.registry.registry import ToolRegistry
+
+#: Agents at work for each other at a time, each for the one before.
+MAX_DEPTH = 3
+CHAIN = "agents"
+"""The entry of a context's metadata that names the agents at work, the outermost first."""
+STOPPED = gettext_noop("the tool call was stopped before the agent had finished")
+
+
+class SubagentRunner:
+    """Has agents work with the tools of ``registry``.
+
+    Every call that an agent makes is decided by the registry as its caller's are: for the
+    sender of the same message, in the same chat. Without a ``record``, and for calls that
+    are not on record themselves, nothing is put down. Used from one event loop.
+    """
+
+    def __init__(self, registry: ToolRegistry, record: Record | None = None) -> None:
+        self._registry = registry
+        self._record = record
+        self._models: dict[Callable[[], LLMClient], LLMClient] = {}
+
+    async def ask(self, agent: Subagent, request: str, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
+        """The text of the last answer to ``request``; "" where the agent had nothing to say, asked once more.
+
+        Raises :class:`tools.errors.ToolFailed`, which names the agent, when it may not
+        begin or comes to no end. When cancelled, its run is on record as interrupted.
+        """
+        inner = build_nested_context(agent, context)
+        model, tools = self._model(agent), self._registry.narrowed(agent.may_use)
+        prompt = await render_chat_prompt(agent.prompt, inner, tools)
+        run_pk = await self._begin(model, invocation)
+        opening, spoke = agent.opening(prompt.text, request), _speaking(inner)
+        task = RunRequest(run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True)
+        try:
+            result = await self._run(Engine(model, tools), task)
+        except AgentError as error:
+            await self._end(RunCompletion(run_pk, Run.State.FAILED, error=str(error), notes=prompt_notes(prompt)))
+            raise _unfinished(agent, str(error)) from error
+        except (Exception, asyncio.CancelledError) as error:  # not for here, but the record must not say that it goes on
+            await self._break_off(run_pk, error)
+            raise
+        await self._end(_ending(run_pk, result, prompt_notes(prompt)))
+        if result.out_of_calls:
+            raise _unfinished(agent, result.text)
+        return result.text.strip()
+
+    async def close(self) -> None:
+        """Close the models that were made; they are made anew when an agent is asked again."""
+        while self._models:
+            await self._models.popitem()[1].close()
+
+    def _model(self, agent: Subagent) -> LLMClient:
+        if agent.model not in self._models:
+            self._models[agent.model] = agent.model()
+        return self._models[agent.model]
+
+    async def _begin(self, model: LLMClient, invocation: ToolInvocation) -> int:
+        """The key of the run; 0 for one that is not on record."""
+        call_pk = invocation.metadata.get("tool_call_pk")
+        if self._record is None or call_pk is None:
+            return 0
+        begun = self._record.submit(begin_subagent_runs, StartSubagentRun(call_pk, model.name, self._record.process_id))
+        try:
+            return await asyncio.shield(begun)
+        except asyncio.CancelledError as error:  # it may be committed all the same
+            await self._break_off(await begun, error)
+            raise
+
+    async def _run(self, engine: Engine, task: RunRequest) -> RunResult:
+        return await engine.run(task, self._journal(task.run_pk) or NullJournal())
+
+    def _journal(self, run_pk: int) -> RunJournal | None:
+        return RunJournal(self._record, Claim(run_pk)) if self._record is not None and run_pk else None
+
+    async def _end(self, ending: RunCompletion) -> None:
+        if journal := self._journal(ending.run_pk):
+            await journal.finish(ending)
+
+    async def _break_off(self, run_pk: int, error: BaseException) -> None:
+        if self._record is not None and run_pk:
+            reason = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
+            await self._record.submit(break_off_runs, RunBreakOff(run_pk, reason))
+
+
+def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> ToolExecutionContext:
+    """``context`` as the agent's tools see it: the same chat and sender, one agent deeper.
+
+    Raises :class:`tools.errors.ToolFailed` where agents are nested too deep.
+    """
+    chain: tuple[str, ...] = context.metadata.get(CHAIN, ())
+    if len(chain) >= MAX_DEPTH:
+        raise _unfinished(agent, f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），请不要再派出子代理，直接完成任务")
+    return replace(context, metadata={**context.metadata, CHAIN: (*chain, agent.name)})
+
+
+def _speaking(context: ToolExecutionContext) -> Callable[[], bool]:
+    """Tells whether anything was sent to the chat since now."""
+    speaker: MessageSender | None = context.metadata.get("speaker")
+    if speaker is None:
+        return lambda: False
+    before = speaker.allowance.messages
+    return lambda: speaker.allowance.messages > before
+
+
+def _unfinished(agent: Subagent, reason: str) -> ToolFailed:
+    return ToolFailed(f"子代理 {agent.name} 没有完成任务: {reason}")
+
+
+def _ending(run_pk: int, result: RunResult, notes: list[str]) -> RunCompletion:
+    return RunCompletion(
+        run_pk,
+        Run.State.FAILED if result.out_of_calls else Run.State.FINISHED,
+        final_text=result.text,
+        error="out of model calls" if result.out_of_calls else "",
+        notes=[*notes, *result.notes],
+        model_calls=result.calls,
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        step=result.last_step,
+    )

@@ -1,0 +1,225 @@
+"""What ``doctor`` finds out on this machine alone: settings, data folder, database, secrets, addresses.
+
+Each check yields :class:`Finding` objects and raises nothing for what is wrong with the
+installation. No finding ever holds a secret.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import redis
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core import checks
+from django.db import connection
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agent.domain.prompt_template import parse_prompt_placeholders, program_values
+from agent.runtime.database import DatabaseRefused, check_integrity, check_migrations, explain_database_errors, marker_path
+from frostproject.configuration import private_files, tokens
+from frostproject.configuration.machine import own_hosts
+from onebot.gateway import bots
+
+LEAST_FREE_BYTES = 500 * 2**20
+#: Accounts that one finding names.
+MAX_LISTED = 20
+REDIS_SECONDS = 3.0
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
+
+
+class FindingLevel(StrEnum):
+    OK = "OK"
+    NOTE = "NOTE"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: how it is, and what to do about it."""
+
+    level: FindingLevel
+    text: str
+    advice: str = ""
+
+
+def ok_finding(text: str) -> Finding:
+    return Finding(FindingLevel.OK, text)
+
+
+def note_finding(text: str, advice: str = "") -> Finding:
+    return Finding(FindingLevel.NOTE, text, advice)
+
+
+def warn_finding(text: str, advice: str) -> Finding:
+    return Finding(FindingLevel.WARN, text, advice)
+
+
+def fail_finding(text: str, advice: str) -> Finding:
+    return Finding(FindingLevel.FAIL, text, advice)
+
+
+def check_installation() -> Iterator[Finding]:
+    """Everything on this machine, in the order in which it is needed."""
+    yield from run_system_checks()
+    yield from check_prompt(settings.SYSTEM_PROMPT)
+    yield from check_data_folder(settings.DATA_DIR)
+    yield from check_retention()
+    yield from check_file_access(settings.DATA_DIR, settings.BASE_DIR / ".env")
+    yield from check_database()
+    yield from check_channel_layer(settings.REDIS_URL)
+
+
+def run_system_checks() -> Iterator[Finding]:
+    found = [message for message in checks.run_checks() if not message.is_silenced()]
+    for message in found:
+        make = fail_finding if message.level >= checks.ERROR else warn_finding
+        yield make(str(message.msg), str(message.hint or ""))
+    if not found:
+        yield ok_finding(_("The settings can be read and fit together."))
+
+
+def check_prompt(template: str) -> Iterator[Finding]:
+    """Which placeholders of the persona's prompt somebody has to give values for."""
+    known = program_values(settings.BOT_NAME, "group", timezone.localtime())
+    wanted = [p.written for p in parse_prompt_placeholders(template) if not (p.is_tool or p.is_optional or p.name in known)]
+    if wanted:
+        text = _("The prompt shows values that each chat has of its own: %s") % ", ".join(dict.fromkeys(wanted))
+        yield note_finding(
+            text, _("Give them in the state on the chat's page in the admin, or write {name?} where one may be missing.")
+        )
+
+
+def check_data_folder(folder: Path) -> Iterator[Finding]:
+    """Writable, with room in it."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        text = _("The data folder %(folder)s cannot be written: %(reason)s")
+        yield fail_finding(
+            text % {"folder": folder, "reason": error.strerror},
+            _("Give it to the user that runs the server, or name another one in FROST_DATA_DIR."),
+        )
+        return
+    if LEAST_FREE_BYTES <= free < settings.MEDIA_FREE_BYTES:
+        text = _("Only %(free)d MiB are free for the data folder %(folder)s: pictures, voice and files are not fetched.")
+        yield warn_finding(text % {"free": free >> 20, "folder": folder}, _("Make room, or set MEDIA_FREE_GIB to less."))
+    elif free < LEAST_FREE_BYTES:
+        text = _("Only %(free)d MiB are free for the data folder %(folder)s.")
+        yield warn_finding(
+            text % {"free": free >> 20, "folder": folder}, _("Make room: without it, messages cannot be recorded.")
+        )
+    else:
+        yield ok_finding(_("The data folder %s can be written.") % folder)
+
+
+def check_retention() -> Iterator[Finding]:
+    """What is kept how long."""
+    kept = (
+        (_("messages and all that was done for them"), settings.RECORD_KEEP_DAYS),
+        (_("client events"), settings.EVENT_KEEP_DAYS),
+        (_("unused copies of media"), settings.MEDIA_KEEP_DAYS),
+    )
+    told = [f"{what}: {_('%d days') % days if days else _('for ever')}" for what, days in kept]
+    if settings.MEDIA_KEEP_BYTES:
+        told.append(_("copies of media together: %s GiB") % f"{settings.MEDIA_KEEP_BYTES / 2**30:g}")
+    yield ok_finding(_("What is kept: %s.") % "; ".join(told))
+
+
+def check_file_access(folder: Path, dotenv: Path) -> Iterator[Finding]:
+    """What other users of this machine can get at."""
+    found = [warn_finding(text, advice) for text, advice in private_files.list_exposures(folder, dotenv)]
+    yield from found or [ok_finding(_("Other users of this machine can read nothing of the data folder."))]
+
+
+def check_database() -> Iterator[Finding]:
+    """Reachable, whole, up to date, and with somebody in it who may log in."""
+    is_file = connection.vendor == "sqlite"
+    if is_file and not (Path(connection.settings_dict["NAME"]).exists() or marker_path().exists()):
+        yield note_finding(_("There is no database yet: the first start of the server makes it."))
+        return
+    try:
+        with explain_database_errors():
+            is_current = check_migrations()
+            if is_file:
+                check_integrity()
+            accounts = list(User.objects.filter(is_superuser=True, is_active=True)[:10]) if is_current else []
+    except DatabaseRefused as refused:
+        yield fail_finding(refused.text, refused.advice)
+        return
+    if not is_current:
+        yield _pending(is_file=is_file)
+        return
+    yield ok_finding(_("The database can be reached and is up to date."))
+    yield from _accounts(accounts)
+    yield from check_account_tokens()
+
+
+def _pending(*, is_file: bool) -> Finding:
+    text = _("The database is older than the program.")
+    if is_file:
+        return warn_finding(text, _("Restart the server: it brings this database up to date by itself."))
+    return fail_finding(text, _("Run: python manage.py migrate"))
+
+
+def _accounts(accounts: list[User]) -> Iterator[Finding]:
+    if not accounts:
+        yield warn_finding(
+            _("Nobody can log in to the admin yet."), _("Start the server once, or run: python manage.py createsuperuser")
+        )
+        return
+    yield ok_finding(_("Admin account: %s") % ", ".join(account.username for account in accounts))
+    for account in accounts:
+        if account.check_password(account.username):
+            advice = _("Run: python manage.py changepassword %s") % account.username
+            yield fail_finding(_("The password of the admin account %s is its name.") % account.username, advice)
+
+
+def check_account_tokens() -> Iterator[Finding]:
+    """Which accounts are not opened by the common token."""
+    if own := sorted(bots.load_account_tokens()):
+        yield note_finding(
+            _("Accounts with an access token of their own: %s") % ", ".join(own[:MAX_LISTED]),
+            _("Enter it in the client of that account; the common token does not open it."),
+        )
+
+
+def check_channel_layer(url: str) -> Iterator[Finding]:
+    if not url:
+        if connection.vendor == "postgresql":
+            yield note_finding(_("REDIS_URL is not set: one server process is fine, several cannot reach each other's clients."))
+        return
+    if connection.vendor == "sqlite":
+        advice = _("Set DATABASE_URL to a PostgreSQL database, or remove REDIS_URL.")
+        yield warn_finding(_("REDIS_URL is for several processes, and those cannot share the embedded database."), advice)
+    client = redis.Redis.from_url(url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        yield fail_finding(_("Redis does not answer: %s") % error, _("Is it running, and is REDIS_URL right?"))
+    else:
+        yield ok_finding(_("Redis answers."))
+    finally:
+        client.close()
+
+
+def client_setting_lines(url: str) -> Iterator[str]:
+    """What to enter in the OneBot client, line by line; ``url`` is the server's only address, "" for all it has."""
+    host, port = settings.WS_LISTEN_ADDR
+    if url:
+        addresses = [url]
+    elif host in ANY_ADDRESS:
+        addresses = [f"http://{name}:{port}" for name in own_hosts() if host == "::" or name != "[::1]"]
+    else:
+        addresses = [f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"]
+    for address in addresses:
+        yield f"URL: {address.replace('http', 'ws', 1)}/ws/frostagent"
+    file = tokens.token_sources.get("ONEBOT_ACCESS_TOKEN")
+    yield _("Token: what is in the file %s") % file if file else _("Token: the value of ONEBOT_ACCESS_TOKEN")
+    yield _("Type: WebSocket client (reverse WebSocket, universal). Message format: array")

@@ -1,0 +1,203 @@
+"""daphne, with frames as large as OneBot clients send them and an orderly way out.
+
+daphne on SIGTERM cancels its applications without a word: no close frame, no
+``disconnect``, abandoned tasks; with a connection that is a moment old it even crashes
+the interpreter. This server first lets the gateway drain while sockets still work.
+It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+from typing import Any, ClassVar, cast
+
+from daphne import server as daphne_server  # first of all Twisted imports: it installs the reactor
+from daphne.ws_protocol import WebSocketProtocol
+from django.conf import settings
+from django.utils.translation import gettext as _
+from twisted.internet import defer, reactor
+
+from frostproject.server import file_descriptors, process_memory
+from frostproject.server.http_channel import BODY_KEY, BoundedFactory, with_streamed_body
+from frostproject.server.http_connections import HttpConnections
+from frostproject.web.logs import redact_secrets
+from frostproject.web.mcp import McpEndpoint
+from onebot.gateway.consumer import LARGE_FRAME_BYTES
+from onebot.gateway.gateway import Gateway
+from tools.error_boundary import log_errors
+from tools.log_limit import flush_log_limits
+
+logger = logging.getLogger(__name__)
+
+#: What runs may still finish after SIGTERM, in seconds.
+DRAIN_SECONDS = 10.0
+#: What applications may still do after that, in seconds.
+LAST_SECONDS = 2.0
+#: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is read no further.
+FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
+#: How often it is looked whether the socket may be read again, in seconds.
+LOOK_AGAIN_SECONDS = 0.1
+#: How often it is looked for HTTP connections that take too long, in seconds.
+LOOK_AFTER_SECONDS = 1.0
+#: Asked every few seconds by whatever watches this server.
+PROBE_PATHS = ("/health", "/ready")
+#: Close code of a server that goes away.
+GOING_AWAY = 1001
+#: daphne's own limits, given by its command line when nobody chose others.
+DAPHNE_LIMIT = 1024 * 1024
+DAPHNE_LIFETIME = 86_400
+
+
+class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
+    """What daphne does not see to when it hands frames on to the consumer.
+
+    Large ones are handed on as they came: as text, one emoji makes every character four
+    bytes wide. While too much waits for the consumer, which waits for the database, the
+    socket is not read; daphne's own queue has no bound.
+    """
+
+    is_held = False
+
+    def onOpen(self) -> None:  # noqa: N802 - autobahn's name
+        self.factory.server_class.callers.remove(self.transport)  # from now on it may stay as long as it likes
+        super().onOpen()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802 - autobahn's name
+        self.factory.server_class.callers.remove(self.transport)
+        super().connectionLost(reason)
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803 - daphne's names
+        super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME_BYTES)
+        if not self.is_held and self._waits_too_much():
+            self.is_held = True
+            self.transport.pauseProducing()
+            cast("Any", reactor).callLater(LOOK_AGAIN_SECONDS, self._read_on)
+
+    def _read_on(self) -> None:
+        if self not in self.server.connections:
+            return  # it has ended meanwhile
+        if self._waits_too_much():
+            cast("Any", reactor).callLater(LOOK_AGAIN_SECONDS, self._read_on)
+        else:
+            self.is_held = False
+            self.transport.resumeProducing()
+
+    def _waits_too_much(self) -> bool:
+        queue = getattr(self, "application_queue", None)
+        waiting = list(queue._queue) if queue is not None else []
+        size = sum(len(frame.get("text") or frame.get("bytes") or b"") for frame in waiting)
+        return len(waiting) >= FRAMES_WAITING or size >= BYTES_WAITING
+
+
+class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has no types
+    """The server behind both ``runserver`` and the ``daphne`` command."""
+
+    gateway: ClassVar[Gateway]
+    mcp: ClassVar[McpEndpoint | None] = None
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        chosen = (
+            ("websocket_max_message_size", DAPHNE_LIMIT, settings.DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE),
+            ("websocket_max_frame_size", DAPHNE_LIMIT, settings.DAPHNE_WEBSOCKET_MAX_FRAME_SIZE),
+            ("websocket_timeout", DAPHNE_LIFETIME, -1),  # a bot stays connected for longer than a day
+        )
+        for name, stock, ours in chosen:
+            if options.get(name, stock) == stock:
+                options[name] = ours
+        if options.pop("proxy_forwarded_address_header", None):
+            logger.warning("--proxy-headers is ignored: who reaches the port without the proxy could claim any address by it")
+        super().__init__(*arguments, **options)
+        self.application: Any = with_streamed_body(self.application)
+        file_descriptors.raise_file_limit()
+        self.callers = HttpConnections(file_descriptors.http_connection_limit())
+        self._ports: list[Any] = []
+        self._refusal = ""
+
+    def run(self) -> None:
+        """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot be listened at."""
+        self.gateway.prepare()
+        cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
+        cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
+        daphne_server.HTTPFactory = BoundedFactory  # it has no other way to be told
+        process_memory.hide_process_memory()
+        gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
+        super().run()
+        if self._refusal:
+            sys.exit(_("The server cannot start: %s") % self._refusal)
+
+    def listen_error(self, failure: Any) -> None:
+        """What is wrong with an endpoint that :mod:`frostproject.configuration.listening` did not judge."""
+        self._refusal = failure.getErrorMessage()
+        self.stop()
+
+    def listen_success(self, port: Any) -> None:
+        super().listen_success(port)
+        self.ws_factory.protocol = BackpressureProtocol
+        self._ports.append(port)
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        if body := getattr(protocol, "body", None):
+            scope[BODY_KEY] = body
+        return super().create_application(protocol, scope)
+
+    def _look_after_callers(self) -> None:
+        cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
+        self.callers.look_after()
+
+    def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
+        """The access log, whose addresses may carry a token; probes that find everything well are left out of it."""
+        if details.get("path") in PROBE_PATHS and details.get("status") == 200:
+            return
+        super().log_action(protocol, action, {**details, "path": redact_secrets(str(details.get("path", "")))})
+
+    def kill_all_applications(self) -> Any:
+        """What daphne has called before the reactor stops; the reactor waits for it."""
+        return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
+
+    async def _drain(self) -> None:
+        for phase in (self._stop_listening, self._drain_runs, self._say_goodbye, self._end_applications, self._close):
+            with log_errors(logger, "The server could not be drained in order"):
+                await phase()
+
+    async def _drain_runs(self) -> None:
+        """Finish what is being worked on, for chats and for HTTP requests alike."""
+        if self.mcp is not None:
+            self.mcp.hang_up()
+        requests = [application for protocol, application in self._applications() if not hasattr(protocol, "sendCloseFrame")]
+        await asyncio.gather(self.gateway.drain(DRAIN_SECONDS), _finished(requests, DRAIN_SECONDS))
+
+    async def _say_goodbye(self) -> None:
+        """Close every WebSocket with a code that applications may not use, which ASGI therefore cannot send."""
+        for protocol in list(self.connections):
+            if getattr(protocol, "application_queue", None) is not None and hasattr(protocol, "sendCloseFrame"):
+                protocol.application_queue.put_nowait({"type": "websocket.disconnect", "code": GOING_AWAY})
+                protocol.sendCloseFrame(code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False)
+
+    async def _close(self) -> None:
+        if self.mcp is not None:
+            await self.mcp.close()
+        await self.gateway.close(LAST_SECONDS)
+        flush_log_limits()
+
+    async def _stop_listening(self) -> None:
+        loop = asyncio.get_running_loop()
+        for port in self._ports:
+            await defer.maybeDeferred(port.stopListening).asFuture(loop)
+
+    def _applications(self) -> list[tuple[Any, asyncio.Future[Any]]]:
+        """What is running, by protocol. A connection that is a moment old has no application yet."""
+        found = [(protocol, details.get("application_instance")) for protocol, details in self.connections.items()]
+        return [(protocol, application) for protocol, application in found if application and not application.done()]
+
+    async def _end_applications(self) -> None:
+        applications = [application for _, application in self._applications()]
+        await _finished(applications, LAST_SECONDS)
+        for application in applications:
+            application.cancel()
+        await asyncio.gather(*applications, return_exceptions=True)
+
+
+async def _finished(work: list[asyncio.Future[Any]], seconds: float) -> None:
+    if work:
+        await asyncio.wait(work, timeout=seconds)

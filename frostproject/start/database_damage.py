@@ -1,0 +1,28 @@
+"""Damage of the database file that first shows while the program runs: told in the log, with what to do."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from agent.runtime.database import damaged_file_error, is_damage_error
+from tools.log_limit import LogLimit
+
+_log = LogLimit(logging.getLogger(__name__))
+
+
+def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+    """Listen to what ``connection``, just opened, will say of its file. A receiver of ``connection_created``."""
+    if connection.vendor == "sqlite" and _listen not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_listen)
+
+
+def _listen(execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: dict[str, Any]) -> Any:
+    try:
+        return execute(sql, parameters, many, context)
+    except DatabaseError as error:
+        if is_damage_error(error):
+            _log.warn("damage", "%s", damaged_file_error(str(error)))
+        raise

@@ -1,0 +1,80 @@
+"""``/ready``: whether everything is there that an answer needs, and otherwise what is wrong."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import connection
+
+from agent.record.outage import plain_reason
+from agent.record.recovery import touch_processes
+from frostproject.web.http import Receive, Send, send_json
+from onebot.gateway.gateway import Gateway
+from tools.error_boundary import capture_error
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+unready = LogLimit(logger)
+
+READY_SECONDS = 3.0
+
+ReadinessCheck = Callable[[], Awaitable[str]]
+"""Returns what is wrong, "" for nothing."""
+
+
+class ReadinessEndpoint:
+    """200 when an answer could be made and recorded now, else 503 with what is missing, and why."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._file: tuple[int, int] | None = None
+        self._checks: dict[str, ReadinessCheck] = {"database": self._database, "channel layer": _channel_layer}
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        self._gateway.ensure_started()
+        async with asyncio.TaskGroup() as group:
+            checks = {name: group.create_task(_fault(name, check)) for name, check in self._checks.items()}
+        faults = {name: fault for name, check in checks.items() if (fault := check.result())}
+        status = {"status": "unavailable" if faults else "ok", "missing": list(faults), "reasons": faults}
+        await send_json(send, 503 if faults else 200, status)
+
+    async def _database(self) -> str:
+        """Written like everything else, in its turn: a database that can only be read takes no message in."""
+        record = self._gateway.runtime.record
+        if outage := record.outage:
+            return outage.plain_text
+        await record.submit(touch_processes, record.process_id)
+        return "" if self._is_in_place() else "its file was moved or deleted while the server runs: stop it and put the file back"
+
+    def _is_in_place(self) -> bool:
+        """Whether the file that is written is still the one by that name: SQLite goes on writing one that was deleted."""
+        if connection.vendor != "sqlite":
+            return True
+        path = Path(str(settings.DATABASES["default"]["NAME"]))
+        found = path.stat() if path.exists() else None
+        now = (found.st_dev, found.st_ino) if found else None
+        self._file = self._file or now
+        return now is not None and now == self._file
+
+
+async def _fault(name: str, check: ReadinessCheck) -> str:
+    with capture_error() as attempt:
+        async with asyncio.timeout(READY_SECONDS):
+            return await check()
+    error = attempt.error
+    unready.warn(name, "The %s is not ready: %s: %s", name, type(error).__name__, error)
+    return f"no answer within {READY_SECONDS:g} s" if isinstance(error, TimeoutError) else plain_reason(error)
+
+
+async def _channel_layer() -> str:
+    layer = get_channel_layer()
+    # The usual prefix, which the relay listens under too: the layer has one listener for
+    # each process, and what comes under another prefix would never be looked at.
+    channel = await layer.new_channel()
+    await layer.send(channel, {"type": "ready"})
+    await layer.receive(channel)
+    return ""

@@ -1,0 +1,127 @@
+"""Bots: which accounts are connected, by which client, since when, and what else the clients told."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import Model, Q
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
+
+from onebot.admin.bot_form import BotForm
+from onebot.models import Bot, ClientEvent
+from tools.admin.filters import RecordedSince
+from tools.admin.record_pages import ModelAdmin, RecordAdmin, format_moment, parse_row_number
+from tools.text.readable import json_block
+
+
+@admin.register(Bot)
+class BotAdmin(RecordAdmin):
+    form = BotForm
+    list_display = ("self_id", "online", "account_online", "heartbeat", "implementation", "chats")
+    list_filter = ("online",)
+    ordering = ("-online", "self_id")
+    text_fields = ("self_id", "implementation")
+    search_help_text: ClassVar = _("Part of an account's id or of the client's name.")
+    #: What the program writes; the rest is the operator's.
+    readonly_fields = (
+        "self_id",
+        "online",
+        "account_online",
+        "roles",
+        "implementation",
+        "connected_at",
+        "disconnected_at",
+        "last_heartbeat_at",
+        "channel",
+        "token_state",
+        "chats",
+    )
+    fieldsets = (
+        (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
+        (
+            _("Who is answered"),
+            {"fields": ("answered", "listed_people", "listed_groups", "blocked_people", "blocked_groups")},
+        ),
+        (_("How often at most"), {"fields": ("person_per_minute", "person_per_day", "chat_per_minute")}),
+        (_("Connection"), {"fields": readonly_fields}),
+    )
+    token_fields = ("token_change", "token_typed")
+    change_form_template = "admin/change_form.html"
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Owners are people's decision, and no record."""
+        return ModelAdmin.has_change_permission(self, request, obj)
+
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """None of the choices is empty, though a form may leave the field out."""
+        return super().formfield_for_choice_field(
+            db_field, request, **options | {"choices": db_field.get_choices(include_blank=False)}
+        )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        token = [(_("Access token"), {"fields": self.token_fields})] if self.has_change_permission(request, obj) else []
+        return [*self.fieldsets, *token]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Whoever may only look has no input for the token; and it is no column that a form could ask for."""
+        if not self.has_change_permission(request, obj):
+            kwargs["form"] = forms.ModelForm
+        kwargs["fields"] = [name for name in flatten_fieldsets(self.fieldsets) if name not in self.readonly_fields]
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Bot, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if made := getattr(form, "made_token", ""):
+            text = _("The new token of account %(account)s, shown only now: %(token)s. Enter it in the client of this account.")
+            self.message_user(request, text % {"account": obj.self_id, "token": made}, messages.WARNING)
+
+    @method_decorator(sensitive_post_parameters())
+    def changeform_view(self, *arguments: Any, **options: Any) -> Any:
+        """Its reports of errors do not hold the token that was typed."""
+        return super().changeform_view(*arguments, **options)
+
+    @admin.display(description=_("access token"))
+    def token_state(self, bot: Bot) -> str:
+        return gettext("one of its own") if bot.token_hash else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
+
+    def has_index(self, conditions: Iterable[str]) -> bool:
+        """Bots are few."""
+        return True
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(pk=parse_row_number(term))
+
+    @admin.display(description=_("last heartbeat"))
+    def heartbeat(self, bot: Bot) -> str:
+        return format_moment(bot.last_heartbeat_at)
+
+    @admin.display(description=_("chat sessions"))
+    def chats(self, bot: Bot) -> str:
+        query = urlencode({"account": bot.self_id})
+        return format_html('<a href="{}?{}">{}</a>', reverse("admin:agent_chatsession_changelist"), query, _("show"))
+
+
+@admin.register(ClientEvent)
+class ClientEventAdmin(RecordAdmin):
+    list_display = ("recorded", "self_id", "post_type", "detail_type", "sub_type")
+    list_filter = (RecordedSince,)
+    list_defer = ("raw",)
+    text_fields = ("self_id", "post_type", "detail_type", "sub_type")
+    fields = ("self_id", "post_type", "detail_type", "sub_type", "created_at", "event_json")
+
+    @admin.display(description=_("recorded at"))
+    def recorded(self, event: ClientEvent) -> str:
+        return format_moment(event.created_at)
+
+    @admin.display(description=_("event"))
+    def event_json(self, event: ClientEvent) -> str:
+        return json_block(event.raw)

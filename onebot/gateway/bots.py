@@ -1,0 +1,175 @@
+"""Keeping the rows of the bot accounts true: database functions, many requests at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agent.domain.answer_policy import AnswerAudience, AnswerPolicy
+from agent.domain.types import MediaAudience, MediaPolicy
+from agent.models import ServerProcess
+from agent.record import recovery
+from agent.record.expiry import BATCH, EraseRequest, EraseResult
+from onebot.models import Bot, ClientEvent
+from onebot.protocol.events import OtherEvent
+from tools.models.row_validation import parse_ids
+
+
+@dataclass(frozen=True, slots=True)
+class BotChange:
+    """New values for the row of ``self_id``."""
+
+    self_id: str
+    values: dict[str, Any] = field(default_factory=dict)
+    only_process: str | None = None
+    """Change nothing while another process than this one holds the account."""
+
+
+def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
+    """Store ``changes``, several of one account as one."""
+    for one in _merged(changes):
+        rows = Bot.objects.filter(self_id=one.self_id)
+        if one.only_process is not None:
+            rows = rows.filter(process__in=("", one.only_process))
+        if not rows.update(**one.values) and one.only_process is None:
+            Bot.objects.update_or_create(self_id=one.self_id, defaults=one.values)
+    return [None] * len(changes)
+
+
+def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
+    merged: dict[tuple[str, str | None], BotChange] = {}
+    for one in changes:
+        earlier = merged.pop((one.self_id, one.only_process), None)
+        values = {**earlier.values, **one.values} if earlier else one.values
+        merged[one.self_id, one.only_process] = BotChange(one.self_id, values, one.only_process)
+    return list(merged.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMailbox:
+    """A server process, and the mailbox it listens to on the channel layer ("" for none)."""
+
+    process: str
+    channel: str
+
+
+def connected_change(self_id: str, roles: str, user_agent: str, holder: ProcessMailbox | None) -> BotChange:
+    """The account has a socket; ``holder`` is who writes actions to it, None where it takes none."""
+    values: dict[str, Any] = {
+        "online": True,
+        "roles": roles,
+        "implementation": user_agent,
+        "connected_at": timezone.now(),
+        "disconnected_at": None,
+        "account_online": None,
+    }
+    if holder is not None:
+        values |= {"process": holder.process, "channel": holder.channel}
+    return BotChange(self_id, values)
+
+
+def offline_values() -> dict[str, Any]:
+    return {"online": False, "roles": "", "disconnected_at": timezone.now(), "process": "", "channel": ""}
+
+
+def disconnected_change(self_id: str, process: str) -> BotChange:
+    return BotChange(self_id, offline_values(), only_process=process)
+
+
+def heartbeat_change(self_id: str, *, account_online: bool | None) -> BotChange:
+    return BotChange(self_id, {"last_heartbeat_at": timezone.now(), "account_online": account_online})
+
+
+def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
+    """Store what is neither a message nor a sign of life."""
+    ClientEvent.objects.bulk_create(
+        ClientEvent(
+            self_id=event.self_id[:64],
+            post_type=event.post_type[:64],
+            detail_type=event.detail_type[:64],
+            sub_type=event.sub_type[:64],
+            raw=event.raw,
+            created_at=at,
+        )
+        for event, at in events
+    )
+    return [None] * len(events)
+
+
+def erase_client_events(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
+    """Erase client events that are too old, the oldest first."""
+    return [_erase_events(wish) for wish in wishes]
+
+
+def _erase_events(wish: EraseRequest) -> EraseResult:
+    rows = list(ClientEvent.objects.filter(pk__gt=wish.after).order_by("pk").values_list("pk", "created_at")[:BATCH])
+    going = [pk for pk, created_at in rows if created_at < wish.before]
+    count, _ = ClientEvent.objects.filter(pk__in=going).delete()
+    return EraseResult(count, rows[-1][0] if len(going) == BATCH else None)
+
+
+def mark_all_offline(requests: Sequence[None]) -> list[None]:
+    """At the start of a process that is alone: nobody is connected yet, whatever the rows say."""
+    Bot.objects.filter(online=True).update(**offline_values())
+    return [None] * len(requests)
+
+
+def load_owners() -> dict[str, frozenset[str]]:
+    """The people each account belongs to."""
+    return {bot.self_id: bot.owner_ids for bot in Bot.objects.exclude(owners="").only("self_id", "owners")}
+
+
+def load_media_policies() -> dict[str, MediaPolicy]:
+    """What each account makes of messages."""
+    rows = Bot.objects.values_list("self_id", "hear_voice", "read_files", "timing_gate")
+    return {
+        self_id: MediaPolicy(cast("MediaAudience", voice), cast("MediaAudience", files), gate)
+        for self_id, voice, files, gate in rows
+    }
+
+
+def load_answer_policies() -> dict[str, AnswerPolicy]:
+    """Whom each account answers, and how often."""
+    return {bot.self_id: _policy(bot) for bot in Bot.objects.all()}
+
+
+def _policy(bot: Bot) -> AnswerPolicy:
+    return AnswerPolicy(
+        cast("AnswerAudience", bot.answered or "everybody"),
+        people=_ids(bot.listed_people),
+        groups=_ids(bot.listed_groups),
+        blocked_people=_ids(bot.blocked_people),
+        blocked_groups=_ids(bot.blocked_groups),
+        limits=(bot.person_per_minute, bot.person_per_day, bot.chat_per_minute),
+    )
+
+
+def _ids(text: str) -> frozenset[str]:
+    """``platform:id`` and the like may be written for an id, as elsewhere."""
+    return frozenset(one.rpartition(":")[2] for one in parse_ids(text))
+
+
+def load_url_accounts() -> frozenset[str]:
+    """The accounts whose clients load media themselves."""
+    return frozenset(Bot.objects.filter(media_by_url=True).values_list("self_id", flat=True))
+
+
+def load_account_tokens() -> dict[str, str]:
+    """The hashes of the accounts that have a token of their own."""
+    return dict(Bot.objects.exclude(token_hash="").values_list("self_id", "token_hash"))
+
+
+def load_account_channels(requests: Sequence[None]) -> list[dict[str, str]]:
+    """The channel of the process that holds each connected account, once per request.
+
+    Accounts of a process that has died are connected no more; its lease is counted by the
+    clock of the database.
+    """
+    alive = Now() - timedelta(seconds=recovery.LEASE_SECONDS)
+    living = list(ServerProcess.objects.filter(last_seen_at__gt=alive).values_list("pk", flat=True))
+    Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**offline_values())
+    found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
+    return [found] * len(requests)

@@ -1,0 +1,122 @@
+"""The OneBot WebSocket: one consumer for each connected client.
+
+It reads its socket itself instead of leaving that to Channels' dispatch, which closes
+old database connections in a thread around every frame and costs three times as much
+as all the rest. Routing, scope and middleware stay Channels'.
+
+The receive loop parses, resolves an echo, or hands over. It never waits for the agent
+or for an answer on its own socket, which only it could read.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from channels.consumer import AsyncConsumer
+
+from onebot.connections.connections import FORBIDDEN, Socket
+from onebot.connections.handshake import Handshake, HandshakeAccepted, HandshakeRefused, account_refusal, judge_handshake
+from onebot.gateway.gateway import Gateway
+from onebot.protocol.actions import ActionResponse
+from onebot.protocol.events import Event
+from onebot.protocol.frames import MalformedFrame, decode_frame, shrink_frame
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+
+#: Frames larger than this are made small and decoded in a thread, so that other sockets are read meanwhile.
+LARGE_FRAME_BYTES = 2**18
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+limit = LogLimit(logger)
+
+
+class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
+    """Speaks OneBot 11 with one client. ``gateway`` is shared by all of them."""
+
+    gateway: Gateway
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.self_id = ""
+        self.socket: Socket | None = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        handshake = Handshake.from_scope(scope)
+        verdict = judge_handshake(handshake, self.gateway.admission)
+        if isinstance(verdict, HandshakeRefused):
+            limit.warn((handshake.peer, verdict.reason), "Refused a client at %s: %s", handshake.peer, verdict.reason)
+            await send({"type": "websocket.close"})
+            return
+        await send({"type": "websocket.accept"})
+        await self.serve(verdict, receive, send)
+
+    async def serve(self, client: HandshakeAccepted, receive: Receive, send: Send) -> None:
+        """Read the socket until it ends, one way or another."""
+        self.socket = Socket(send, client.role, client.user_agent, client.keys)
+        try:
+            if client.self_id:
+                await self._identify(client.self_id)
+            while (message := await receive())["type"] == "websocket.receive":
+                # Taken out: nothing but its decoding shall hold a large frame.
+                await self._on_frame(message.pop("text", None) or message.pop("bytes", None) or "")
+        finally:
+            if self.self_id:
+                self.gateway.detach(self.self_id, self.socket)
+
+    async def _on_frame(self, data: str | bytes) -> None:
+        frame: Event | ActionResponse | MalformedFrame
+        if len(data) > LARGE_FRAME_BYTES:
+            size = len(data)
+            small = await asyncio.to_thread(shrink_frame, data, self.gateway.keep)
+            del data  # before the small one is decoded, in what room is left
+            frame = small if isinstance(small, MalformedFrame) else await asyncio.to_thread(decode_frame, small, size)
+        else:
+            frame = decode_frame(data)
+        if isinstance(frame, MalformedFrame):
+            limit.warn(
+                (self.self_id, frame.reason), "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt
+            )
+        elif isinstance(frame, ActionResponse):
+            await self.gateway.on_response(self.self_id, frame)
+        elif await self._is_own(frame.self_id):
+            await self.gateway.on_event(self.self_id, frame)
+
+    async def _is_own(self, self_id: str) -> bool:
+        """Whether an event of ``self_id`` may come over this socket; the first one settles whose it is."""
+        if not self.self_id and self_id.isascii() and self_id.isdigit() and not await self._identify(self_id):
+            return False
+        if self.self_id and self_id in (self.self_id, ""):
+            return True
+        limit.warn(
+            (self.self_id, "self_id", self_id[:32]),
+            "Account %s sent an event of account %r; it is ignored",
+            self.self_id,
+            self_id[:32],
+        )
+        return False
+
+    async def _identify(self, self_id: str) -> bool:
+        """Whether this socket is ``self_id``'s from now on; it is closed where the client's token is not that account's."""
+        assert self.socket is not None  # noqa: S101 - set before anything is read
+        if not self.socket.is_open:
+            return False
+        if refusal := account_refusal(self_id, self.socket.keys, self.gateway.admission.accounts):
+            limit.warn(("account", self_id), "Closed a connection: %s", refusal)
+            await self.socket.close(FORBIDDEN)
+            return False
+        self.self_id = self_id
+        await self.gateway.attach(self_id, self.socket)
+        return True
+
+
+async def refuse_websocket(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """A WebSocket on a path that is none: refused like any other."""
+    await receive()
+    path, peer = str(scope.get("path", ""))[:100], Handshake.from_scope(scope).peer
+    limit.warn(("path", peer), "Refused a client at %s: there is no WebSocket at %s; use /ws/frostagent", peer, path)
+    await send({"type": "websocket.close"})

@@ -1,0 +1,218 @@
+"""What stands between the sockets and the agent in one server process."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from agent.record.replies import LateSendResult
+from agent.record.targets import MessageRecall, record_recalls
+from agent.runtime.record_retention import RetentionRule
+from agent.runtime.runtime import Runtime
+from onebot.connections.account_tokens import AccountTokens
+from onebot.connections.calls import PendingActions
+from onebot.connections.connections import FORBIDDEN, REPLACED, Connections, Socket
+from onebot.connections.handshake import HandshakePolicy, account_refusal
+from onebot.connections.relay import AccountLocation, Relay
+from onebot.gateway import bots
+from onebot.gateway.adapter import to_incoming
+from onebot.gateway.delivery import OneBotDelivery, to_delivery
+from onebot.gateway.media import OneBotMedia
+from onebot.protocol.actions import ActionResponse
+from onebot.protocol.errors import NotConnected
+from onebot.protocol.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
+from onebot.protocol.media_refs import LOST_FILE
+from onebot.protocol.values import KEPT, parse_message_id
+from tools.error_boundary import log_errors
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+LogLimit(logger)
+
+#: A notice that says nothing, sent all the time while somebody types.
+IGNORED_NOTICES = frozenset({"input_status"})
+
+
+class Gateway:
+    """Owns the connections of this process and hands what comes in to the agent.
+
+    Made without a running loop; started by the first thing that needs it.
+    """
+
+    def __init__(self) -> None:
+        self.admission = HandshakePolicy(
+            settings.ONEBOT_ACCESS_TOKEN, tuple(settings.WS_ALLOWED_ORIGINS), settings.TRUST_LOOPBACK, AccountTokens()
+        )
+        self.connections = Connections()
+        self._calls = PendingActions()
+        self._relay = Relay(self._online_accounts, self._on_moved)
+        wire = (self.connections, self._calls, self._relay)
+        self._delivery = OneBotDelivery(*wire, self._learn_tokens)
+        events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
+        self.runtime = Runtime(self._delivery, OneBotMedia(*wire), [events])
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._start: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Future[Any]] = set()
+
+    def prepare(self) -> None:
+        """Read what handshakes are judged by, before the first one comes. Blocks; where it fails all of them are refused."""
+        with log_errors(logger, "The accounts' tokens could not be read; clients are refused until they are"):
+            self._learn_tokens()
+        connection.close()
+
+    def ensure_started(self) -> None:
+        """Start what runs in the background, once, on the running loop."""
+        if self._start is None:
+            self._loop = loop = asyncio.get_running_loop()
+            self.runtime.ensure_started()
+            if not self.runtime.shares_database:
+                self._keep(self.runtime.record.submit(bots.mark_all_offline, None))
+            self._start = loop.create_task(self._open_relay(), name="relay-open")
+
+    async def attach(self, self_id: str, socket: Socket) -> None:
+        """A client has connected for ``self_id``; an older socket of the same role is closed."""
+        self.ensure_started()
+        replaced = self.connections.attach(self_id, socket)
+        if replaced is not None:
+            logger.info("Account %s: a newer %s connection replaces the older one", self_id, socket.role)
+            self._calls.socket_ended(replaced)
+            await replaced.close(REPLACED)
+        self._report(self_id, socket)
+        if socket.takes_actions:
+            self.runtime.account_connected(self_id)
+        logger.info("Account %s connected (%s, %s)", self_id, socket.role, socket.user_agent or "no User-Agent")
+
+    def detach(self, self_id: str, socket: Socket) -> None:
+        """The socket has ended; what was written to it may still be answered on the next one."""
+        socket.is_open = False
+        self._calls.socket_ended(socket)
+        if self.connections.detach(self_id, socket):
+            self.runtime.account_disconnected(self_id)
+            self._change(bots.disconnected_change(self_id, self.runtime.process_id))
+            logger.info("Account %s disconnected", self_id)
+        elif account := self.connections.accounts.get(self_id):
+            self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
+
+    def keep(self, content: Iterable[bytes]) -> str:
+        """Keep a file that came inside a frame, given in pieces, and say what stands for it in the message. Blocks."""
+        try:
+            return f"{KEPT}{self.runtime.files.put_pieces(content)}"
+        except OSError as error:
+            logger.warning("A file that came inside a frame could not be written to the disk: %s", error)
+            return f"{KEPT}{LOST_FILE}"
+
+    async def on_event(self, self_id: str, event: Event) -> None:
+        """Take in one event. Waits only while the record is far behind."""
+        match event:
+            case MessageEvent():
+                await self.runtime.room()
+                self.runtime.accept(to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id)))
+            case HeartbeatEvent():
+                await self.runtime.room()
+                self._change(bots.heartbeat_change(self_id, account_online=event.online))
+            case OtherEvent() if event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES:
+                await self.runtime.room()
+                self._keep(self.runtime.record.submit(bots.save_client_events, (event, timezone.now())))
+                self._follow_account(self_id, event)
+                self._follow_recall(self_id, event)
+
+    async def on_response(self, self_id: str, response: ActionResponse) -> None:
+        """Wake the one who waits for it; a late one corrects the record, and waits while that is far behind."""
+        if self._calls.resolve(self_id, response) or response.echo is None:
+            return
+        await self.runtime.room()
+        late = LateSendResult(self_id, response.echo, to_delivery(response))
+        self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
+
+    async def drain(self, seconds: float) -> None:
+        """Begin nothing more, and let runs finish within ``seconds``, while the sockets are still open."""
+        if self._start is not None:
+            await self.runtime.drain(seconds)
+
+    async def close(self, seconds: float) -> None:
+        """End everything, once the sockets are closed; what is still to be written gets ``seconds``."""
+        if self._start is None:
+            return
+        await self._relay.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        await self.runtime.close()
+        await self._delivery.close()
+
+    async def _open_relay(self) -> None:
+        with log_errors(logger, "The channel layer cannot be used: accounts of other processes are out of reach"):
+            await self._relay.open(self._carry)
+        for self_id, account in list(self.connections.accounts.items()):  # those that were faster
+            if socket := account.action_socket:
+                self._report(self_id, socket)
+
+    def _learn_tokens(self) -> None:
+        """What accounts' own tokens are now. Runs in the thread of the database."""
+        self.admission.accounts.replace(bots.load_account_tokens())
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._close_foreign)
+
+    def _close_foreign(self) -> None:
+        """Close the sockets that their account's token, which somebody has changed, would not let in again."""
+        for self_id, account in self.connections.accounts.items():
+            for socket in account.sockets.values():
+                if socket.is_open and (reason := account_refusal(self_id, socket.keys, self.admission.accounts)):
+                    logger.warning("Closed a connection: %s", reason)
+                    self._calls.socket_ended(socket)
+                    self._keep(asyncio.get_running_loop().create_task(socket.close(FORBIDDEN)))
+
+    def _report(self, self_id: str, socket: Socket) -> None:
+        roles = ", ".join(self.connections.accounts[self_id].sockets)
+        holder = bots.ProcessMailbox(self.runtime.process_id, self._relay.channel) if socket.takes_actions else None
+        self._change(bots.connected_change(self_id, roles, socket.user_agent, holder))
+        if holder is not None:
+            self._relay.announce(self_id, socket.role)
+
+    def _on_moved(self, place: AccountLocation) -> None:
+        """A client has connected to another process: a socket of the same role that it left here is dead."""
+        account = self.connections.accounts.get(place.account)
+        socket = next((one for one in account.sockets.values() if one.role == place.role), None) if account else None
+        if socket is not None and socket.connected_at < place.at:
+            logger.info("Account %s: a newer %s connection in another process replaces this one", place.account, place.role)
+            self._calls.socket_ended(socket)
+            self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
+
+    def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
+        user_id = event.user_id
+        return user_id != self_id and (user_id in self.connections.accounts or user_id in self._relay.accounts)
+
+    def _follow_account(self, self_id: str, event: OtherEvent) -> None:
+        if event.detail_type in ("bot_offline", "bot_online"):
+            self._change(bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"}))
+
+    def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
+        if event.detail_type in ("group_recall", "friend_recall") and (
+            message_id := parse_message_id(event.raw.get("message_id"))
+        ):
+            self._keep(self.runtime.record.submit(record_recalls, MessageRecall(self_id, message_id)))
+
+    async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
+        socket = self.connections.action_socket(account)
+        if socket is None or self.runtime.record.is_lease_over:  # who was asleep does not know what has become of it
+            raise NotConnected("the account is not connected")
+        return await self._calls.call(account, socket, text, echo, timeout_seconds)
+
+    async def _online_accounts(self) -> dict[str, str]:
+        return await self.runtime.record.submit(bots.load_account_channels, None)
+
+    def _change(self, change: bots.BotChange) -> None:
+        self._keep(self.runtime.record.submit(bots.save_bot_changes, change))
+
+    def _keep(self, work: "asyncio.Future[Any]") -> None:
+        """Hold on to work that nobody waits for, and log how it failed."""
+        self._tasks.add(work)
+        work.add_done_callback(self._done)
+
+    def _done(self, work: "asyncio.Future[Any]") -> None:
+        self._tasks.discard(work)
+        if not work.cancelled() and (error := work.exception()):
+            logger.error("A bot's row could not be written: %s", error)

@@ -1,0 +1,160 @@
+"""The media of messages, as far as the client has to be asked for them.
+
+Rules: https://github.com/botuniverse/onebot-11/blob/master/api/public.md (get_image,
+get_record, get_msg, get_forward_msg); get_file and the addresses of files are NapCat's
+and go-cqhttp's. Every answer is optional: clients forget messages, and some know none
+of these actions.
+"""
+
+import logging
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent.domain.media_refs import MediaOrigin, MediaRef
+from agent.domain.types import ChatAddress, ForwardedMessage, IncomingMessage
+from agent.run.message_sender import new_echo
+from onebot.connections.calls import PendingActions
+from onebot.connections.connections import Connections
+from onebot.connections.relay import Relay
+from onebot.protocol.actions import ActionResponse, encode_action
+from onebot.protocol.errors import NotConnected, OneBotError
+from onebot.protocol.forwards import belongs_to_chat, find_forwards, parse_forwarded_messages
+from onebot.protocol.media_refs import (
+    NODES,
+    find_forward_ids,
+    find_inner_segments,
+    has_forward,
+    parse_forward,
+    parse_media_answer,
+    parse_media_refs,
+)
+from onebot.protocol.segments import Segment, parse_message, quoted_id, spoken_text
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+LogLimit(logger)
+
+#: Time for a client to answer a question about media, in seconds; forwards take some.
+ASK_SECONDS = 10.0
+#: Forwards of one message that are asked for, those within others among them.
+MAX_ASKED_FORWARDS = 4
+
+
+class OneBotMedia:
+    """The :class:`agent.domain.types.MediaSource` of OneBot 11."""
+
+    def __init__(self, connections: Connections, calls: PendingActions, relay: Relay) -> None:
+        self._connections = connections
+        self._calls = calls
+        self._relay = relay
+
+    def refs(self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+        return parse_media_refs(segments, message_id, origin)
+
+    def restored(self, message: IncomingMessage) -> IncomingMessage:
+        segments = message.segments
+        return replace(
+            message,
+            media=tuple(parse_media_refs(segments, message.message_id)),
+            spoken_text=spoken_text(segments),
+            quoted_id=quoted_id(segments),
+        )
+
+    def forwards(self, segments: Sequence[Segment]) -> bool:
+        return has_forward(segments)
+
+    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+        return parse_media_refs(await self._segments(chat, message_id), message_id, "quoted")
+
+    async def forwarded(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[MediaRef]:
+        messages, waiting, asked = find_inner_segments(segments), find_forward_ids(segments), set[str]()
+        waiting += [one for message in messages for one in find_forward_ids(message)]
+        while waiting and len(asked) < MAX_ASKED_FORWARDS:
+            one = waiting.pop(0)
+            if one not in asked:
+                asked.add(one)
+                # Clients differ in the name of the parameter; all leave alone what they do not know.
+                inner = parse_forward(await self._ask(chat, "get_forward_msg", id=one, message_id=one))
+                messages += inner
+                waiting += [found for message in inner for found in find_forward_ids(message)]
+        return [ref for message in messages[:NODES] for ref in parse_media_refs(message, origin="forwarded")]
+
+    async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+        for action, params in _questions(chat, ref):
+            if isinstance(answer := await self._ask(chat, action, **params), dict):
+                yield parse_media_answer(ref.kind, _without_path(answer), ref)
+        if ref.message_id:
+            fresh = [one for one in parse_media_refs(await self._segments(chat, ref.message_id)) if one.kind == ref.kind]
+            same = [one for one in fresh if one.file == ref.file] or [one for one in fresh if one.place == ref.place]
+            for one in same[:1]:
+                yield replace(one, message_id=ref.message_id, origin=ref.origin)
+
+    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+        answer = await self._ask(chat, "get_record", file=ref.file, out_format=out_format) if ref.file else None
+        converted = parse_media_answer(ref.kind, _without_path(answer), ref) if isinstance(answer, dict) else None
+        return converted if converted and (converted.url or converted.data) else None
+
+    async def message(self, chat: ChatAddress, message_id: str) -> list[Segment] | None:
+        answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
+        return parse_message(answer.get("message")) if isinstance(answer, dict) and belongs_to_chat(chat, answer) else None
+
+    async def inside(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[ForwardedMessage]:
+        found = list[ForwardedMessage]()
+        for content, one in find_forwards(segments):
+            if not content and one:
+                content = await self._ask(chat, "get_forward_msg", id=one, message_id=one)
+            found += parse_forwarded_messages(content, chat.account)
+        return found[:NODES]
+
+    async def _segments(self, chat: ChatAddress, message_id: str) -> list[Segment]:
+        answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
+        return parse_message(answer.get("message")) if isinstance(answer, dict) else []
+
+    async def _ask(self, chat: ChatAddress, action: str, **params: Any) -> Any:
+        """What the client answers, None when it does not or cannot."""
+        echo = new_echo()
+        try:
+            response = await self._call(chat.account, encode_action(action, params, echo), echo)
+        except OneBotError as error:
+            logger.info("%s was not answered by %s: %s", action, chat.account, error)
+            return None
+        return response.data if response.is_success else None
+
+    async def _call(self, account: str, text: str, echo: str) -> ActionResponse:
+        socket = self._connections.action_socket(account)
+        if socket is not None:
+            return await self._calls.call(account, socket, text, echo, ASK_SECONDS)
+        if self._relay.knows(account):
+            return await self._relay.call(account, text, echo, ASK_SECONDS)
+        raise NotConnected("the account is not connected")
+
+
+def _questions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, Any]]]:
+    """The actions that may give a new address of ``ref`` itself."""
+    if ref.kind == "image":
+        return [("get_image", {"file": ref.file})] if ref.file else []
+    if ref.kind == "file" and ref.file_id:
+        return [_file_question(chat, ref), ("get_file", {"file_id": ref.file_id})]
+    return []
+
+
+def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, Any]]:
+    """What is asked for the address of a file. What a client did not say of it, it does not need to hear."""
+    if chat.kind == "group":
+        shelf = {"busid": _number(ref.busid)} if ref.busid else {}
+        return "get_group_file_url", {"group_id": _number(chat.peer_id), "file_id": ref.file_id, **shelf}
+    proof = {"file_hash": ref.file_hash} if ref.file_hash else {}
+    return "get_private_file_url", {"user_id": _number(chat.peer_id), "file_id": ref.file_id, **proof}
+
+
+def _without_path(answer: dict[str, Any]) -> dict[str, Any]:
+    """``answer`` without the path on the client's machine that it names as the file; addresses are left."""
+    file = answer.get("file")
+    is_address = isinstance(file, str) and file.startswith(("http://", "https://", "base64://"))
+    return answer if is_address else {**answer, "file": ""}
+
+
+def _number(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text

@@ -1,0 +1,170 @@
+"""Actions and their responses: what is asked of a client, and what it says became of it.
+
+Rules: https://github.com/botuniverse/onebot-11/blob/master/communication/ws.md, and
+what clients make of them (NapCat fails with retcode 1200, go-cqhttp with 100,
+Lagrange with QQ's own code and no words at all).
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.domain.types import ChatKind
+from onebot.protocol.base64_file import Base64File
+from onebot.protocol.segments import Segment
+from onebot.protocol.values import parse_id, parse_message_id, value_text
+from tools.text.storable import make_storable
+
+STATUS_WORDS = ("ok", "async", "failed")
+NO_RETCODE = -1
+NAPCAT_TIMEOUT = "Timeout: NTEvent"
+_QQ_RESULT = re.compile(r"\bresult\W{1,6}?(-?\d{1,9})")
+#: QQ's codes for a bot that is muted and for one that is no member any more.
+_SHUT_OUT = (120, 110)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResponse:
+    """A client's answer to one action."""
+
+    status: str
+    retcode: int
+    data: Any
+    echo: str | None
+    """The echo of the action it answers; None when it can be none of ours, which are strings."""
+    error_text: str
+    """The failure in the client's words, "" for a success."""
+
+    @property
+    def is_success(self) -> bool:
+        return _succeeded(self.status, self.retcode)
+
+    @property
+    def message_id(self) -> str:
+        """The id of the message that was sent, "" when the client knows none."""
+        return parse_message_id(self.data.get("message_id")) if isinstance(self.data, dict) else ""
+
+    @property
+    def file(self) -> str:
+        """Where a client has put a file that it was told to load, "" when it has not."""
+        return value_text(self.data.get("file")) if self.is_success and isinstance(self.data, dict) else ""
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether this failure only says that QQ did not confirm in time, so that the message may be there.
+
+        NapCat reports ``Timeout: NTEvent … EventRet: {"result": 0}`` or an empty
+        EventRet, also for messages that were delivered (NapCatQQ#932). Any other
+        result is QQ's refusal: muted, removed from the group.
+        """
+        if self.is_success or NAPCAT_TIMEOUT not in self.error_text:
+            return False
+        return self._qq_result in (None, 0)
+
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether nothing at all may be said in this chat now, in whatever form; trying on puts the account at risk."""
+        return not self.is_success and (self.retcode in _SHUT_OUT or self._qq_result in _SHUT_OUT)
+
+    @property
+    def _qq_result(self) -> int | None:
+        found = _QQ_RESULT.search(self.error_text)
+        return int(found[1]) if found else None
+
+
+def parse_response(frame: dict[str, Any]) -> ActionResponse:
+    """Any frame that is no event, as a response. Never raises for what ``frame`` holds.
+
+    Without a readable retcode, the status alone decides.
+    """
+    status = value_text(frame.get("status"))
+    retcode = _retcode(frame.get("retcode"), status)
+    echo = frame.get("echo")
+    return ActionResponse(
+        status=status,
+        retcode=retcode,
+        data=frame.get("data"),
+        echo=echo if isinstance(echo, str) else None,
+        error_text="" if _succeeded(status, retcode) else _error_text(frame, status, retcode),
+    )
+
+
+def send_action(kind: ChatKind, peer_id: str, segments: list[Segment], temp_group_id: str = "") -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the action that sends ``segments`` to a group or a person.
+
+    ``temp_group_id`` is the group through which a person who is no friend is reached.
+    """
+    if kind == "group":
+        return "send_group_msg", {"group_id": _wire_id(peer_id), "message": segments}
+    params: dict[str, Any] = {"user_id": _wire_id(peer_id), "message": segments}
+    if temp_group_id:
+        params["group_id"] = _wire_id(temp_group_id)
+    return "send_private_msg", params
+
+
+def upload_action(kind: ChatKind, peer_id: str, file: str | Base64File, name: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the action that puts a file into a group or gives it to a person.
+
+    ``file`` is Base64 or a path on the client's machine; go-cqhttp and Lagrange take
+    paths only, and none with ``file://`` before it.
+    """
+    if kind == "group":
+        return "upload_group_file", {"group_id": _wire_id(peer_id), "file": file, "name": name}
+    return "upload_private_file", {"user_id": _wire_id(peer_id), "file": file, "name": name}
+
+
+def download_action(address: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the action by which a client loads a web address into a file of its own."""
+    return "download_file", {"url": address, "thread_count": 1}
+
+
+def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
+    """The frame as strict compact JSON text that is always valid UTF-8; files in it as ``base64://…``.
+
+    Raises ValueError for NaN and Infinity and TypeError for what JSON cannot say:
+    faults of the caller, for nothing a client sends gets here.
+    """
+    frame = {"action": action, "params": params, "echo": echo}
+    place, files = uuid.uuid4().hex, list[Base64File]()
+
+    def keep_place(value: object) -> str:
+        if not isinstance(value, Base64File):
+            raise TypeError(f"{type(value).__name__} is not JSON")
+        files.append(value)
+        return f"base64://{place}"
+
+    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_place)
+    text = str(make_storable(text))
+    return _filled_in(text.split(place), files) if files else text
+
+
+def _filled_in(texts: Sequence[str], files: Sequence[Base64File]) -> str:
+    """``texts`` with the contents of ``files`` between them."""
+    pieces = [texts[0]]
+    for file, text in zip(files, texts[1:], strict=True):
+        pieces += [*file.pieces, text]
+    return "".join(pieces)
+
+
+def _succeeded(status: str, retcode: int) -> bool:
+    return retcode in (0, 1) and status in ("ok", "async", "")
+
+
+def _retcode(value: object, status: str) -> int:
+    text = parse_id(value)
+    if re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    return 0 if not text and status in ("ok", "async") else NO_RETCODE
+
+
+def _error_text(frame: dict[str, Any], status: str, retcode: int) -> str:
+    texts = (value_text(frame.get(key)).strip() for key in ("wording", "message", "msg"))
+    said = next((text for text in texts if text), "" if status in STATUS_WORDS else status.strip())
+    return said or f"retcode {retcode}"
+
+
+def _wire_id(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text

@@ -1,0 +1,186 @@
+"""Events: what clients report, with their dialects made alike.
+
+Hardly a field's type can be relied on: ids come as integers, strings and floats,
+times in seconds and milliseconds, any part of ``sender`` may be missing. Nothing
+here raises for an odd shape; what cannot be read is "" or None.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from agent.domain.types import ChatKind
+from onebot.protocol.segments import Segment, parse_message
+from onebot.protocol.values import parse_id, parse_message_id, value_text
+
+# Seconds since 1970 between which a time can be meant; some clients count from their own start.
+EARLIEST = int(datetime(2001, 1, 1, tzinfo=UTC).timestamp())
+LATEST = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp())
+LONGEST_INTERVAL_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """A message in a group or from a person; ids are exact text."""
+
+    self_id: str
+    kind: ChatKind
+    group_id: str
+    """The group, "" for a private message."""
+    user_id: str
+    sender_name: str
+    """The name the sender bears in the group, else the nickname."""
+    sender_role: str
+    message_id: str
+    """"" when the client gave none that stands for a message."""
+    time: datetime | None
+    """The client's time (UTC), None when it cannot be meant."""
+    segments: list[Segment]
+    sub_type: str
+    is_notice: bool
+    """Whether it is a system text of the group, said by nobody."""
+    is_self: bool
+    """Whether the bot's own account said it, through this server or by another hand."""
+    temp_group_id: str
+    """The group a temporary private session goes through, "" when there is none or the client does not say."""
+    target_id: str
+    """To whom a private message went, as far as the client says."""
+    group_name: str
+    anonymous_name: str
+    raw: dict[str, Any]
+    """The frame as it was read."""
+
+    @property
+    def peer_id(self) -> str:
+        """The other end of the chat: the group, or the person, also where the bot's own account spoke."""
+        if self.kind == "group":
+            return self.group_id
+        return (self.target_id if self.is_self else "") or self.user_id
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatEvent:
+    """A sign of life of the client."""
+
+    self_id: str
+    interval_ms: int
+    """Milliseconds until the next one, 0 when the client does not say."""
+    online: bool | None
+    """Whether the account behind the client is online, None when the client cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleEvent:
+    """The client has connected; ``enable`` and ``disable`` mean nothing on a WebSocket."""
+
+    self_id: str
+    sub_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherEvent:
+    """A notice, a request, or anything this server has no words for; also a message whose chat cannot be told."""
+
+    self_id: str
+    post_type: str
+    detail_type: str
+    """``notice_type``, ``request_type``, ``message_type`` and so on."""
+    sub_type: str
+    raw: dict[str, Any]
+
+
+Event = MessageEvent | HeartbeatEvent | LifecycleEvent | OtherEvent
+
+
+def parse_event(frame: dict[str, Any]) -> Event:
+    """``frame``, a JSON object with a ``post_type``, as the event it reports."""
+    post_type, self_id = _text(frame.get("post_type")), parse_id(frame.get("self_id"))
+    is_sent = post_type == "message_sent"
+    detail_type = _text(frame.get("message_type" if is_sent else f"{post_type}_type"))
+    event: Event | None = None
+    if post_type == "message" or is_sent:
+        event = _message(frame, self_id, detail_type, is_sent=is_sent)
+    elif post_type == "meta_event":
+        event = _meta(frame, self_id, detail_type)
+    return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
+
+
+def parse_time(value: object) -> datetime | None:
+    """Seconds or milliseconds since 1970 as a time in UTC; None outside 2001 to 2099."""
+    if isinstance(value, str):
+        value = int(value) if value.isascii() and value.isdigit() and len(value) <= len(str(LATEST * 1000)) else None
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    if EARLIEST * 1000 <= value < LATEST * 1000:
+        value = value / 1000
+    return datetime.fromtimestamp(float(value), UTC) if EARLIEST <= value < LATEST else None
+
+
+def _message(frame: dict[str, Any], self_id: str, message_type: str, *, is_sent: bool) -> MessageEvent | None:
+    sender = _object(frame.get("sender"))
+    user_id = parse_id(frame.get("user_id")) or parse_id(sender.get("user_id"))
+    # By message_type alone: a temporary private session carries a group_id as well.
+    kind = _kind(message_type)
+    group_id = parse_id(frame.get("group_id")) if kind == "group" else ""
+    if kind is None or not (group_id or (kind == "private" and user_id)):
+        return None
+    sub_type = _text(frame.get("sub_type"))
+    is_temporary = kind == "private" and sub_type == "group"
+    return MessageEvent(
+        self_id=self_id,
+        kind=kind,
+        group_id=group_id,
+        user_id=user_id,
+        sender_name=_text(sender.get("card")) or _text(sender.get("nickname")),
+        sender_role=_text(sender.get("role")),
+        message_id=parse_message_id(frame.get("message_id")),
+        time=parse_time(frame.get("time")),
+        segments=parse_message(frame.get("message")),
+        sub_type=sub_type,
+        is_notice=kind == "group" and sub_type == "notice",
+        is_self=is_sent or (user_id != "" and user_id == self_id),
+        temp_group_id=_temp_group_id(frame, sender) if is_temporary else "",
+        target_id=parse_id(frame.get("target_id")),
+        group_name=_text(frame.get("group_name")),
+        anonymous_name=_text(_object(frame.get("anonymous")).get("name")),
+        raw=frame,
+    )
+
+
+def _meta(frame: dict[str, Any], self_id: str, meta_event_type: str) -> Event | None:
+    if meta_event_type == "heartbeat":
+        return HeartbeatEvent(self_id, _interval(frame.get("interval")), _online(frame.get("status")))
+    if meta_event_type == "lifecycle":
+        return LifecycleEvent(self_id, _text(frame.get("sub_type")))
+    return None
+
+
+def _kind(message_type: str) -> ChatKind | None:
+    if message_type == "group":
+        return "group"
+    return "private" if message_type == "private" else None
+
+
+def _temp_group_id(frame: dict[str, Any], sender: dict[str, Any]) -> str:
+    # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
+    found = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
+    return "" if found == "0" else found
+
+
+def _interval(value: object) -> int:
+    text = parse_id(value)
+    return min(int(text), LONGEST_INTERVAL_MS) if text.isascii() and text.isdigit() else 0
+
+
+def _online(status: object) -> bool | None:
+    online = _object(status).get("online")
+    return bool(online) if online in (True, False) else None
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return "" if isinstance(value, dict | list) else value_text(value).strip()

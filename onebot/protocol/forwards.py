@@ -1,0 +1,69 @@
+"""Forwarded messages, one level at a time, in every client's dialect. Pure.
+
+``get_forward_msg`` answers with ``messages`` (NapCat, LLBot, go-cqhttp) or ``message``
+(the standard, Lagrange); each item has its content in ``message``, ``content`` or
+``data.content``, and its sender in ``sender`` or ``data``. Forwards inside come with
+their content (NapCat) or with an id to ask for.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent.domain.types import ChatAddress, ForwardedMessage
+from onebot.protocol.events import parse_time
+from onebot.protocol.media_refs import NODES
+from onebot.protocol.segments import Segment, parse_message, render_text
+from onebot.protocol.values import parse_id, value_text
+
+FORWARD_TYPES = ("forward", "node")
+#: What stands for a forward among other words.
+FORWARD_MARKER: Segment = {"type": "text", "data": {"text": "[聊天记录]"}}
+#: Characters of a sender's name.
+NAME_LIMIT = 200
+
+
+def find_forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
+    """What is forwarded in ``segments``, in order: its content, or None and the id to ask for it by."""
+    found = list[tuple[Any, str]]()
+    for segment in segments:
+        if segment["type"] == "node":
+            found.append(([segment], ""))
+        elif segment["type"] == "forward":
+            found.append((segment["data"].get("content"), value_text(segment["data"].get("id"))))
+    return found
+
+
+def parse_forwarded_messages(value: object, account: str) -> list[ForwardedMessage]:
+    """The messages of a forward, :data:`onebot.protocol.media_refs.NODES` at most: an answer of a client, or content it sent along."""
+    if isinstance(value, dict):
+        value = value.get("messages") or value.get("message") or value.get("content")
+    nodes = value[:NODES] if isinstance(value, list) else []
+    return [_message(node, account) for node in nodes if isinstance(node, dict)]
+
+
+def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
+    """Whether the answer to ``get_msg`` says that the message is of ``chat``. The standard's says nothing of groups."""
+    if answer.get("message_type") != chat.kind:
+        return False
+    sender = _object(answer.get("sender"))
+    peers = [answer.get("group_id")] if chat.kind == "group" else [answer.get("user_id"), sender.get("user_id")]
+    return chat.peer_id in map(parse_id, peers)
+
+
+def _message(node: dict[str, Any], account: str) -> ForwardedMessage:
+    data = _object(node.get("data")) if node.get("type") == "node" else {}
+    sender = _object(node.get("sender"))
+    segments = parse_message(node.get("message") or node.get("content") or data.get("content"))
+    ids = (sender.get("user_id"), node.get("user_id"), data.get("user_id"), data.get("uin"))
+    names = (sender.get("card"), sender.get("nickname"), data.get("nickname"), data.get("name"))
+    return ForwardedMessage(
+        text=render_text([FORWARD_MARKER if segment["type"] in FORWARD_TYPES else segment for segment in segments], account),
+        segments=segments,
+        sender_id=next(filter(None, map(parse_id, ids)), ""),
+        sender_name=next(filter(None, map(value_text, names)), "")[:NAME_LIMIT],
+        happened_at=parse_time(node.get("time") or data.get("time")),
+    )
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

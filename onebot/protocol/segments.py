@@ -1,0 +1,126 @@
+"""Message segments: the three shapes of ``message`` as one list, and what the agent reads of it.
+
+A segment is ``{"type": str, "data": dict}``; values in ``data`` may be of any JSON
+type, for clients send ids as integers, strings and floats alike.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agent.domain.types import MessagePart
+from onebot.protocol.cq import parse_cq
+from onebot.protocol.values import BASE64, KEPT, LONGEST_MESSAGE_ID, json_text, parse_id, value_text
+
+__all__ = [
+    "Segment",
+    "mentions_account",
+    "parse_id",
+    "parse_message",
+    "quoted_id",
+    "render_text",
+    "segments_from_parts",
+    "spoken_text",
+]
+
+Segment = dict[str, Any]
+
+_WORDS: dict[str, Callable[[Segment], str]] = {
+    "text": lambda data: _word(data, "text"),
+    "at": lambda data: f"[@{_word(data, 'qq')}]",
+    "face": lambda data: f"[表情:{_word(data, 'id')}]",
+    "image": lambda data: "[图片]",
+    "record": lambda data: "[语音]",
+    "video": lambda data: "[视频]",
+    "file": lambda data: f"[文件:{_file_name(data)}]",
+    "reply": lambda data: f"[回复:{_word(data, 'id')}]",
+    "location": lambda data: f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {_word(data, 'title')}]",
+    "json": lambda data: f"[json:{_word(data, 'data')}]",
+    "xml": lambda data: f"[xml:{_word(data, 'data')}]",
+}
+
+
+def parse_message(value: object) -> list[Segment]:
+    """The ``message`` of an event as segments: an array, a CQ string or one segment object.
+
+    Anything else is an empty message; items that are no segments are left out.
+    """
+    if isinstance(value, str):
+        return parse_cq(value)
+    items = value if isinstance(value, list) else [value]
+    return [segment for item in items if (segment := _segment(item))]
+
+
+def render_text(segments: Sequence[Segment], self_id: str) -> str:
+    """The message as the model reads it, the bot's own mention dropped and the ends trimmed.
+
+    A type without words of its own is shown as the segment's JSON.
+    """
+    return "".join(_rendered(segment) for segment in segments if not _is_mention(segment, self_id)).strip()
+
+
+def spoken_text(segments: Sequence[Segment]) -> str:
+    """The joined ``text`` segments alone, untrimmed: what the sender typed."""
+    return "".join(_word(segment["data"], "text") for segment in segments if segment["type"] == "text")
+
+
+def mentions_account(segments: Sequence[Segment], self_id: str) -> bool:
+    """Whether the message mentions ``self_id`` itself; a mention of all does not count."""
+    return any(_is_mention(segment, self_id) for segment in segments)
+
+
+def quoted_id(segments: Sequence[Segment]) -> str:
+    """The id of the message that the first ``reply`` segment quotes.
+
+    "" when nothing is quoted, also for the "0" some clients send when they do not know what.
+    """
+    ids = (parse_id(segment["data"].get("id"), LONGEST_MESSAGE_ID) for segment in segments if segment["type"] == "reply")
+    found = next(ids, "")
+    return "" if found == "0" else found
+
+
+def segments_from_parts(parts: Sequence[MessagePart]) -> list[Segment]:
+    """Parts of a ``send_message`` call as segments to send; every value is a string.
+
+    Strings because some clients (Lagrange) refuse a whole call over one integer.
+    """
+    return [{"type": kind, "data": data} for kind, data in map(_from_part, parts)]
+
+
+def _segment(item: object) -> Segment | None:
+    if not isinstance(item, dict):
+        return None
+    kind, data = item.get("type"), item.get("data")
+    if not isinstance(kind, str) or not kind:
+        return None
+    return {"type": kind, "data": data if isinstance(data, dict) else {}}
+
+
+def _rendered(segment: Segment) -> str:
+    words = _WORDS.get(segment["type"])
+    return words(segment["data"]) if words else json_text(segment)
+
+
+def _word(data: Segment, key: str) -> str:
+    return value_text(data.get(key))
+
+
+def _is_mention(segment: Segment, self_id: str) -> bool:
+    return segment["type"] == "at" and self_id != "" and parse_id(segment["data"].get("qq")) == self_id
+
+
+def _file_name(data: Segment) -> str:
+    # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into "file".
+    file = value_text(data.get("file"))
+    return value_text(data.get("name") or data.get("file_name")) or ("" if file.startswith((BASE64, KEPT)) else file)
+
+
+def _from_part(part: MessagePart) -> tuple[str, dict[str, str]]:
+    match part.type:
+        case "plain":
+            return "text", {"text": part.text}
+        case "mention_user":
+            return "at", {"qq": part.mention_user_id}
+        case "quote":
+            return "reply", {"id": part.message_id}
+        case media:
+            return media, {"file": part.url or f"file://{part.path}"}

@@ -1,0 +1,247 @@
+"""Admin pages for records: read-only, and as fast with a million rows as with ten.
+
+A list never counts, sorts or scans a whole table. It has one order, counts at most
+:data:`COUNT_LIMIT` rows, and whatever no index can answer is looked for among the
+newest :data:`~tools.admin.filters.WINDOW` rows only, which the page says.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Paginator
+from django.db.models import Model, Q
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
+
+from tools.admin.filters import RecordedSince, Rows, listed_floor, window_floor
+
+#: Rows of a list that are counted and paged through; a longer one is shown as "10,000+".
+COUNT_LIMIT = 10_000
+#: Hits of a search, at most, for each way in which a row can match.
+HIT_LIMIT = 1_000
+#: Words of a search that are looked for.
+WORD_LIMIT = 10
+#: Characters of a long text that a list shows.
+EXCERPT = 120
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+    _Paginator = Paginator[Any]
+else:
+    ModelAdmin, _Paginator = admin.ModelAdmin, Paginator
+
+
+class CappedPaginator(_Paginator):
+    """Pages through the first :data:`COUNT_LIMIT` rows, and counts no further."""
+
+    object_list: Any
+
+    @cached_property
+    def _found(self) -> int:
+        return int(self.object_list.order_by().values("pk")[: COUNT_LIMIT + 1].count())
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._found, COUNT_LIMIT)
+
+    @property
+    def is_capped(self) -> bool:
+        return self._found > COUNT_LIMIT
+
+    @property
+    def shown_count(self) -> str:
+        """The number of rows in words: exact, or ``10,000+``."""
+        return f"{self.count:,}+" if self.is_capped else f"{self.count:,}"
+
+
+class RecordChangeList(ChangeList):
+    """A list in one order, whose every query is short by an index or a bound."""
+
+    model_admin: "RecordAdmin"
+    paginator: Any
+    is_windowed = False
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Rows:
+        rows: Rows = super().get_queryset(request, exclude_parameters)
+        conditions = self.get_filters_params().keys() - self.model_admin.free_lookups
+        self.is_windowed = not self.model_admin.has_index(conditions)
+        floor = self._floor()
+        if term := self.query.strip().replace("\0", ""):
+            rows = rows.filter(pk__in=self.model_admin.hits(term, rows, floor, is_filtered=bool(conditions)))
+        rows = rows.filter(pk__gte=floor) if floor else rows
+        excerpts = {f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts}
+        shown: Rows = rows.annotate(**excerpts).defer(*self.model_admin.list_excerpts, *self.model_admin.list_defer)
+        return shown
+
+    def _floor(self) -> int:
+        """The lowest id that is looked at."""
+        periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
+        return max(window_floor(self.root_queryset) if self.is_windowed else 0, *(spec.floor(self.model) for spec in periods), 0)
+
+    def get_ordering(self, request: HttpRequest, queryset: Rows) -> list[Any]:
+        """The list's own order, whatever the address asks for: no other one has an index."""
+        return list(self.model_admin.get_ordering(request))
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.full_result_count = self.result_count  # so that the search box shows no number of its own
+
+    @property
+    def older_rows_url(self) -> str:
+        """Where a list goes on that is longer than what is counted; "" if it ends on this page."""
+        if not self.paginator.is_capped or self.page_num < self.paginator.num_pages:
+            return ""
+        return self.get_query_string(self.model_admin.beyond(list(self.result_list)[-1]))
+
+
+class PageAdmin(ModelAdmin):
+    """Pages of one row that show more than its fields."""
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a secret could be guessed."""
+        return lookup in self._filter_lookups()
+
+    def _filter_lookups(self) -> set[str]:
+        filters: Iterable[Any] = self.list_filter
+        names = [(f, f"{f}__exact", f"{f}__isnull") if isinstance(f, str) else (f.parameter_name,) for f in filters]
+        return {name for forms in names for name in forms}
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """What the template of one row's page is given beside the stock context."""
+        return {}
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        context.update(self.page_context(request, obj))
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+
+class RecordAdmin(PageAdmin):
+    """Rows that the program writes and people only read."""
+
+    actions = None
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+    list_max_show_all = 50
+    sortable_by = ()
+    change_list_template = "admin/record_list.html"
+    change_form_template = "admin/record_form.html"
+    search_fields: ClassVar = ("pk",)  # shows the search box; what is searched is in `hits`
+    search_help_text: ClassVar = _(
+        "Ids are found exactly, words among the newest 100,000 records, or the newest 20,000 of a filtered list."
+    )
+
+    #: Texts that a list shows the beginning of, as ``<name>_excerpt``.
+    list_excerpts: ClassVar[tuple[str, ...]] = ()
+    #: Large fields that a list does not load.
+    list_defer: ClassVar[tuple[str, ...]] = ()
+    #: Texts that words are searched in.
+    text_fields: ClassVar[tuple[str, ...]] = ()
+    #: Lookups with an index that gives the list's order as well.
+    indexed_lookups: ClassVar[frozenset[str]] = frozenset()
+    #: Lookups that narrow any index further.
+    free_lookups: ClassVar[frozenset[str]] = frozenset({"since", "id__lt"})
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return RecordChangeList
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Only what the pages link to: another one typed into the address could scan the table."""
+        return lookup in self.free_lookups or lookup in self.indexed_lookups or super().lookup_allowed(lookup, value, request)
+
+    def has_index(self, conditions: Iterable[str]) -> bool:
+        """Whether one index answers all ``conditions`` and gives the order."""
+        given = set(conditions)
+        return not given or (len(given) == 1 and given <= self.indexed_lookups)
+
+    def beyond(self, row: Any) -> dict[str, object]:
+        """The lookup that continues the list after ``row``."""
+        return {"id__lt": row.pk}
+
+    def get_search_results(self, request: HttpRequest, queryset: Rows, search_term: str) -> tuple[Rows, bool]:
+        """Nothing: the list searches for itself, once its bounds are known."""
+        return queryset, False
+
+    def hits(self, term: str, rows: Rows, floor: int, *, is_filtered: bool) -> set[int]:
+        """Ids from ``floor`` on of the ``rows`` that ``term`` means, looked for within bounds.
+
+        An index that filters ``rows`` is left to do so; otherwise each way to match has its own.
+        """
+        rows = rows.order_by("-pk")
+        recent = rows.filter(pk__gte=floor)
+        exact, words = list(self.exact_matches(term)), list(self._word_matches(term))
+        if is_filtered:
+            found = [rows.filter(reduce(or_, exact + words), pk__gte=max(floor, listed_floor(recent)))]
+        else:
+            found = [recent.filter(condition) for condition in exact]
+            found += [rows.filter(condition, pk__gte=max(floor, window_floor(rows))) for condition in words]
+        return {pk for matches in found for pk in matches.values_list("pk", flat=True)[:HIT_LIMIT]}
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        """Conditions under which a row is meant by ``term``, each with an index of its own."""
+        yield Q(pk=parse_row_number(term))
+
+    def _word_matches(self, term: str) -> Iterable[Q]:
+        if self.text_fields:
+            yield Q(
+                *(reduce(or_, (Q((f"{f}__icontains", word)) for f in self.text_fields)) for word in term.split()[:WORD_LIMIT])
+            )
+
+
+def parse_row_number(term: str) -> int:
+    """``term`` as a row's number, written ``12`` or ``#12``; 0, which no row has, if it is none."""
+    digits = term.removeprefix("#")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else 0
+
+
+def record_link(page: str, pk: int | None, text: object) -> str:
+    """A link to the page of one row, ``page`` being ``<app>_<model>``; "" for no row."""
+    return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text) if pk else ""
+
+
+def format_moment(at: datetime | None) -> str:
+    """A time as lists show it: to the second, without the year it is; "-" for none."""
+    if at is None:
+        return "-"
+    local = timezone.localtime(at)
+    form = "%m-%d %H:%M:%S" if local.year == timezone.localtime().year else "%Y-%m-%d %H:%M"
+    return format_html('<time datetime="{}">{}</time>', local.isoformat(), local.strftime(form))
+
+
+def clamp_text(text: str) -> str:
+    """The beginning of a text in a list, on three lines at most."""
+    return format_html('<div class="clamped">{}</div>', text)
+
+
+def render_badge(value: str, words: object) -> str:
+    """A state as a coloured label."""
+    return format_html('<span class="badge badge-{}">{}</span>', value, words)

@@ -1,0 +1,181 @@
+"""Function tools: any typed Python function, offered to the model as it stands.
+
+::
+
+    @tool
+    async def add(a: int, b: int) -> int:
+        \"\"\"Add two numbers.\"\"\"
+        return a + b
+
+Name, description and schemas come from the function; whatever is given to
+:func:`tool` wins over them. The shape follows Google ADK's function tools.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any, TypedDict, Unpack, overload
+
+from pydantic import Field
+from pydantic_core import to_jsonable_python
+
+from tools.contract import (
+    JsonSchema,
+    ToolAnnotation,
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolIcon,
+    ToolSpec,
+)
+from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
+from tools.log_limit import LogLimit
+from tools.processes.threads import run_in_thread
+from tools.registry import outcomes
+from tools.registry.approval import ApprovalRule, validate_approval_rule
+from tools.registry.catalogue import DefaultConfig
+from tools.registry.hooks import Hooks
+from tools.schemas.arguments import schema_messages
+from tools.schemas.signatures import (
+    DocstringParts,
+    Function,
+    FunctionParameters,
+    function_name,
+    read_signature,
+    result_adapter,
+    result_schema,
+)
+
+logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
+
+NonBlank = Annotated[str, Field(pattern=r"\S")]
+"""Text that says something: empty and blank text is refused before the tool is called."""
+
+
+class ToolOptions(TypedDict, total=False):
+    """What may be said of a tool beside its function; every entry wins over what was inferred."""
+
+    name: str
+    description: str
+    title: str
+    parameters_schema: JsonSchema
+    """Used as it is; the function must take what it allows."""
+    output_schema: JsonSchema
+    """Of the structured result; a result that does not match it is a failure."""
+    default_config: DefaultConfig
+    """First values of the tool's row."""
+    annotation: ToolAnnotation
+    icons: list[ToolIcon]
+    """For the pages that list tools."""
+    available: Callable[[ToolAvailabilityContext], bool]
+    """In which chats the tool is offered; without it, in all."""
+    is_long_running: bool
+    """The result may be a status alone, with the real one to come later; the model is told not to call again."""
+    requires_approval: ApprovalRule
+    """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked arguments."""
+    hooks: Hooks
+    """What is asked before and after the calls of this tool, after the registry's own hooks."""
+
+
+class FunctionTool:
+    """One function with its :class:`ToolSpec`, called with a JSON object.
+
+    Raises :class:`tools.errors.InvalidDeclaration` for a function that cannot be
+    described.
+    """
+
+    def __init__(self, function: Function, **options: Unpack[ToolOptions]) -> None:
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise InvalidDeclaration(f"{function!r} yields its results; a tool returns one")
+        words = DocstringParts.of(function)
+        self.function = function
+        self.available = options.get("available")
+        self._parameters = FunctionParameters(function, words.parameters)
+        self._result = result_adapter(read_signature(function).return_annotation)
+        self._output_schema = options.get("output_schema")
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+        self.spec = ToolSpec(
+            name=function_name(function, options.get("name")),
+            description=options.get("description", words.description),
+            title=options.get("title", ""),
+            parameters_schema=options.get("parameters_schema") or self._parameters.schema(),
+            output_schema=self._output_schema or result_schema(self._result),
+            annotation=options.get("annotation"),
+            icons=options.get("icons", []),
+            metadata=_metadata(options),
+        )
+
+    async def __call__(self, arguments: Mapping[str, Any], context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        """Call the function; whatever it raises becomes a failed result.
+
+        A synchronous function runs in a thread, where it goes on to its end when this
+        call is cancelled. Raises :class:`InvalidArguments` alone, before or by the
+        function.
+        """
+        name = self.spec.name
+        try:
+            return self._as_result(await self._called(arguments, context or ToolExecutionContext()))
+        except InvalidArguments:
+            raise
+        except ToolFailed as error:
+            return outcomes.raised_result(name, error)
+        except (Exception, SystemExit) as error:
+            logger.exception("tool %s raised", name)
+            return outcomes.raised_result(name, error)
+
+    async def _called(self, arguments: Mapping[str, Any], context: ToolExecutionContext) -> Any:
+        positional, named = self._parameters.bind(arguments, context)
+        call = partial(self.function, *positional, **named)
+        value = call() if self._is_async else await run_in_thread(call)
+        return await value if inspect.isawaitable(value) else value
+
+    def _as_result(self, value: Any) -> ToolExecutionResult:
+        """Text is content; an object is structured content, and so is everything else, under ``result``."""
+        name = self.spec.name
+        if isinstance(value, ToolExecutionResult):
+            return value
+        plain = self._plain(value)
+        structured = plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
+        if self._output_schema is not None and (faults := schema_messages(self._output_schema, structured)):
+            raise ToolFailed(outcomes.mismatch_message(faults))
+        if plain is None:
+            return ToolExecutionResult(name, success=True)
+        if isinstance(plain, str):
+            return ToolExecutionResult(name, success=True, content=plain)
+        return ToolExecutionResult(name, success=True, structured_content=structured)
+
+    def _plain(self, value: Any) -> Any:
+        """``value`` as JSON, checked against the function's return annotation."""
+        if self._result is None:
+            return to_jsonable_python(value)
+        return self._result.dump_python(self._result.validate_python(value), mode="json", by_alias=True)
+
+
+def _metadata(options: ToolOptions) -> dict[str, Any]:
+    """The options that the registry obeys, those only that were given."""
+    metadata: dict[str, Any] = {}
+    for name in ("default_config", "is_long_running", "hooks"):
+        if options.get(name):
+            metadata[name] = options[name]
+    if rule := validate_approval_rule(options.get("requires_approval", False)):
+        metadata["requires_approval"] = rule
+    return metadata
+
+
+@overload
+def tool(function: Function, /) -> FunctionTool: ...
+
+
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Function], FunctionTool]: ...
+
+
+def tool(
+    function: Function | None = None, /, **options: Unpack[ToolOptions]
+) -> FunctionTool | Callable[[Function], FunctionTool]:
+    """Make a :class:`FunctionTool` of a function: ``@tool``, or ``@tool(name=…, …)``."""
+    if function is not None:
+        return FunctionTool(function, **options)
+    return lambda wrapped: FunctionTool(wrapped, **options)

@@ -1,0 +1,176 @@
+"""The pages that make HTTP tools of an OpenAPI document: read, choose, look, make."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext
+from django.views.decorators.debug import sensitive_post_parameters
+
+from tools.http_tools.admin.openapi_forms import (
+    OPERATIONS_SHOWN,
+    ChoiceForm,
+    SourceForm,
+    filter_operations,
+    pack_document,
+    unpack_document,
+)
+from tools.http_tools.admin.openapi_plan import (
+    ImportResult,
+    PlannedTool,
+    check_secret_hosts,
+    encode_secret,
+    find_wanted_hosts,
+    find_wanted_secrets,
+    plan_tools,
+    propose_tool_names,
+    read_source,
+    save_plan,
+)
+from tools.http_tools.admin.secret_field import build_secret_field
+from tools.http_tools.openapi.document import DocumentError
+from tools.http_tools.openapi.operations import outline_document
+from tools.http_tools.openapi.security import SecretWanted
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = object
+
+
+@dataclass(frozen=True, slots=True)
+class PackedDocument:
+    """A document on its way through the pages: as it is, packed for the next page, and where it was fetched from."""
+
+    document: dict[str, Any]
+    packed: str
+    source_url: str
+
+
+class SecretsForm(forms.Form):
+    """An input for each secret that is missing, or can no longer be read. What is left empty is entered later."""
+
+    def __init__(self, wanted: list[SecretWanted], planned: list[PlannedTool], data: Any = None) -> None:
+        super().__init__(data, prefix="secret")
+        self.wanted = wanted
+        for secret in wanted:
+            places = gettext("Sent to: %(hosts)s.") % {"hosts": find_wanted_hosts(planned, secret.name).words}
+            self.fields[secret.name] = build_secret_field(label=secret.name, required=False, help_text=f"{secret.hint}. {places}")
+
+    def values(self) -> dict[str, str]:
+        """What was entered, by name, as requests carry it."""
+        given = {secret: self.cleaned_data.get(secret.name) for secret in self.wanted}
+        return {secret.name: encode_secret(value, is_pair=secret.is_pair) for secret, value in given.items() if value}
+
+
+class ImportPages(ModelAdmin):
+    """The import as pages of the admin of HTTP tools. Nothing is kept between requests but what the pages carry."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.import_view)
+        return [path("import/", view, name="tools_httptool_import"), *super().get_urls()]
+
+    @method_decorator(sensitive_post_parameters())
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Read a document; choose of it; look at what would be made; make it."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        step = request.POST.get("step", "")
+        try:
+            if step in ("choose", "make") or "again" in request.POST:
+                text = request.POST.get("document", "")
+                return self._chosen(
+                    request, PackedDocument(unpack_document(text), text, request.POST.get("source_url", "")[:2000]), step
+                )
+            return self._read(request, is_sent=step == "read")
+        except DocumentError as fault:
+            return self._import_page(request, "source", form=SourceForm(request.POST if step == "read" else None), fault=fault)
+
+    def _read(self, request: HttpRequest, *, is_sent: bool) -> HttpResponse:
+        form = SourceForm(request.POST, request.FILES) if is_sent else SourceForm()
+        if not is_sent or not form.is_valid():
+            return self._import_page(request, "source", form=form)
+        document = read_source(form.cleaned_data)
+        carried = PackedDocument(document, pack_document(document), form.cleaned_data["url"])
+        return self._choice_page(request, carried, ChoiceForm(outline_document(document, carried.source_url)))
+
+    def _chosen(self, request: HttpRequest, carried: PackedDocument, step: str) -> HttpResponse:
+        form = ChoiceForm(outline_document(carried.document, carried.source_url), request.POST)
+        if "again" in request.POST or not form.is_valid():
+            return self._choice_page(request, carried, form)
+        planned = plan_tools(carried.document, form.contents, self._allowed(request, form.cleaned_data))
+        missing, there = find_wanted_secrets(planned)
+        may_enter = request.user.has_perms(("tools.add_secret", "tools.change_secret"))
+        secrets = SecretsForm(missing if may_enter else [], planned, request.POST if step == "make" else None)
+        if step == "make" and secrets.is_valid():
+            return self._told(request, save_plan(planned, secrets.values()), planned)
+        known = {
+            "kept_secrets": there,
+            "refusals": check_secret_hosts(planned, there),
+            "missing_secrets": [] if may_enter else missing,
+        }
+        return self._preview_page(request, carried, form, planned, secrets=secrets, **known)
+
+    def _allowed(self, request: HttpRequest, choice: dict[str, Any]) -> dict[str, Any]:
+        """Whoever may not change rows leaves those that are there as they are."""
+        return choice if self.has_change_permission(request) else choice | {"existing": "skip"}
+
+    def _told(self, request: HttpRequest, outcome: ImportResult, planned: list[PlannedTool]) -> HttpResponse:
+        for row in outcome.made:
+            self.log_addition(request, row, gettext("Imported from an OpenAPI document."))
+        for row in outcome.replaced:
+            self.log_change(request, row, gettext("Replaced from an OpenAPI document."))
+        for secret in outcome.secrets:
+            self.log_change(request, secret, gettext("Entered during the import of an OpenAPI document."))
+        counts = {"made": len(outcome.made), "replaced": len(outcome.replaced)}
+        counts["left"] = len(planned) - counts["made"] - counts["replaced"]
+        words = gettext("Tools made: %(made)d; replaced: %(replaced)d; left out: %(left)d.") % counts
+        self.message_user(request, words, messages.SUCCESS if counts["made"] or counts["replaced"] else messages.WARNING)
+        return redirect("admin:tools_httptool_changelist")
+
+    # --- Pages ----------------------------------------------------------------------
+
+    def _choice_page(self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm) -> HttpResponse:
+        contents, words = form.contents, request.POST.get("find", "")[:200]
+        chosen = set(form.sent("operations"))
+        found = filter_operations(contents.operations, words)
+        shown = [one for one in contents.operations if one.key in chosen]
+        shown += [one for one in found if one.key not in chosen][: max(0, OPERATIONS_SHOWN - len(shown))]
+        names = propose_tool_names(contents, "")
+        return self._import_page(
+            request,
+            "choose",
+            form=form,
+            carried=carried,
+            find=words,
+            is_checked="again" not in request.POST,
+            operations=[(one, names[one.key], one.key in chosen) for one in shown],
+            hidden_count=len(contents.operations) - len(shown),
+        )
+
+    def _preview_page(
+        self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm, planned: list[PlannedTool], **page: Any
+    ) -> HttpResponse:
+        return self._import_page(
+            request,
+            "preview",
+            form=form,
+            carried=carried,
+            made=[plan for plan in planned if plan.is_made],
+            left=[plan for plan in planned if not plan.is_made and not plan.problem],
+            refused=[plan for plan in planned if plan.problem],
+            sent=[(name, value) for name in form.fields for value in form.sent(name)],
+            **page,
+        )
+
+    def _import_page(self, request: HttpRequest, name: str, **page: Any) -> HttpResponse:
+        page |= {"title": gettext("Import from OpenAPI"), "opts": self.opts, "media": self.media}
+        template = f"admin/tools/httptool/import_{name}.html"
+        return TemplateResponse(request, template, {**self.admin_site.each_context(request), **page})

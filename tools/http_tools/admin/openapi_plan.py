@@ -1,0 +1,155 @@
+"""What an import would make, and the making: rows of HTTP tools, and the secrets that they name."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext
+
+from tools.fetch.allow_list import AllowList
+from tools.fetch.errors import FetchError
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import FetchRequest
+from tools.http_tools.models import FROM_ROWS
+from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
+from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
+from tools.http_tools.openapi.operations import DocumentOutline, make_unique, propose_tool_name
+from tools.http_tools.openapi.security import SecretWanted
+from tools.http_tools.settings import to_http_tool_settings
+from tools.http_tools.validation import ValidationContext, check_hosts, check_http_tool
+from tools.models import HttpTool, Secret, ToolConfig
+from tools.secrets.hosts import SecretHosts
+
+FETCH_SECONDS = 30.0
+REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTool:
+    """One operation that was chosen. ``row`` is what would be saved; ``problem`` says why nothing can be."""
+
+    draft: ToolDraft
+    row: HttpTool
+    problem: str
+    is_there: bool
+    is_made: bool
+    """Whether it is made: it can be, and no row of its name is to be left as it is."""
+
+
+@dataclass(slots=True)
+class ImportResult:
+    """What an import did."""
+
+    made: list[HttpTool] = field(default_factory=list)
+    replaced: list[HttpTool] = field(default_factory=list)
+    secrets: list[Secret] = field(default_factory=list)
+
+
+def read_source(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a valid ``SourceForm``. Raises :class:`DocumentError`."""
+    if url := given["url"]:
+        return read_document(_fetched(url))
+    if file := given["file"]:
+        return read_document(file.read(MAX_BYTES + 1))
+    return read_document(str(given["text"]))
+
+
+def plan_tools(document: dict[str, Any], contents: DocumentOutline, choice: Mapping[str, Any]) -> list[PlannedTool]:
+    """A plan for each operation that ``choice``, a valid ``ChoiceForm``, names, in the order of the document."""
+    names = propose_tool_names(contents, choice["name_prefix"])
+    existing = {row.name: row for row in HttpTool.objects.filter(name__in=names.values())}
+    made = []
+    for operation in contents.operations:
+        if operation.key in choice["operations"]:
+            name = names[operation.key]
+            drawn = draft_tool(document, operation, name=name, server=choice["server"], prefix=choice["name_prefix"])
+            made.append(_plan(drawn, existing.get(name), choice))
+    return made
+
+
+def propose_tool_names(contents: DocumentOutline, prefix: str) -> dict[str, str]:
+    """A name for each operation, by its key: the same whatever is chosen, so that a second import finds the first one's rows."""
+    described = ToolConfig.objects.values_list("name", "declaration__provider_type")
+    taken = {name for name, provider_type in described if provider_type not in FROM_ROWS}
+    names: dict[str, str] = {}
+    for operation in contents.operations:
+        names[operation.key] = make_unique(propose_tool_name(operation, prefix), taken)
+        taken.add(names[operation.key])
+    return names
+
+
+def find_wanted_secrets(planned: list[PlannedTool]) -> tuple[list[SecretWanted], list[str]]:
+    """The secrets that the tools to be made name: those that are missing or can no longer be read, and the others."""
+    wanted = {secret.name: secret for plan in planned if plan.is_made for secret in plan.draft.secrets}
+    there = {secret.name for secret in Secret.objects.filter(name__in=wanted) if secret.is_readable}
+    return [secret for name, secret in wanted.items() if name not in there], sorted(there)
+
+
+def find_wanted_hosts(planned: list[PlannedTool], name: str) -> SecretHosts:
+    """Where the tools to be made would send the secret of that name."""
+    return SecretHosts.of_urls(
+        plan.row.url for plan in planned if plan.is_made and name in {one.name for one in plan.draft.secrets}
+    )
+
+
+def check_secret_hosts(planned: list[PlannedTool], names: Iterable[str]) -> list[str]:
+    """Why tools to be made would not work with the secrets of these names as they are: a translated line each."""
+    hosts = {name: known for name, known in Secret.known_hosts().items() if name in names}
+    found = [line for plan in planned if plan.is_made for line in check_hosts(to_http_tool_settings(plan.row), hosts)]
+    return list(dict.fromkeys(found))
+
+
+@transaction.atomic
+def save_plan(planned: list[PlannedTool], secrets: Mapping[str, str]) -> ImportResult:
+    """Save the rows that are to be made, and ``secrets`` by name, each for the hosts of these rows alone."""
+    outcome = ImportResult()
+    for name, value in secrets.items():
+        secret = Secret.objects.filter(name=name).first() or Secret(name=name)
+        secret.value, secret.hosts = value, str(find_wanted_hosts(planned, name))
+        secret.save()
+        outcome.secrets.append(secret)
+    for plan in planned:
+        if plan.is_made:
+            plan.row.save()
+            (outcome.replaced if plan.is_there else outcome.made).append(plan.row)
+    return outcome
+
+
+def encode_secret(value: str, *, is_pair: bool) -> str:
+    """A secret as requests carry it: a user and a password go in Base64 (RFC 7617)."""
+    return base64.b64encode(value.encode()).decode() if is_pair else value
+
+
+def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]) -> PlannedTool:
+    row = existing or HttpTool(enabled=False)
+    for name, value in {**drawn.values, "enabled": choice["enabled"] or row.enabled}.items():
+        setattr(row, name, value)
+    problem = drawn.problem or " ".join(_faults(row))
+    is_left = existing is not None and choice["existing"] != REPLACE
+    return PlannedTool(drawn, row, problem, existing is not None, is_made=not problem and not is_left)
+
+
+def _faults(row: HttpTool) -> list[str]:
+    """What is wrong with a row beside secrets that are not there yet."""
+    if len(row.url) > 2000:
+        return [gettext("The URL is too long.")]
+    found = check_http_tool(to_http_tool_settings(row), ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")))
+    return [line for lines in found.values() for line in lines]
+
+
+def _fetched(url: str) -> bytes:
+    async def fetched() -> bytes:
+        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
+        try:
+            return (await fetcher.download(FetchRequest(url, max_bytes=MAX_BYTES, seconds=FETCH_SECONDS))).body
+        finally:
+            await fetcher.close()
+
+    try:
+        return async_to_sync(fetched)()
+    except FetchError as error:
+        raise DocumentError(gettext("The document could not be fetched: %(error)s") % {"error": error}) from error

@@ -1,0 +1,188 @@
+"""Secrets: entered and replaced by name, and never shown again."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
+
+from tools.admin.record_pages import PageAdmin, format_moment, render_badge
+from tools.http_tools.admin.secret_field import HostsField, build_secret_field
+from tools.http_tools.admin.secret_uses import tool_links, tools_by_secret
+from tools.models import Secret
+from tools.secrets.hosts import SecretHosts
+
+#: Secrets that a warning names.
+LISTED = 1_000
+UNREADABLE = _(
+    "The installation's secret key (the file secret_key in its data folder) is another one than when these secrets were stored,"
+    " and nobody can read them any more. Open each and enter it anew, or put the old file back:"
+)
+
+SENT_NOWHERE = _(
+    "These secrets name no host and are sent nowhere. Open each, write down where it may be sent, and enter its value again:"
+)
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Secret]
+else:
+    _Form = forms.ModelForm
+
+
+class SecretForm(_Form):
+    """A name, hosts and, write-only, a value. A secret that is there already keeps its value while none is entered.
+
+    Hosts change only together with a value, whoever asks: else the stored one could be sent anywhere.
+    """
+
+    value = build_secret_field(label=_("Value"), required=False)
+    hosts = HostsField()
+
+    class Meta:
+        model = Secret
+        fields = ("name",)
+        error_messages = {  # noqa: RUF012 - Django's own way to say it
+            "name": {"unique": _("There is a secret of this name already: open it in the list to replace its value.")}
+        }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if "value" in self.fields:
+            is_kept = self.instance.pk is not None and self.instance.is_readable
+            self.fields["value"].required = not is_kept
+            self.fields["value"].help_text = (
+                gettext("Empty: the stored value stays. It cannot be shown; what you enter here takes its place.")
+                if is_kept
+                else gettext("E.g. an API key. It is stored encrypted and never shown again; you can only replace it.")
+            )
+
+        if "hosts" in self.fields:
+            self.initial["hosts"] = self.instance.hosts
+            if self.instance.pk is not None and self._leaves_out("hosts"):
+                self.fields["hosts"].disabled, self.fields["hosts"].required = True, False
+
+    def _leaves_out(self, name: str) -> bool:
+        """Whether the request does not speak of the field at all, as a script's may: then it stays as it is."""
+        widget = self.fields[name].widget
+        return self.is_bound and bool(widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        hosts = cleaned.get("hosts", self.instance.hosts)
+        if self.instance.pk is not None and hosts != self.instance.hosts and "value" in cleaned and not cleaned["value"]:
+            self.add_error("value", gettext("The hosts have changed: enter the value again."))
+        return cleaned
+
+    def _post_clean(self) -> None:
+        self.instance.hosts = self.cleaned_data.get("hosts", self.instance.hosts)
+        if value := self.cleaned_data.get("value"):
+            self.instance.value = value
+        super()._post_clean()  # type: ignore[misc]
+
+
+def describe_hosts_change(before: str, after: str) -> str:
+    """What the history of a secret says when its hosts change."""
+    words = gettext("Hosts changed from %(before)s to %(after)s; the value was entered again.")
+    return words % {"before": SecretHosts.stored(before).words, "after": SecretHosts.stored(after).words}
+
+
+@admin.register(Secret)
+class SecretAdmin(PageAdmin):
+    form = SecretForm
+    search_fields = ("name",)
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    change_form_template = "admin/tools/secret/change_form.html"
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The tools are looked through once for all rows."""
+        uses = cache(tools_by_secret)
+
+        @admin.display(description=_("used by"))
+        def used_by(secret: Secret) -> str:
+            return tool_links(uses().get(secret.name, ()))
+
+        return ("name", "state", "host_list", used_by, "changed")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        broken = [secret.name for secret in Secret.objects.order_by("name")[:LISTED] if not secret.is_readable]
+        if broken and request.method == "GET":
+            self.message_user(request, f"{UNREADABLE} {', '.join(broken)}", messages.ERROR)
+        homeless = list(Secret.objects.filter(hosts="").order_by("name").values_list("name", flat=True)[:LISTED])
+        if homeless and request.method == "GET":
+            self.message_user(request, f"{SENT_NOWHERE} {', '.join(homeless)}", messages.WARNING)
+        return super().changelist_view(request, extra_context)
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Django shows a field that has no input as text: the value is named where there is one alone."""
+        if obj is None:
+            return ("name", "hosts", "value")
+        own = ("hosts", "value") if self.has_change_permission(request, obj) else ("host_list",)
+        return ("name", *own, "used_by", "changed")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """A name that tools use cannot change under them."""
+        return () if obj is None else ("name", "host_list", "used_by", "changed")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Whoever may only look has no input for the value."""
+        if obj is not None and not self.has_change_permission(request, obj):
+            kwargs["form"] = forms.ModelForm
+            kwargs["fields"] = []
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Secret, form: Any, change: bool) -> None:
+        """Where a secret may go from now on is an event of its own in its history."""
+        before = Secret.objects.get(pk=obj.pk).hosts if change else ""
+        super().save_model(request, obj, form, change)
+        if change and before != obj.hosts:
+            self.log_change(request, obj, describe_hosts_change(before, obj.hosts))
+
+    @method_decorator(sensitive_post_parameters())
+    def changeform_view(self, *arguments: Any, **options: Any) -> Any:
+        """Its reports of errors do not hold what was sent."""
+        return super().changeform_view(*arguments, **options)
+
+    @admin.display(description=_("state"))
+    def state(self, secret: Secret) -> str:
+        return render_badge("succeeded", _("stored")) if secret.is_readable else render_badge("failed", _("enter anew"))
+
+    @admin.display(description=_("hosts"))
+    def host_list(self, secret: Secret) -> str:
+        return secret.hosts.replace("\n", ", ") or render_badge("failed", _("sent nowhere"))
+
+    @admin.display(description=_("used by"))
+    def used_by(self, secret: Secret) -> str:
+        return tool_links(tools_by_secret().get(secret.name, ()))
+
+    @admin.display(description=_("changed"), ordering="updated_at")
+    def changed(self, secret: Secret) -> str:
+        return format_moment(secret.updated_at)
+
+    def page_context(self, request: HttpRequest, secret: Secret | None) -> dict[str, Any]:
+        return {
+            "is_broken": secret is not None and not secret.is_readable,
+            "place": f"{{secret:{secret.name}}}" if secret else "",
+        }
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What is deleted, and which tools will miss it."""
+        listed, *rest = super().get_deleted_objects(objs, request)
+        uses = tools_by_secret()
+        warnings = [
+            format_html(
+                '<strong class="failure">{}</strong> {}',
+                gettext("“%(name)s” is in use; without it these tools fail:") % {"name": secret.name},
+                tool_links(uses[secret.name]),
+            )
+            for secret in objs
+            if secret.name in uses
+        ]
+        return (warnings + list(listed), *rest)

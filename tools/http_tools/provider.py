@@ -1,0 +1,138 @@
+"""The provider of HTTP tools: rows of the admin, obeyed from the next message on."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from django.db import transaction
+
+from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.error_boundary import log_errors
+from tools.fetch.errors import FetchError
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import FetchRequest
+from tools.http_tools.cache import AnswerCache
+from tools.http_tools.settings import PROVIDER, HttpToolSettings
+from tools.http_tools.store import load_http_tools, load_secrets
+from tools.http_tools.tool import ReadyHttpTool, build_ready_tool, request_digest
+from tools.http_tools.validation import ValidationContext, check_http_tool
+from tools.log_limit import LogLimit
+from tools.registry import outcomes
+from tools.registry.catalogue import ensure_tool_rows
+from tools.secrets.masked import SecretMask, SecretRefused, SecretValues
+
+logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
+
+SWITCHED_OFF = "该工具已被机器人主人停用，请改用其他方式。"
+FAULTY = "该工具的设置有误，暂时不能使用，请告诉机器人主人在后台检查。"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What was read last: all of it changes at once. ``absent`` says why a tool is not there."""
+
+    tools: Mapping[str, ReadyHttpTool] = field(default_factory=dict)
+    secrets: SecretValues = field(default_factory=SecretValues)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    faulty: tuple[HttpToolSettings, ...] = ()
+    cache: AnswerCache = field(default_factory=AnswerCache)
+
+
+class HttpToolProvider:
+    """Every row that is switched on and has no fault is a tool. Closes ``fetcher`` with itself."""
+
+    provider_name = PROVIDER
+    provider_type = PROVIDER
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._rows = _Rows()
+        self._is_started = False
+
+    def reload(self) -> None:
+        """Obey the rows as they are now. Database errors are the caller's, who tries again."""
+        before, rows = self._rows, _read(self._rows, load_http_tools(), load_secrets())
+        if broken := rows.secrets.broken - before.secrets.broken:
+            logger.error("Secrets that have to be entered anew, since SECRET_KEY has changed: %s", ", ".join(sorted(broken)))
+        self._rows = rows
+        if fresh := [tool.spec for name, tool in rows.tools.items() if before.tools.get(name) is not tool]:
+            with log_errors(logger, "The settings of HTTP tools could not be made"), transaction.atomic():
+                ensure_tool_rows(fresh)
+
+    def start(self) -> None:
+        self._is_started = True
+
+    def absence(self, tool_name: str) -> str:
+        return self._rows.absent.get(tool_name, "")
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        return [tool.spec for tool in self._rows.tools.values()] if self._is_started else []
+
+    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        """Make the request, or give the answer that is kept. The arguments are checked already.
+
+        Raises :class:`tools.errors.InvalidArguments` for an argument that cannot stand where
+        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had or may not be sent there.
+        """
+        rows, name = self._rows, invocation.tool_name
+        tool = rows.tools.get(name)
+        if tool is None:
+            return outcomes.failed_result(name, reason) if (reason := self.absence(name)) else outcomes.not_found_result(name)
+        mask = rows.secrets.mask(tool.request.secrets)
+        try:
+            request = tool.request.request(invocation.arguments, rows.secrets)
+        except FetchError as error:
+            return outcomes.failed_result(name, error.text)
+        except SecretRefused as error:
+            logger.warning("HTTP tool %s: %s", name, error.operator)
+            raise
+        ask = partial(self._asked, tool, request, mask)
+        seconds = tool.settings.cache_seconds
+        key = name.encode() + request_digest(request)
+        result = await rows.cache.result(key, seconds, ask) if seconds else await ask()
+        return replace(result, metadata=dict(result.metadata))
+
+    async def close(self) -> None:
+        self._rows.cache.close()
+        await self._fetcher.close()
+
+    async def _asked(self, tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask) -> ToolExecutionResult:
+        try:
+            _, result = await tool.exchange(request, mask, self._fetcher)
+        except FetchError as error:
+            name = tool.settings.name
+            logger.warning("HTTP tool %s: %s", name, " ".join(mask.text(str(error)).split()))
+            return outcomes.failed_result(name, error.text)
+        return result
+
+
+def _read(before: _Rows, settings: list[HttpToolSettings], secrets: SecretValues) -> _Rows:
+    """The rows as they are now; a tool that is as it was stays the same object, and so does the cache when all do."""
+    tools: dict[str, ReadyHttpTool] = {}
+    absent: dict[str, str] = {}
+    faulty = []
+    for row in settings:
+        known = before.tools.get(row.name)
+        if not row.enabled:
+            absent[row.name] = SWITCHED_OFF
+        elif known is not None and known.settings == row:
+            tools[row.name] = known
+        elif row not in before.faulty and (ready := _ready(row)):
+            tools[row.name] = ready
+        else:
+            absent[row.name] = FAULTY
+            faulty.append(row)
+    is_same = secrets == before.secrets and tools == before.tools
+    return _Rows(tools, secrets, absent, tuple(faulty), before.cache if is_same else AnswerCache())
+
+
+def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:
+    """The tool; None, which is logged, for a row with faults: one that came into the table past the admin may have them."""
+    with log_errors(logger, "HTTP tool %s cannot be used", row.name):
+        lines = [f"{name}: {line!r}" for name, lines in check_http_tool(row, ValidationContext()).items() for line in lines]
+        if not lines:
+            return build_ready_tool(row)
+        logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))
+    return None

@@ -1,0 +1,71 @@
+"""One HTTP tool as its row has it, frozen.
+
+What the JSON fields of a row hold:
+
+* ``query``, and ``body`` of the kind ``form`` (there as JSON text): an object from names to
+  templates; a number, true or false stands for its text, and a list for several entries of
+  that name. An entry that is ``{name}`` and nothing else is repeated for each item of a list.
+* ``headers``: an object from names to templates.
+* ``body`` of the kind ``json``: JSON whose texts are templates. A text that is ``{name}``
+  and nothing else becomes the argument itself, whatever its type; so it is
+  ``{"count": "{count}"}`` for a number too.
+* ``parameters_schema``: a JSON Schema of type ``object``; ``{}`` is a tool without arguments.
+
+An entry, or a text in JSON, that names arguments is left out when none of them was given;
+an argument that is missing beside others is "".
+"""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tools.http_tools.models import HttpTool
+
+PROVIDER = "http"
+"""The name and the type of the provider."""
+GRACE_SECONDS = 5
+"""What the time limit of the whole call first has beyond that of the request, so that this one is the first to say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpToolSettings:
+    """The fields that make a request and its answer. Two are equal when the tool is the same."""
+
+    pk: int | None
+    name: str
+    enabled: bool
+    description: str
+    method: str
+    url: str
+    body_kind: str
+    answer_kind: str
+    answer_path: str
+    timeout_seconds: int
+    max_kib: int
+    cache_seconds: int
+    query: Any
+    headers: Any
+    body: str
+    parameters_schema: Any
+
+
+FIELDS = tuple(field.name for field in fields(HttpToolSettings))
+
+
+def to_http_tool_settings(row: "HttpTool") -> HttpToolSettings:
+    """``row``, saved or not, and whatever is wrong with it (see :mod:`tools.http_tools.validation`)."""
+    return HttpToolSettings(**{name: getattr(row, name) for name in FIELDS})
+
+
+def declared_parameters(settings: HttpToolSettings) -> dict[str, Any]:
+    """The declared arguments by name; empty where the schema names none."""
+    schema = settings.parameters_schema
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def required_parameters(settings: HttpToolSettings) -> list[str]:
+    """The arguments that every call has to give."""
+    schema = settings.parameters_schema
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return required if isinstance(required, list) else []

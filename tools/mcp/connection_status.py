@@ -1,0 +1,96 @@
+"""How this process gets on with a server: as it is put down for the admin, and as the model is told."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from tools.models import McpServer, McpServerStatus, ToolConfig
+from tools.registry.catalogue import MOST_ROWS
+from tools.text.untrusted import clean_quote
+
+State = McpServerStatus.State
+GONE_SECONDS = 60
+"""A process that has not been seen for so long no longer works with any server."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatus:
+    """One row of :class:`tools.models.McpServerStatus`.
+
+    ``about``: what the server says of itself (``name``, ``title``, ``version``,
+    ``protocol``, ``instructions``) and ``left_out``, the number of tools that are not
+    offered. ``tools``: first those that are, each with ``name``, ``original`` (the server's
+    own name), ``title`` and ``description``; then some of those that are not, each with
+    ``original`` and ``left_out``, the reason.
+    """
+
+    server_id: int
+    process_id: str
+    state: str = State.CONNECTING.value
+    error: str = ""
+    error_at: datetime | None = None
+    connected_at: datetime | None = None
+    retry_at: datetime | None = None
+    latency_ms: float | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+
+
+def write_statuses(standings: Sequence[ConnectionStatus]) -> list[None]:
+    """Write how it stands; the last word counts. A server that was deleted meanwhile is left out."""
+    last = {(standing.server_id, standing.process_id): standing for standing in standings}
+    there = set(McpServer.objects.filter(pk__in=[pk for pk, _ in last]).values_list("pk", flat=True))
+    for (server_id, process_id), standing in last.items():
+        if server_id in there:
+            values = asdict(standing) | {"seen_at": timezone.now()}
+            McpServerStatus.objects.update_or_create(server_id=server_id, process_id=process_id, defaults=values)
+    return [None] * len(standings)
+
+
+def renew_statuses(process_ids: Sequence[str]) -> list[None]:
+    """Say that these processes are still there, and forget those that are not."""
+    now = timezone.now()
+    McpServerStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
+    McpServerStatus.objects.filter(seen_at__lt=now - timedelta(seconds=GONE_SECONDS)).delete()
+    return [None] * len(process_ids)
+
+
+def delete_statuses(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
+    """Forget how each process stood with the server, or with all."""
+    for process_id, server_id in wishes:
+        rows = McpServerStatus.objects.filter(process_id=process_id)
+        (rows if server_id is None else rows.filter(server_id=server_id)).delete()
+    return [None] * len(wishes)
+
+
+def load_known_tool_names() -> frozenset[str]:
+    """The tools of all servers that ever were there, as far as they are not too many. For the database thread."""
+    names = ToolConfig.objects.filter(provider_name="mcp").values_list("name", flat=True)
+    return frozenset(names[:MOST_ROWS])
+
+
+def absence_message(tool: str, server: str, why: str) -> str:
+    """The sentence for a model that called ``tool``, which is not there."""
+    return f"工具 {tool} 来自 MCP 服务器“{clean_quote(server)}”，{why}。请先用其他方法，或如实告诉用户。"
+
+
+def state_message(state: str, seconds: float) -> str:
+    """Why a server in ``state`` has no tools now, and when it is tried again."""
+    soon = f"约 {max(1, round(seconds))} 秒后自动重试" if seconds else "稍后自动重试"
+    match state:
+        case State.STOPPED:
+            return "该服务器已停止，需要管理员处理后才能使用"
+        case State.WAITING:
+            return f"该服务器目前连接不上，{soon}"
+        case State.CONNECTING:
+            return "该服务器正在连接，请稍后再试"
+        case _:
+            return "该服务器现在没有提供这个工具"
+
+
+def breaker_message(seconds: float) -> str:
+    """The same of a server that is connected and fails."""
+    return f"该服务器最近多次调用失败，已暂停使用，约 {max(1, round(seconds))} 秒后可以再试"

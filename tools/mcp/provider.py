@@ -1,0 +1,264 @@
+"""Tools of MCP servers, as provider ``mcp``: a link to each enabled server, and their tools as one cached list."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.error_boundary import log_errors
+from tools.fetch.allow_list import AllowList
+from tools.fetch.destinations import DestinationResolver
+from tools.mcp.connection_status import (
+    ConnectionStatus,
+    absence_message,
+    delete_statuses,
+    load_known_tool_names,
+    renew_statuses,
+    write_statuses,
+)
+from tools.mcp.errors import McpClientError
+from tools.mcp.link import McpConnection
+from tools.mcp.listing import ProgressCallback, SessionOpener
+from tools.mcp.loading import load_session_opener
+from tools.mcp.rate_limits import TokenBucket
+from tools.mcp.results import convert_mcp_result
+from tools.mcp.settings import McpServerSettings, load_server_settings
+from tools.mcp.specs import MCP, is_repeatable
+from tools.registry import outcomes
+from tools.registry.catalogue import ensure_tool_rows
+from tools.registry.live_provider import DatabaseThread
+from tools.text.untrusted import clean_line
+
+logger = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 4.0
+RENEW_SECONDS = 20
+SETTLE_SECONDS = 0.2
+"""Changes of a server's standing that come so close together are put down once."""
+PROGRESS_PER_SECOND, PROGRESS_AT_ONCE = 1, 10
+MOST_REMEMBERED = 5_000
+"""Names of tools of which it is known whose they were."""
+
+LinkedTool = tuple[McpConnection, ToolSpec]
+"""A tool and the server that has it."""
+
+
+class McpToolSnapshot:
+    """What there was when it was made: tools by name, and in order."""
+
+    def __init__(self, wanted: Mapping[int, McpServerSettings], stamp: tuple[bool, ...], found: dict[str, LinkedTool]) -> None:
+        self.wanted, self.stamp, self.found = wanted, stamp, found
+        self.specs = [spec for _, spec in found.values()]
+
+
+class McpToolProvider:
+    """A :class:`tools.registry.live_provider.LiveProvider`. ``allow`` holds what servers may be reached beside the public internet.
+
+    ``reserved`` are names of tools that no server may take: the first of a name wins.
+    """
+
+    provider_name = MCP
+    provider_type = MCP
+
+    def __init__(self, desk: DatabaseThread, allow: AllowList | None = None, reserved: Iterable[str] = ()) -> None:
+        self._desk = desk
+        self._destinations = DestinationResolver(allow)
+        self._reserved = frozenset(reserved)
+        self._wanted: Mapping[int, McpServerSettings] = {}
+        self._links: dict[int, McpConnection] = {}
+        self._made: McpToolSnapshot | None = None
+        self._owners: dict[str, int] = {}
+        self._known: frozenset[str] = frozenset()
+        """Names of tools of such servers that ever were; of whom is not on record."""
+        self._ensured: dict[str, ToolSpec] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._unwritten: set[McpConnection] = set()
+        self._written: dict[McpConnection, ConnectionStatus] = {}
+        self._is_closed = False
+        self._keeping: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._dirty = asyncio.Event()
+
+    def reload(self) -> None:
+        self._wanted, self._known = load_server_settings(), load_known_tool_names()
+        if self._loop is not None and not self._is_closed:
+            self._loop.call_soon_threadsafe(self._follow)
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._keeping = self._loop.create_task(self._keep_books(), name="mcp-books")
+        self._follow()
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        return self._offer().specs
+
+    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        name = invocation.tool_name
+        found = self._offer().found.get(name)
+        if found is None:
+            told = self.absence(name)
+            return outcomes.failed_result(name, told) if told else outcomes.not_found_result(name)
+        link, spec = found
+        original = link.catalogue.originals.get(name, name)
+        try:
+            answer = await link.call(original, invocation.arguments, _progress(context), may_repeat=is_repeatable(spec))
+        except McpClientError as fault:
+            return outcomes.failed_result(
+                name, fault.text, error_detail=link.settings.masked(str(fault)), server_name=link.settings.name
+            )
+        return convert_mcp_result(name, answer, link.settings.name, str(link.about.get("protocol", "")))
+
+    def absence(self, tool_name: str) -> str:
+        if tool_name in self._offer().found:
+            return ""
+        if (pk := self._owners.get(tool_name)) is None:
+            return self._absence_of_somebodys(tool_name)
+        settings, link = self._wanted.get(pk), self._links.get(pk)
+        if settings is None:
+            return ""
+        if not settings.enabled:
+            return absence_message(tool_name, settings.name, "该服务器已被管理员停用")
+        return absence_message(tool_name, settings.name, link.why_absent() if link else "该服务器正在启动，请稍后再试")
+
+    def _absence_of_somebodys(self, tool_name: str) -> str:
+        """The same of a tool that was there before this process was, while there is a server that may have it."""
+        away = [link for link in self._links.values() if not (link.is_offered or link.is_over)]
+        if tool_name not in self._known or not away:
+            return ""
+        return absence_message(tool_name, "、".join(link.settings.name for link in away), away[0].why_absent())
+
+    async def close(self) -> None:
+        """End every session and every program that was started for one, and take back what was said of them."""
+        self._is_closed = True
+        links, self._links, self._wanted = list(self._links.values()), {}, {}
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
+        await asyncio.gather(*(link.close(CLOSE_SECONDS) for link in links), *self._ending, return_exceptions=True)
+        if self._loop is not None:
+            with log_errors(logger, "The state of MCP servers could not be taken back"):
+                await self._desk.submit(delete_statuses, (self._desk.process_id, None))
+
+    # --- Links --------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Have a link for each enabled server, and for no other. Runs on the loop."""
+        if self._is_closed:
+            return
+        wanted = {pk: settings for pk, settings in self._wanted.items() if settings.enabled}
+        for pk, link in list(self._links.items()):
+            settings = wanted.get(pk)
+            if settings is not None and settings.reaches_as(link.settings):
+                if settings != link.settings:
+                    link.adopt(settings)
+            else:
+                self._drop(self._links.pop(pk))
+        for pk in [pk for pk in wanted if pk not in self._links]:
+            self._links[pk] = link = McpConnection(wanted[pk], self._connect, self._noticed, self._reserved)
+            link.start()
+        self._made = None
+
+    def _drop(self, link: McpConnection) -> None:
+        """End ``link`` while the loop goes on; the next one to the same server need not wait for that."""
+        self._unwritten.discard(link)
+        self._written.pop(link, None)
+        task = asyncio.create_task(self._ended(link), name="mcp-end")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _ended(self, link: McpConnection) -> None:
+        await link.close(CLOSE_SECONDS)
+        if link.settings.pk not in self._links:
+            with log_errors(logger, "The state of an MCP server could not be taken back"):
+                await self._desk.submit(delete_statuses, (self._desk.process_id, link.settings.pk))
+
+    async def _connect(self) -> SessionOpener:
+        return await load_session_opener(self._destinations)
+
+    def _noticed(self, link: McpConnection) -> None:
+        if self._links.get(link.settings.pk) is link:
+            self._made = None
+            self._unwritten.add(link)
+            self._dirty.set()
+
+    # --- The list -------------------------------------------------------------------------
+
+    def _offer(self) -> McpToolSnapshot:
+        """What may be called now; made anew only when something has changed since."""
+        stamp = tuple(link.is_offered for link in self._links.values())
+        offer = self._made
+        if offer is None or offer.wanted is not self._wanted or offer.stamp != stamp:
+            offer = self._made = McpToolSnapshot(self._wanted, stamp, self._found())
+        return offer
+
+    def _found(self) -> dict[str, LinkedTool]:
+        """The tools by name. The first server of a name has it, also while it is away: nobody else may step in for it."""
+        claimed: dict[str, int] = {}
+        found: dict[str, LinkedTool] = {}
+        for pk, settings in self._wanted.items():
+            link = self._links.get(pk)
+            if link is None or not settings.enabled or not settings.reaches_as(link.settings):
+                continue
+            for spec in link.catalogue.specs:
+                if claimed.setdefault(spec.name, pk) == pk and link.is_offered:
+                    found[spec.name] = link, spec
+            link.shadowed = frozenset(spec.name for spec in link.catalogue.specs if claimed[spec.name] != pk)
+        if len(self._owners) < MOST_REMEMBERED:
+            self._owners.update(claimed)
+        return found
+
+    # --- The books ------------------------------------------------------------------------
+
+    async def _keep_books(self) -> None:
+        """Put down how each server stands, and which tools there are, after each change; and that this process lives."""
+        loop = asyncio.get_running_loop()
+        due = 0.0
+        while True:
+            with log_errors(logger, "The state of MCP servers could not be put down"):
+                if loop.time() >= due:
+                    due = loop.time() + RENEW_SECONDS
+                    await self._desk.submit(renew_statuses, self._desk.process_id)
+                await self._write()
+            await self._wait(due - loop.time())
+
+    async def _write(self) -> None:
+        offered = self._offer().specs
+        changed = [spec for spec in offered if self._ensured.get(spec.name) is not spec]
+        if changed:
+            await self._desk.submit(_ensure, changed)
+        self._ensured = {spec.name: spec for spec in offered}  # and of none that is gone: names can be made up for ever
+        for link in list(self._unwritten):
+            standing = link.standing(self._desk.process_id)
+            if self._links.get(standing.server_id) is link and self._written.get(link) != standing:
+                await self._desk.submit(write_statuses, standing)
+                self._written[link] = standing
+            if link.standing(self._desk.process_id) == standing:
+                self._unwritten.discard(link)
+
+    async def _wait(self, seconds: float) -> None:
+        """Until something has changed, and then until it has settled."""
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._dirty.wait()
+                await asyncio.sleep(SETTLE_SECONDS)
+        except TimeoutError:
+            return
+        self._dirty.clear()
+
+
+def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
+    return [ensure_tool_rows(specs) for specs in wishes]
+
+
+def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:
+    """What passes on how far a call is, where somebody wants to know; a server that says too much is not listened to."""
+    if context is None or "report_progress" not in context.metadata:
+        return None
+    bucket = TokenBucket(PROGRESS_PER_SECOND, PROGRESS_AT_ONCE)
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        if bucket.has():
+            done = f"{progress:g}/{total:g}" if total else f"{progress:g}"
+            context.report_progress(f"{clean_line(message, 300)} ({done})".strip())
+
+    return report

@@ -1,0 +1,206 @@
+"""All plugins of one server process: rows and folder are followed, each plugin has its supervisor, tools are gathered."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext
+
+from tools.contract import ToolSpec
+from tools.error_boundary import log_errors
+from tools.plugins.capabilities import CallInFlight, CapabilityService
+from tools.plugins.declared import PluginTool
+from tools.plugins.folder import PluginFolder, scan_folder, watch_folder
+from tools.plugins.inventory import sync_plugin_rows
+from tools.plugins.plugin_log import PluginRecorder
+from tools.plugins.process import ProcessExit
+from tools.plugins.process_limits import ProcessLimits
+from tools.plugins.records import PluginReport
+from tools.plugins.rows import PluginSettings, load_plugin_settings
+from tools.plugins.supervisor import RestartPolicy, Supervisor
+from tools.registry.catalogue import ensure_tool_rows
+from tools.registry.live_provider import DatabaseThread
+
+logger = logging.getLogger(__name__)
+
+#: Plugins that start at the same time; a server that has many is to answer meanwhile.
+STARTING_AT_ONCE = 2
+#: How often it is said that what was reported is still so, in seconds.
+CONFIRM_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTool:
+    """A tool, and the plugin that it is of."""
+
+    tool: PluginTool
+    supervisor: Supervisor
+
+
+class PluginHost:
+    """Used from one event loop, but for :meth:`reload`, which is for the database thread.
+
+    ``reserved`` are the names of the program's own tools: no plugin's counts beside them.
+    """
+
+    def __init__(
+        self,
+        desk: DatabaseThread,
+        root: Path,
+        limits: ProcessLimits,
+        capabilities: CapabilityService,
+        *,
+        reserved: Collection[str] = (),
+        pace: RestartPolicy | None = None,
+    ) -> None:
+        self.root = root
+        self.limits = limits
+        self.pace = pace or RestartPolicy()
+        self.process_id = desk.process_id
+        self.starting = asyncio.Semaphore(STARTING_AT_ONCE)
+        self.tools: Mapping[str, HostedTool] = {}
+        """By name, in order of the folders, also of plugins that do not run just now."""
+        self._desk = desk
+        self._capabilities = capabilities
+        self._journal = PluginRecorder(desk)
+        self._rows: Mapping[int, PluginSettings] = {}
+        self._stamps: dict[str, str] = {}
+        self._supervisors: dict[int, Supervisor] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._reserved = frozenset(reserved)
+        self._recorded: list[ToolSpec] = []
+
+    def reload(self) -> None:
+        """Read the rows. In the database thread."""
+        self._rows = {settings.pk: settings for settings in load_plugin_settings()}
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._obey)
+
+    def start(self) -> None:
+        """Begin to follow the folder and to run what is enabled. Returns at once."""
+        self._loop = asyncio.get_running_loop()
+        self._tasks = [self._loop.create_task(work(), name="plugins") for work in (self._follow, self._confirm)]
+
+    async def close(self) -> None:
+        """End every plugin, all at once, and put down what happened."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._loop = None
+        supervisors, self._supervisors = self._supervisors, {}
+        await asyncio.gather(*(each.close() for each in supervisors.values()), return_exceptions=True)
+        await self._journal.close()
+        await self._capabilities.close()
+
+    def settings(self, pk: int) -> PluginSettings | None:
+        """The row as it was read last, which the supervisor may not have seen yet."""
+        return self._rows.get(pk)
+
+    def all_settings(self) -> Sequence[PluginSettings]:
+        return list(self._rows.values())
+
+    def supervisor(self, pk: int) -> Supervisor | None:
+        return self._supervisors.get(pk)
+
+    # --- For supervisors ------------------------------------------------------------
+
+    def line(self, plugin_pk: int, level: str, text: str) -> bool:
+        return self._journal.line(plugin_pk, level, text)
+
+    def crashed(self, plugin: PluginSettings, ending: ProcessExit) -> None:
+        self._journal.crash(plugin.pk, plugin.plugin_id, ending)
+
+    def report(self, report: PluginReport) -> None:
+        self._journal.report(report)
+
+    async def exercise(self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any) -> Any:
+        return await self._capabilities.exercise(self._rows.get(plugin.pk, plugin), call, name, arguments)
+
+    def changed(self) -> None:
+        """Gather the tools anew. Of several with one name the first counts, by the order of the folders."""
+        tools: dict[str, HostedTool] = {}
+        for supervisor in sorted(self._supervisors.values(), key=lambda each: each.settings.folder):
+            notes = []
+            for tool in supervisor.tools:
+                first = tools.get(tool.spec.name)
+                if tool.spec.name in self._reserved:
+                    notes.append(gettext("%(tool)s is a tool of this program.") % {"tool": tool.spec.name})
+                elif first is None or not first.supervisor.settings.is_wanted:
+                    tools[tool.spec.name] = HostedTool(tool, supervisor)
+                elif supervisor.settings.is_wanted:
+                    notes.append(_taken(tool, first))
+            if notes != supervisor.notes:
+                supervisor.notes = notes
+                logger.warning("plugin %s: %s", supervisor.settings.plugin_id, " ".join(notes))
+                supervisor.report()
+        self.tools = tools
+        self._record_tools()
+
+    # --- Work -----------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Look at the folder now, and whenever something in it changes."""
+        await self._look()
+        await watch_folder(self.root, self._look)
+
+    async def _look(self) -> None:
+        with log_errors(logger, "The folder of plugins %s could not be looked at", self.root):
+            found = await asyncio.to_thread(scan_folder, self.root)
+            self._stamps = {each.folder: each.stamp for each in found}
+            await self._desk.submit(self._take_stock, found)
+
+    def _take_stock(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
+        for found in looks:
+            sync_plugin_rows(found)
+        transaction.on_commit(self.reload, robust=True)  # not before: these rows may never come to be
+        return [None] * len(looks)
+
+    def _obey(self) -> None:
+        """Hand on what the rows say. One whose row is gone is ended like one that is switched off."""
+        if self._loop is None:
+            return
+        for pk, settings in self._rows.items():
+            if pk not in self._supervisors:
+                self._supervisors[pk] = Supervisor(settings, self)
+            self._supervisors[pk].obey(settings, self._stamps.get(settings.folder, ""))
+        for pk in self._supervisors.keys() - self._rows.keys():
+            supervisor = self._supervisors[pk]
+            supervisor.obey(replace(supervisor.settings, enabled=False), "")
+        self.changed()
+
+    async def _confirm(self) -> None:
+        while True:
+            self._journal.confirm()
+            await asyncio.sleep(CONFIRM_SECONDS)
+
+    def _record_tools(self) -> None:
+        """Have the operator's rows of tools made, or follow what the plugins declare now."""
+        specs = [offered.tool.spec for offered in self.tools.values() if offered.supervisor.serving]
+        if specs and [id(spec) for spec in specs] != [id(spec) for spec in self._recorded]:
+            self._recorded = specs
+            self._desk.submit(_ensure_all, specs).add_done_callback(self._tools_recorded)
+
+    def _tools_recorded(self, future: "asyncio.Future[None]") -> None:
+        if not future.cancelled() and (error := future.exception()):
+            self._recorded = []
+            logger.error("The rows of plugins' tools could not be made: %s", error)
+
+
+def _ensure_all(wishes: Sequence[Sequence[ToolSpec]]) -> Sequence[None]:
+    for specs in wishes:
+        ensure_tool_rows(specs)
+    return [None] * len(wishes)
+
+
+def _taken(tool: PluginTool, first: HostedTool) -> str:
+    return gettext("%(tool)s is not offered: plugin %(plugin)s in the folder %(folder)s has one of that name.") % {
+        "tool": tool.spec.name,
+        "plugin": first.supervisor.settings.plugin_id,
+        "folder": first.supervisor.settings.folder,
+    }

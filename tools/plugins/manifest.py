@@ -1,0 +1,255 @@
+"""A plugin's manifest, ``_manifest.json``: who it is, what it needs, and what it asks for.
+
+The fields are those of MaiBot's manifest, version 2, and three of our own: ``python``,
+``tools`` and ``config_schema``. It is read strictly, and nothing of the plugin is run.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from django.utils.translation import gettext
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from tools.contract import TOOL_NAME, JsonSchema
+from tools.plugins.capabilities import CAPABILITIES
+from tools.plugins.config_schema import check_config_schema
+from tools.plugins.needs import PluginRequirements, parse_requirement, unmet_requirements
+from tools.text.storable import make_storable
+
+MANIFEST = "_manifest.json"
+MOST_BYTES = 256 * 1024
+MOST_LINES = 30
+PLUGIN_ID = r"^[a-z0-9]+(?:[.-][a-z0-9]+)+$"
+VERSION = r"^(?:0|[1-9]\d{0,8})(?:\.(?:0|[1-9]\d{0,8})){2}$"
+
+
+class ManifestError(Exception):
+    """A plugin cannot be used as its manifest is; ``lines`` name every field and what is wrong with it, translated."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestTool:
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A sound manifest, of a plugin whose needs are met."""
+
+    id: str
+    version: str
+    name: str
+    description: str
+    author: str
+    license: str
+    capabilities: tuple[str, ...]
+    tools: tuple[ManifestTool, ...]
+    config_schema: JsonSchema
+    given: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole file, as a row can keep it."""
+        return dict(make_storable(self.given))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the plugin in ``folder``. Raises :class:`ManifestError` with everything that is wrong."""
+    given = _read(folder / MANIFEST)
+    try:
+        found = _Manifest.model_validate(given)
+    except ValidationError as error:
+        raise ManifestError(_lines(error.errors(include_url=False))) from error
+    if lines := list(unmet_requirements(found.needs())):
+        raise ManifestError(lines)
+    return Manifest(
+        id=found.id,
+        version=found.version,
+        name=found.name,
+        description=found.description,
+        author=found.author.name,
+        license=found.license,
+        capabilities=tuple(found.capabilities),
+        tools=tuple(ManifestTool(tool.name, tool.description) for tool in found.tools),
+        config_schema=found.config_schema,
+        given=given,
+    )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The object in ``file``."""
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise ManifestError([gettext("The manifest has more than %(most)d bytes.") % {"most": MOST_BYTES}])
+        found = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_once)
+    except OSError as error:
+        raise ManifestError([gettext("The manifest cannot be read: %(reason)s") % {"reason": error.strerror}]) from error
+    except (ValueError, RecursionError) as error:
+        raise ManifestError([gettext("The manifest is no JSON: %(reason)s") % {"reason": error}]) from error
+    if not isinstance(found, dict):
+        raise ManifestError([gettext("The manifest is no JSON object.")])
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are all different: of two, only one would count, and nobody would know which."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(gettext("%(name)s is there twice") % {"name": next(name for name in names if names.count(name) > 1)})
+    return found
+
+
+# --- Its shape ------------------------------------------------------------------
+
+
+def _printable(text: str) -> str:
+    if all(sign.isprintable() or sign == "\n" for sign in text):
+        return text
+    raise ValueError(gettext("there are control characters in it"))
+
+
+def _known_capability(name: str) -> str:
+    if name in CAPABILITIES:
+        return name
+    known = ", ".join(CAPABILITIES)
+    raise ValueError(gettext("there is no capability %(name)s; there are: %(known)s") % {"name": repr(name[:64]), "known": known})
+
+
+def _config_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    if fault := check_config_schema(schema):
+        raise ValueError(fault)
+    return schema
+
+
+def _different(tools: "list[_Tool]") -> "list[_Tool]":
+    names = [tool.name for tool in tools]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(gettext("there twice: %(names)s") % {"names": ", ".join(twice)})
+    return tools
+
+
+def _as_range(given: Any) -> Any:
+    """MaiBot writes the bounds in two ways."""
+    if not isinstance(given, dict):
+        return given
+    return {{"min": "min_version", "max": "max_version"}.get(name, name): value for name, value in given.items()}
+
+
+LineText = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(_printable)]
+LongText = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S"), AfterValidator(_printable)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Author(_Part):
+    name: LineText
+    url: str = Field(default="", max_length=2_000)
+
+
+class _Range(_Part):
+    min_version: str = Field(default="", max_length=40)
+    max_version: str = Field(default="", max_length=40)
+
+
+class _Tool(_Part):
+    name: str = Field(pattern=f"^{TOOL_NAME.pattern}$")
+    description: str = Field(default="", max_length=2_000)
+
+
+VersionRange = Annotated[_Range, BeforeValidator(_as_range)]
+
+
+class _Manifest(_Part):
+    manifest_version: Literal[2]
+    id: str = Field(pattern=PLUGIN_ID, max_length=128)
+    version: str = Field(pattern=VERSION)
+    name: LineText
+    description: LongText
+    author: Annotated[_Author, BeforeValidator(lambda given: {"name": given} if isinstance(given, str) else given)]
+    license: str = Field(default="", max_length=200)
+    capabilities: list[Annotated[str, AfterValidator(_known_capability)]] = []
+    tools: Annotated[list[_Tool], Field(max_length=200), AfterValidator(_different)] = []
+    config_schema: Annotated[dict[str, Any], AfterValidator(_config_schema)] = {}
+    python: str = Field(default="", max_length=200)
+    host_application: VersionRange = _Range()
+    sdk: VersionRange = _Range()
+    dependencies: list[Annotated[str, BeforeValidator(parse_requirement)]] = []
+    # What MaiBot's manifests have besides; it is shown and changes nothing here.
+    urls: dict[str, Any] = {}
+    i18n: dict[str, Any] = {}
+    display: dict[str, Any] = {}
+    plugin_type: str = ""
+    changelog: str | list[Any] | dict[str, Any] = ""
+    llm_providers: Annotated[list[Any], Field(max_length=0)] = []
+
+    def needs(self) -> PluginRequirements:
+        return PluginRequirements(
+            python=self.python,
+            host=(self.host_application.min_version, self.host_application.max_version),
+            sdk=(self.sdk.min_version, self.sdk.max_version),
+            packages=tuple(self.dependencies),
+        )
+
+
+# --- What is wrong with it ------------------------------------------------------
+
+
+def _lines(errors: list[ErrorDetails]) -> list[str]:
+    lines = [f"{_place(error)}: {_words(error)}" for error in errors]
+    rest = len(lines) - MOST_LINES
+    return lines if rest <= 0 else [*lines[:MOST_LINES], gettext("… and %(number)d more") % {"number": rest}]
+
+
+def _place(error: ErrorDetails) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"])
+    return (
+        path.removeprefix(".")[:200].encode("unicode_escape").decode() if not path.isprintable() else path.removeprefix(".")[:200]
+    )
+
+
+def _words(error: ErrorDetails) -> str:
+    """What is wrong with one field, for somebody who can mend it."""
+    hints = dict(_hints())
+    match error["type"]:
+        case "missing":
+            return gettext("is missing")
+        case "extra_forbidden":
+            return gettext("is not known here; the fields are: %(names)s") % {"names": ", ".join(_siblings(error["loc"]))}
+        case "value_error":
+            return str(error["ctx"]["error"]) if "ctx" in error else error["msg"]
+        case "string_type":
+            return gettext("should be a text")
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return gettext("should be an object")
+        case "list_type":
+            return gettext("should be a list")
+        case "string_too_long" | "too_long":
+            return gettext("is too long; %(most)d is the most") % {"most": error.get("ctx", {}).get("max_length", 0)}
+        case _:
+            return hints.get(str(error["loc"][-1]), error["msg"])
+
+
+def _hints() -> Iterator[tuple[str, str]]:
+    yield "manifest_version", gettext("should be the number 2")
+    yield "id", gettext("should be lower-case letters and digits in at least two parts, joined by . or -: com.example.weather")
+    yield "version", gettext("should be three numbers: 1.0.0")
+    yield "name", gettext("should be a name; that of a tool has 1 to 64 of A-Z, a-z, 0-9, _ and -")
+    yield "description", gettext("should say something")
+
+
+def _siblings(path: tuple[int | str, ...]) -> list[str]:
+    parts: dict[str, type[_Part]] = {"author": _Author, "host_application": _Range, "sdk": _Range, "tools": _Tool}
+    return list((parts.get(str(path[0]), _Manifest) if len(path) > 1 else _Manifest).model_fields)

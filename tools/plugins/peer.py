@@ -1,0 +1,219 @@
+"""One end of the pipes between the server and a plugin's process. Both ends are the same."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
+
+from tools.error_boundary import capture_error, contain
+from tools.log_limit import LogLimit
+from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugins.frames import (
+    HEAD,
+    Envelope,
+    RpcCancellation,
+    RpcRequest,
+    RpcResponse,
+    body_length,
+    encode_cancellation,
+    encode_request,
+    encode_response,
+    parse_frame,
+)
+
+logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
+
+RequestHandler = Callable[[str, Any], Awaitable[Any]]
+"""Answers a request: method and payload to payload. A notice, too, but nobody gets its answer."""
+
+AT_ONCE = 256
+"""Requests that wait for an answer, in each direction. What is above is refused."""
+UNSENT_BYTES = 32 * 1024 * 1024
+"""That wait for the other side to read; then it is E_BACK_PRESSURE."""
+TURN = 32
+"""Frames that are taken in one after another before everybody else has a turn."""
+
+
+class RpcPeer:
+    """Asks the other side, and answers what it asks, while :meth:`run` is running.
+
+    ``handle`` answers in a task for each request, which is cancelled when the other side
+    withdraws it; an :class:`RpcError` that it raises is the answer, any other exception
+    E_CAPABILITY_FAILED with its words. Notices are handled one after another, in order,
+    and nothing else is read meanwhile: handling one must never wait for this peer.
+
+    All methods belong to the event loop's thread.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: RequestHandler) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._handle = handle
+        self._numbers = count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._working: dict[int, asyncio.Task[None]] = {}
+        self._ended: RpcError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._ended is None
+
+    async def run(self) -> RpcError:
+        """Serve until either side closes, and say why it ended. Then nobody waits and nothing works any more.
+
+        A frame that is too large or no envelope ends it as well: what else was lost with
+        it cannot be known. When cancelled, the peer is closed.
+        """
+        try:
+            await self._read()
+        except asyncio.IncompleteReadError as error:
+            text = "the process has ended" if not error.partial else "the process has ended within a frame"
+            self._end(RpcError(RpcErrorCode.PLUGIN_CRASHED, text))
+        except OSError as error:
+            self._end(RpcError(RpcErrorCode.PLUGIN_CRASHED, f"the pipe is broken: {error}"))
+        except RpcError as error:
+            self._end(error)
+        finally:
+            self.close()
+        return self._ended or RpcError(RpcErrorCode.SHUTTING_DOWN, "closed")
+
+    def close(self) -> None:
+        """End at once: whoever waits gets E_SHUTTING_DOWN, what works is cancelled. May be called again."""
+        self._end(RpcError(RpcErrorCode.SHUTTING_DOWN, "the connection was closed"))
+
+    async def request(self, method: str, payload: Any, seconds: float | None = None) -> Any:
+        """The other side's answer. Raises :class:`RpcError` for an error, and after ``seconds`` E_TIMEOUT.
+
+        When that happens, or it is cancelled, the other side is told to stop working on
+        it, and the peer goes on.
+        """
+        if len(self._waiting) >= AT_ONCE:
+            raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{AT_ONCE} requests wait already")
+        number = next(self._numbers)
+        self._send(encode_request(number, method, payload))
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError:
+            raise RpcError(RpcErrorCode.TIMEOUT, f"no answer to {method} within {seconds:g} s") from None
+        finally:
+            del self._waiting[number]
+            if answer.cancelled() and self.is_open:
+                self._writer.write(encode_cancellation(number))
+
+    def notify(self, method: str, payload: Any) -> None:
+        """Tell the other side something. Raises :class:`RpcError` when it cannot be sent."""
+        self._send(encode_request(None, method, payload))
+
+    def _send(self, frame: bytes) -> None:
+        if self._ended is not None:
+            raise RpcError(self._ended.code, self._ended.message)
+        unsent = self._writer.transport.get_write_buffer_size()
+        if unsent and unsent + len(frame) > UNSENT_BYTES:
+            raise RpcError(RpcErrorCode.BACK_PRESSURE, "the other side does not read")
+        self._writer.write(frame)
+
+    async def _read(self) -> None:
+        for turn in count(1):
+            if not self.is_open:
+                return
+            head = await self._reader.readexactly(HEAD)
+            await self._take(parse_frame(await self._reader.readexactly(body_length(head))))
+            if turn % TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _take(self, envelope: Envelope) -> None:
+        match envelope:
+            case RpcRequest(None, method, payload):
+                await self._notified(method, payload)
+            case RpcRequest(int(number), method, payload):
+                self._accept(number, method, payload)
+            case RpcResponse(number, payload, error):
+                self._resolve(number, payload, error)
+            case RpcCancellation(number) if task := self._working.get(number):
+                task.cancel()
+
+    def _resolve(self, number: int, payload: Any, error: RpcError | None) -> None:
+        """An answer that nobody waits for is late, and dropped."""
+        answer = self._waiting.get(number)
+        if answer is None or answer.done():
+            return
+        if error is None:
+            answer.set_result(payload)
+        else:
+            answer.set_exception(error)
+
+    async def _notified(self, method: str, payload: Any) -> None:
+        with capture_error() as attempt:
+            await contain(self._handle(method, payload))
+        if attempt.error is not None:
+            logger.warning("the notice %s was not taken: %r", method, attempt.error)
+
+    def _accept(self, number: int, method: str, payload: Any) -> None:
+        if number in self._working:
+            raise RpcError(RpcErrorCode.PROTOCOL_MISMATCH, f"two requests have the number {number}")
+        if len(self._working) >= AT_ONCE:
+            self._send(encode_response(number, None, RpcError(RpcErrorCode.HOST_OVERLOADED, f"{AT_ONCE} requests at once")))
+            return
+        task = asyncio.create_task(self._answer(number, method, payload))
+        self._working[number] = task
+        task.add_done_callback(lambda _: self._working.pop(number, None))
+
+    async def _answer(self, number: int, method: str, payload: Any) -> None:
+        value, error = None, None
+        with capture_error() as attempt:
+            value = await contain(self._handle(method, payload))
+        if attempt.error is not None:
+            error = _as_rpc(attempt.error, method)
+        try:
+            frame = encode_response(number, value, error)
+        except RpcError as unsendable:
+            frame = encode_response(number, None, unsendable)
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+        if self.is_open:
+            self._writer.write(frame)
+
+    def _end(self, error: RpcError) -> None:
+        if self._ended is not None:
+            return
+        self._ended = error
+        self._writer.close()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(RpcError(error.code, error.message))
+        for task in self._working.values():
+            task.cancel()
+
+
+def _as_rpc(error: Exception, method: str) -> RpcError:
+    if isinstance(error, RpcError):
+        return error
+    logger.error("%s raised", method, exc_info=error)
+    return RpcError(RpcErrorCode.CAPABILITY_FAILED, f"{type(error).__name__}: {error}")
+
+
+class _PipeWriter(asyncio.StreamWriter):
+    """Writes to one pipe, and when it is closed, closes the pipe that is read as well."""
+
+    def __init__(self, transport: asyncio.WriteTransport, reads: asyncio.ReadTransport, protocol: asyncio.BaseProtocol) -> None:
+        super().__init__(transport, protocol, None, asyncio.get_running_loop())
+        self._reads = reads
+
+    def close(self) -> None:
+        super().close()
+        self._reads.close()
+
+
+async def open_pipe_streams(reads: int, writes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Streams over two ends of pipes, given as file descriptors, which the streams close from then on."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    source, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reads, "rb", 0))
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(writes, "wb", 0))
+    return reader, _PipeWriter(transport, source, protocol)

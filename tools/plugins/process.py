@@ -1,0 +1,183 @@
+"""The process of one plugin, under its keeper: started, heard, and ended with everything that it started."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import DEVNULL, Process
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from django.conf import settings
+from django.utils.translation import gettext
+
+from tools.plugins.peer import open_pipe_streams
+from tools.plugins.process_limits import find_descendants, kill_descendants, kill_process_group
+from tools.processes.process_reaper import keeper_command
+
+RUNNER = Path(__file__).with_name("runner.py")
+
+#: Characters of a printed line that are kept; lines that a crash is told with.
+LINE_CHARS, LAST_LINES = 2_000, 20
+#: What is read at once of what it prints, and in a second: a process that prints more has to wait.
+CHUNK_BYTES, BYTES_PER_SECOND = 16 * 1024, 256 * 1024
+#: Between asking a process to end and killing it; after its end, for the last words; after killing, for its keeper.
+TERMINATE_SECONDS, LAST_WORDS_SECONDS, KILL_SECONDS = 0.5, 0.5, 3.0
+#: Between two tries to kill all that there is: something may just have been started.
+AGAIN_SECONDS = 0.1
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+OutputListener = Callable[[str, str], object]
+"""Is told each line that is printed, and where: ``stdout`` or ``stderr``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExit:
+    """Why a process is no longer there, in words for the operator, and the last that it wrote to stderr."""
+
+    reason: str
+    last_words: str = ""
+
+
+class RunnerProcess:
+    """A runner and whatever it starts; :meth:`spawn` makes one. Belongs to the event loop's thread."""
+
+    def __init__(self, process: Process, streams: Streams, said: Mapping[str, int], hear: OutputListener) -> None:
+        self.pid = process.pid
+        self.streams = streams
+        self._process = process
+        self._hear = hear
+        self._last = deque[str](maxlen=LAST_LINES)
+        self._reason = ""
+        self._runner = process.pid
+        self._ears = [asyncio.create_task(self._listen(name, pipe)) for name, pipe in said.items()]
+        self.ended = asyncio.create_task(self._see_through(), name=f"runner {process.pid}")
+        """Done once the process and all below it are gone."""
+
+    @classmethod
+    async def spawn(cls, folder: Path, hear: OutputListener) -> Self:
+        """Start a runner for the plugin in ``folder``. Raises OSError when that cannot be done.
+
+        It has nothing of this server's environment, which holds keys.
+        """
+        # Pipes of our own for what it prints: asyncio's would keep wait() waiting for as long as anybody holds them.
+        (reads, out), (back, writes), (said, stdout), (cried, stderr) = (os.pipe() for _ in range(4))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *keeper_command(sys.executable, "-I", str(RUNNER), str(folder), str(reads), str(writes)),
+                cwd=folder,
+                env={"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": settings.TIME_ZONE},
+                stdin=DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(reads, writes),
+            )
+        except BaseException:
+            _close(back, out, said, cried)
+            raise
+        finally:
+            _close(reads, writes, stdout, stderr)
+        return cls(process, await open_pipe_streams(back, out), {"stdout": said, "stderr": cried}, hear)
+
+    def runner_pid(self) -> int:
+        """The process that the plugin runs in, as far as it can be seen; else its keeper. To be asked while it runs."""
+        self._runner = next(iter(find_descendants(self.pid)), self.pid)
+        return self._runner
+
+    async def end(self, reason: str = "") -> ProcessExit:
+        """Have it ended, if it still runs: asked, then killed. ``reason``: why that is done."""
+        if not await self._is_gone(0):
+            self._reason = self._reason or reason
+            self._send(signal.SIGTERM)
+        if not await self._is_gone(TERMINATE_SECONDS):
+            return await self.kill()
+        return self.ended.result()
+
+    async def kill(self, reason: str = "") -> ProcessExit:
+        """Have it ended at once, with everything that it started."""
+        self._reason = self._reason or reason
+        until = time.monotonic() + KILL_SECONDS
+        while not self.ended.done() and time.monotonic() < until:
+            await asyncio.to_thread(kill_descendants, self.pid)  # first: the keeper would give them time
+            self._send(signal.SIGTERM)  # it may be about to start what is not there to be killed yet
+            await self._is_gone(AGAIN_SECONDS)
+        self._send(signal.SIGKILL)
+        return await asyncio.shield(self.ended)
+
+    def _send(self, number: signal.Signals) -> None:
+        """To the keeper. Not through its object, which might take the exit status away from whoever waits for it."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    async def _is_gone(self, seconds: float) -> bool:
+        done, _ = await asyncio.wait([self.ended], timeout=seconds)
+        return bool(done)
+
+    async def _see_through(self) -> ProcessExit:
+        status = await self._process.wait()
+        if status < 0:  # the keeper itself was killed, and can end nobody any more
+            await asyncio.to_thread(kill_process_group, self._runner)
+        await asyncio.wait(self._ears, timeout=LAST_WORDS_SECONDS)
+        for ear in self._ears:
+            ear.cancel()
+        last = "\n".join(self._last)
+        return ProcessExit(self._reason or describe_exit(status, last), last)
+
+    async def _listen(self, name: str, pipe: int) -> None:
+        """Hand on what comes in, line by line, no faster than it is wanted."""
+        stream, begun = asyncio.StreamReader(limit=CHUNK_BYTES), ""
+        file = os.fdopen(pipe, "rb", 0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), file)
+        try:
+            while chunk := await stream.read(CHUNK_BYTES):
+                *lines, begun = (begun + chunk.decode("utf-8", "replace")).split("\n")
+                for line in lines:
+                    self._heard(name, line)
+                begun = begun[-4 * LINE_CHARS :]
+                await asyncio.sleep(len(chunk) / BYTES_PER_SECOND)
+        finally:
+            transport.close()
+        if begun:
+            self._heard(name, begun)
+
+    def _heard(self, name: str, line: str) -> None:
+        line = line.rstrip()[:LINE_CHARS]
+        if name == "stderr":
+            self._last.append(line)
+        if line:
+            self._hear(name, line)
+
+
+def _close(*pipes: int) -> None:
+    for pipe in pipes:
+        os.close(pipe)
+
+
+def describe_exit(status: int, last_words: str = "") -> str:
+    """The keeper's exit status in words for the operator."""
+    if "MemoryError" in last_words.rpartition("\n")[2]:
+        return gettext("It ran out of the memory that it may have.")
+    if status < 0:
+        return gettext("The process that watches over it was killed.")
+    if status < 128:
+        return gettext("It ended by itself, with exit code %(code)d.") % {"code": status}
+    match status - 128:
+        case signal.SIGKILL:
+            return gettext("It was killed (SIGKILL): the machine was out of memory, or somebody did it.")
+        case signal.SIGXCPU:
+            return gettext("It used more processor time than it may.")
+        case number:
+            return gettext("It was ended by signal %(signal)s.") % {"signal": _signal_name(number)}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

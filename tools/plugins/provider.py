@@ -1,0 +1,96 @@
+"""Tools of plugins, as the registry sees them."""
+
+import asyncio
+
+from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.models import PluginStatus
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins.declared import PLUGIN
+from tools.plugins.host import HostedTool, PluginHost
+from tools.plugins.link import PluginLink
+from tools.plugins.results import convert_plugin_error, convert_plugin_result
+from tools.plugins.rows import PluginSettings
+from tools.registry import outcomes
+from tools.text.untrusted import clean_tool_name as short_name
+
+State = PluginStatus.State
+
+
+class PluginToolProvider:
+    """The tools of all plugins that are enabled and run. What is switched off is not listed or called any more, at once."""
+
+    provider_name = "plugin_runtime"
+    provider_type = PLUGIN
+
+    def __init__(self, host: PluginHost) -> None:
+        self._host = host
+
+    def reload(self) -> None:
+        self._host.reload()
+
+    def start(self) -> None:
+        self._host.start()
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        return [
+            offered.tool.spec for offered in self._host.tools.values() if self._link(offered) and offered.tool.is_seen_in(context)
+        ]
+
+    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+        """Have the plugin carry out the call. When cancelled, the plugin is told to stop, and asked whether it is well."""
+        name = invocation.tool_name
+        offered = self._host.tools.get(name)
+        link = self._link(offered) if offered else None
+        if offered is None or link is None:
+            return outcomes.failed_result(name, told) if (told := self.absence(name)) else outcomes.not_found_result(name)
+        plugin_id = offered.supervisor.settings.plugin_id
+        try:
+            value = await link.call(offered.tool.name, invocation, context or ToolExecutionContext())
+        except RpcError as error:
+            return convert_plugin_error(plugin_id, name, _worded(plugin_id, link, error))
+        except asyncio.CancelledError:
+            offered.supervisor.suspect()
+            raise
+        return convert_plugin_result(plugin_id, name, value)
+
+    def absence(self, tool_name: str) -> str:
+        offered = self._host.tools.get(tool_name)
+        if offered is not None:
+            return self._why(tool_name, self._host.settings(offered.supervisor.settings.pk) or offered.supervisor.settings)
+        owners = (each for each in self._host.all_settings() if tool_name in map(short_name, each.named))
+        return next(filter(None, (self._why(tool_name, owner) for owner in owners)), "")
+
+    async def close(self) -> None:
+        """End all plugins, within five seconds."""
+        await self._host.close()
+
+    def _link(self, offered: HostedTool) -> PluginLink | None:
+        """The process to call, if the operator wants it as of now."""
+        settings = self._host.settings(offered.supervisor.settings.pk)
+        return offered.supervisor.serving if settings is not None and settings.is_wanted else None
+
+    def _why(self, tool_name: str, plugin: PluginSettings) -> str:
+        """Why a tool of ``plugin`` is not there, for the model."""
+        subject = f"工具 {tool_name} 暂时不可用：插件 {plugin.plugin_id} "
+        if not plugin.enabled:
+            return f"{subject}已被管理员停用。请改用其他工具，或如实告诉用户。"
+        if plugin.fault:
+            return f"{subject}有故障，需要管理员处理。请改用其他工具，或如实告诉用户。"
+        supervisor = self._host.supervisor(plugin.pk)
+        match supervisor.state if supervisor else State.STARTING:
+            case State.BROKEN:
+                return f"{subject}多次崩溃，已停止运行，需要管理员处理。请改用其他工具，或如实告诉用户。"
+            case State.WAITING:
+                return f"{subject}刚刚崩溃，即将重新启动。请稍后再试一次，或改用其他工具。"
+            case State.STARTING:
+                return f"{subject}正在启动。请稍后再试一次，或改用其他工具。"
+        return ""
+
+
+def _worded(plugin_id: str, link: PluginLink, error: RpcError) -> RpcError:
+    """``error``, or in other words where the plugin has no say any more."""
+    if link.is_retired:
+        return RpcError(error.code, f"插件 {plugin_id} 正被停用或重新加载，这次调用没有完成，结果未知。")
+    if not link.is_open:
+        return RpcError(error.code, f"插件 {plugin_id} 在执行时崩溃，这次调用的结果未知。它会自动重新启动，可以稍后再试。")
+    return error

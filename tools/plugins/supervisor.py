@@ -1,0 +1,328 @@
+"""One plugin of this server process: kept running while it is wanted, started again, given up, replaced, ended."""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from tools.error_boundary import log_errors
+from tools.models import PluginStatus
+from tools.plugin_sdk.errors import RpcError
+from tools.plugins.declared import PluginTool, UnusableTools, build_plugin_tools
+from tools.plugins.link import LinkListener, LoadFailed, PluginLink
+from tools.plugins.process import ProcessExit
+from tools.plugins.process_limits import ProcessLimits, measure_usage
+from tools.plugins.records import PluginReport
+from tools.plugins.rows import PluginSettings
+
+logger = logging.getLogger(__name__)
+State = PluginStatus.State
+
+#: How long a plugin that loads keeps others from starting.
+TURN_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """How patient a supervisor is; seconds, but for the numbers.
+
+    ``pause`` comes after the first crash and doubles with each one; ``crashes`` in a row are
+    given up; who ran ``stable`` has not crashed in a row. ``look`` is the time between two
+    looks at what it takes, ``health`` between two questions whether it is well. ``drain`` is
+    for calls under way when a plugin is replaced or switched off, ``last_drain`` when the
+    server ends. ``reloads`` changes of its files are obeyed within ``stable``.
+    """
+
+    pause: float = 1.0
+    crashes: int = 3
+    stable: float = 60.0
+    look: float = 1.0
+    health: float = 15.0
+    drain: float = 10.0
+    last_drain: float = 1.5
+    reloads: int = 6
+
+
+class SupervisorContext(LinkListener, Protocol):
+    """What the plugins of one server process share. ``starting`` bounds how many start at once."""
+
+    root: Path
+    limits: ProcessLimits
+    pace: RestartPolicy
+    process_id: str
+    starting: asyncio.Semaphore
+
+    def crashed(self, plugin: PluginSettings, ending: ProcessExit) -> None: ...
+
+    def report(self, report: PluginReport) -> None: ...
+
+    def changed(self) -> None:
+        """The tools of some plugin are others now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedVersion:
+    """What a plugin was loaded from: the operator's word to load it anew, and the state of its files."""
+
+    reloads: int
+    stamp: str
+
+
+@dataclass(slots=True)
+class RestartHistory:
+    """How the plugin has got on since it was last wanted, or loaded anew."""
+
+    crashes: int = 0
+    error: str = ""
+    retry_at: datetime | None = None
+    started_at: datetime | None = None
+    due: float = 0.0
+    """The moment before which it is not started again, in monotonic seconds."""
+
+
+class Supervisor:
+    """Used from the event loop; :meth:`obey` may be called at any time and returns at once.
+
+    ``tools`` are those of the process that runs, or ran last, the same objects for as long
+    as the plugin declares the same.
+    """
+
+    def __init__(self, settings: PluginSettings, house: SupervisorContext) -> None:
+        self.settings = settings
+        self.tools: list[PluginTool] = []
+        self.notes: list[str] = []
+        self.link: PluginLink | None = None
+        self._house = house
+        self._pace = house.pace
+        self._stamp = ""
+        self._edition: LoadedVersion | None = None
+        self._record = RestartHistory()
+        self._config: dict[str, object] = {}
+        self._reloaded: deque[float] = deque(maxlen=self._pace.reloads)
+        self._checkup: asyncio.Task[bool] | None = None
+        self._next_checkup = 0.0
+        self._retiring: dict[asyncio.Task[None], PluginLink] = {}
+        self._stirred = asyncio.Event()
+        self._task = asyncio.create_task(self._supervise(), name=f"supervisor of {settings.plugin_id}")
+
+    @property
+    def state(self) -> str:
+        """A :class:`tools.models.PluginStatus.State`, or "" while it is not wanted."""
+        if not self.settings.is_wanted:
+            return ""
+        if self.link is not None:
+            return State.RUNNING
+        if self._record.crashes >= self._pace.crashes:
+            return State.BROKEN
+        return State.WAITING if self._record.crashes else State.STARTING
+
+    @property
+    def serving(self) -> PluginLink | None:
+        """The process to call, if it is wanted and there is one."""
+        link = self.link
+        return link if link is not None and self.settings.is_wanted and not link.over.done() else None
+
+    def obey(self, settings: PluginSettings, stamp: str) -> None:
+        """These are the operator's settings and the state of the files from now on."""
+        if (settings, stamp) != (self.settings, self._stamp):
+            self.settings, self._stamp = settings, stamp
+            self._stirred.set()
+
+    def suspect(self) -> None:
+        """A call took too long: ask at once whether the plugin is well."""
+        self._next_checkup = 0.0
+        self._stirred.set()
+
+    def report(self) -> None:
+        """Have it put down how the plugin gets on."""
+        record, state = self._record, self.state
+        report = PluginReport(
+            plugin_pk=self.settings.pk,
+            process_id=self._house.process_id,
+            state=state,
+            runner_pid=self.link.runner_pid if self.link else None,
+            started_at=record.started_at if self.link else None,
+            retry_at=record.retry_at if state == State.WAITING else None,
+            crashes=record.crashes,
+            error="\n".join(filter(None, [record.error, *self.notes])),
+            tools=tuple(tool.spec.name for tool in self.tools),
+        )
+        self._house.report(report)
+
+    async def close(self) -> None:
+        """End the plugin, with a short time for calls under way."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._forget_checkup()
+        links = [*self._retiring.values()]
+        for task in list(self._retiring):
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
+        ending = [link.retire(0) for link in links]
+        if self.link is not None:
+            ending.append(self.link.retire(self._pace.last_drain))
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _supervise(self) -> None:
+        while True:
+            self._stirred.clear()
+            with log_errors(logger, "The supervisor of plugin %s failed", self.settings.plugin_id):
+                await self._step()
+                self.report()
+            try:
+                async with asyncio.timeout(self._pace.look if self.settings.is_wanted else None):
+                    await self._stirred.wait()
+            except TimeoutError:
+                continue
+
+    async def _step(self) -> None:
+        """One look at what is and what should be, and the next thing to do about it."""
+        now = time.monotonic()
+        if self.link is not None and self.link.over.done():
+            error = self.link.over.exception()
+            self._crashed(ProcessExit(f"{type(error).__name__}: {error}") if error else self.link.over.result())
+        if not self.settings.is_wanted:
+            self._rest()
+        elif self._edition is None or self._is_outdated(now):
+            await self._renew(LoadedVersion(self.settings.reloads, self._stamp))
+        elif self.link is None:
+            if self._record.crashes < self._pace.crashes and now >= self._record.due:
+                await self._renew(self._edition)
+        elif self._config != self.settings.config:
+            await self._configure(self.link)
+        else:
+            await self._examine(self.link, now)
+
+    def _is_outdated(self, now: float) -> bool:
+        """Whether another edition is to be loaded. A plugin that changes its own files all the time is not followed."""
+        edition = self._edition
+        if edition is None or edition.reloads != self.settings.reloads:
+            return True
+        if edition.stamp == self._stamp:
+            return False
+        are_many = len(self._reloaded) == self._pace.reloads and now < self._reloaded[0] + self._pace.stable
+        return not are_many
+
+    def _rest(self) -> None:
+        """The plugin is not wanted: it is as if it had never been tried."""
+        if self.link is not None:
+            self._retire(self.link)
+        if self._edition is not None:
+            self._edition, self._record = None, RestartHistory()
+            self._house.changed()
+
+    async def _renew(self, edition: LoadedVersion) -> None:
+        """Load the plugin, beside the process that runs, and put it in that one's place; what cannot be loaded changes nothing."""
+        if edition != self._edition:
+            self._edition, self._record = edition, RestartHistory(started_at=self._record.started_at)
+            self._reloaded.append(time.monotonic())
+        self.report()
+        try:
+            config = dict(self.settings.config)
+            link = await self._in_turn()
+        except (LoadFailed, UnusableTools, OSError) as error:
+            self._failed(gettext("It cannot be loaded: %(reason)s") % {"reason": error}, getattr(error, "details", ""))
+            return
+        old, self.link, self._config = self.link, link, config
+        link.over.add_done_callback(lambda _: self._stirred.set())
+        self._record.error, self._record.started_at = "", timezone.now()
+        self._forget_checkup()
+        if old is not None:
+            self._retire(old)
+        self._house.changed()
+
+    async def _in_turn(self) -> PluginLink:
+        """Start a process when few others do. One that takes long to load does not keep the others waiting."""
+        async with self._house.starting:
+            opening = asyncio.create_task(self._opened())
+            try:
+                await asyncio.wait([opening], timeout=TURN_SECONDS)
+            except asyncio.CancelledError:
+                opening.cancel()
+                await asyncio.wait([opening])
+                raise
+        return await opening
+
+    async def _opened(self) -> PluginLink:
+        link = await PluginLink.open(
+            self._house.root / self.settings.folder, lambda: self.settings, self._house.limits, self._house
+        )
+        try:
+            self.tools = await asyncio.to_thread(build_plugin_tools, self.settings.plugin_id, link.declarations, self.tools)
+        except (UnusableTools, asyncio.CancelledError):
+            await asyncio.shield(link.kill())
+            raise
+        return link
+
+    def _failed(self, reason: str, details: str) -> None:
+        """A new process could not be had; one that runs goes on."""
+        if self.link is None:
+            self._crashed(ProcessExit(reason, details))
+            return
+        self._record.error = gettext("%(reason)s; the edition that was loaded before goes on.") % {"reason": reason}
+        self._house.crashed(self.settings, ProcessExit(self._record.error, details))
+
+    def _crashed(self, ending: ProcessExit) -> None:
+        self._forget_checkup()
+        record, self.link = self._record, None
+        record.crashes += 1
+        record.error = ending.reason
+        pause = self._pace.pause * 2 ** (record.crashes - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - lest all come at once
+        record.due = time.monotonic() + pause
+        record.retry_at = timezone.now() + timedelta(seconds=pause)
+        self._house.crashed(self.settings, ending)
+        self._house.changed()
+
+    async def _configure(self, link: PluginLink) -> None:
+        self._config = dict(self.settings.config)
+        try:
+            await link.configure(self._config)
+            self._record.error = ""
+        except RpcError as error:
+            self._record.error = gettext("It did not take the new configuration: %(reason)s") % {"reason": error}
+
+    async def _examine(self, link: PluginLink, now: float) -> None:
+        """Whether the plugin that runs is well and keeps within its limits. One that does not is ended, which is a crash."""
+        usage = await asyncio.to_thread(measure_usage, link.process.pid)
+        reason = usage.excess(self._house.limits)
+        if link.charge(usage) > self._house.limits.cpu_seconds:
+            reason = gettext("A call used more than %(most)d s of processor time.") % {"most": self._house.limits.cpu_seconds}
+        if self._checkup is not None and self._checkup.done():
+            is_well, self._checkup = self._checkup.result(), None
+            reason = reason or ("" if is_well else gettext("It did not answer when it was asked whether it is well."))
+        if reason:
+            await link.kill(reason)
+        elif self._checkup is None and now >= self._next_checkup:
+            self._next_checkup = now + self._pace.health
+            self._checkup = asyncio.create_task(link.is_well())
+            self._checkup.add_done_callback(lambda _: self._stirred.set())
+        if self._record.crashes and (began := self._record.started_at) and timezone.now() - began > self._stable:
+            self._record.crashes = 0
+
+    def _forget_checkup(self) -> None:
+        """What is asked of one process says nothing of another."""
+        self._next_checkup = time.monotonic() + self._pace.health
+        if self._checkup is not None:
+            self._checkup.cancel()
+            self._checkup = None
+
+    @property
+    def _stable(self) -> timedelta:
+        return timedelta(seconds=self._pace.stable)
+
+    def _retire(self, link: PluginLink) -> None:
+        """Let ``link`` finish what it is at, beside everything else."""
+        if self.link is link:
+            self.link = None
+        task = asyncio.create_task(link.retire(self._pace.drain), name=f"retiring {self.settings.plugin_id}")
+        self._retiring[task] = link
+        task.add_done_callback(lambda done: self._retiring.pop(done, None))

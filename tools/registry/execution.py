@@ -1,0 +1,138 @@
+"""One call on its way: its hooks, the tool itself or its mock, and the check of what came back."""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolProvider, ToolSpec
+from tools.error_boundary import capture_error, contain
+from tools.errors import InvalidArguments, ToolFailed
+from tools.log_limit import LogLimit
+from tools.processes.threads import run_in_thread
+from tools.registry import outcomes
+from tools.registry.blocking_watch import BlockingWatch
+from tools.registry.hooks import AfterHook, BeforeHook, Hooks
+from tools.registry.result_validation import validate_result
+from tools.registry.settings import ToolSettings
+from tools.registry.time_limits import time_limit
+from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
+from tools.schemas.size_limits import check_size
+from tools.text.placeholders import render_mock
+
+logger = logging.getLogger(__name__)
+LogLimit(logger, named=1)
+
+RESERVED_METADATA = {"refusal", "mock", "full_content", "pending", "worker", "state_change"}
+"""Metadata of results that is this system's to say, and no provider's.
+
+``pause_execution`` is not among them: by MaiBot's contract any tool may end the run.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRequest:
+    """What a hook and a tool are told of a call, and how many seconds each of them has."""
+
+    spec: ToolSpec
+    invocation: ToolInvocation
+    context: ToolExecutionContext | None
+    hooks: Hooks
+    seconds: float
+
+
+async def execute_call(call: ExecutionRequest, provider: ToolProvider, settings: ToolSettings) -> ToolExecutionResult:
+    """The result of the tool, or of the first ``before`` hook that answers instead of it.
+
+    The arguments were checked before. Whatever goes wrong is a failed result; when
+    cancelled, the tool was cancelled with it.
+    """
+    for hook in call.hooks.before:
+        if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context)):
+            return answer
+    if settings.mock_enabled:
+        return outcomes.mocked_result(call.spec.name, render_mock(settings.mock_value, call.invocation.arguments))
+    result = await _settled(call, _invoked(call, provider))
+    return result or outcomes.failed_result(call.spec.name, "原因未知")
+
+
+async def run_after_hooks(call: ExecutionRequest, result: ToolExecutionResult) -> ToolExecutionResult:
+    """``result`` after the hooks that follow a call."""
+    if call.hooks.on_error and not result.success:
+        result = await _first(call.hooks.on_error, call, result)
+    return await _first(call.hooks.after, call, result)
+
+
+async def _first(hooks: Sequence[AfterHook], call: ExecutionRequest, result: ToolExecutionResult) -> ToolExecutionResult:
+    for hook in hooks:
+        if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context, result)):
+            return answer
+    return result
+
+
+async def _asked(hook: BeforeHook | AfterHook, *arguments: Any) -> ToolExecutionResult | None:
+    answer: Any = hook(*arguments)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if not isinstance(answer, ToolExecutionResult | None):
+        raise TypeError(f"a hook returned {type(answer).__name__} and no result")
+    return None if answer is None else validate_result(answer)
+
+
+async def _invoked(call: ExecutionRequest, provider: ToolProvider) -> ToolExecutionResult:
+    work = provider.invoke(call.invocation, call.context)
+    result = await (BlockingWatch(work, partial(_held_up, call)) if inspect.iscoroutine(work) else work)
+    if not isinstance(result, ToolExecutionResult):
+        raise TypeError(f"{provider.provider_name} returned {type(result).__name__} and no result")
+    result = validate_result(result)
+    if RESERVED_METADATA & result.metadata.keys():
+        result = replace(result, metadata={key: value for key, value in result.metadata.items() if key not in RESERVED_METADATA})
+    schema, value = call.spec.output_schema, result.structured_content
+    if schema is not None and value is not None and result.success and (faults := await _output_faults(call, schema, value)):
+        return outcomes.mismatched_result(call.spec.name, faults)
+    return result
+
+
+def _held_up(call: ExecutionRequest, seconds: float) -> None:
+    logger.warning(
+        "tool %s held up the event loop for %.1f s; as a plain function it would run in a thread", call.spec.name, seconds
+    )
+
+
+async def _output_faults(call: ExecutionRequest, schema: JsonSchema, value: Any) -> list[str]:
+    """What is wrong with a structured result; nothing where the schema itself is."""
+    try:
+        try:
+            check_size(value)
+        except InvalidArguments:  # so much takes long to check
+            return await run_in_thread(lambda: schema_messages(schema, value))
+        return schema_messages(schema, value)
+    except UNUSABLE_SCHEMA as error:
+        logger.warning("the output schema of tool %s cannot be used: %s", call.spec.name, error)
+        return []
+
+
+async def _settled(call: ExecutionRequest, work: Awaitable[Any]) -> ToolExecutionResult | None:
+    """What ``work`` came to within its time, in a form fit for the model."""
+    with capture_error() as attempt:
+        async with time_limit(call.seconds) as limit:
+            result = await contain(work)
+        return None if result is None else outcomes.clip_result(outcomes.normalize_failure(result))
+    return _failure(call, attempt.error, is_late=limit.expired())
+
+
+def _failure(call: ExecutionRequest, error: Exception | None, *, is_late: bool) -> ToolExecutionResult:
+    name = call.spec.name
+    match error:
+        case InvalidArguments():
+            return outcomes.invalid_arguments_result(name, error)
+        case ToolFailed() | None:
+            return outcomes.raised_result(name, error or ToolFailed("原因未知"))
+        case _ if is_late:
+            logger.warning("tool %s was stopped after %g s", name, call.seconds)
+            return outcomes.timed_out_result(name, call.seconds, call.spec.metadata.get("on_timeout"))
+        case _:
+            logger.error("tool %s raised", name, exc_info=error)
+            return outcomes.raised_result(name, error)

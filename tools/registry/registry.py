@@ -1,0 +1,307 @@
+"""The registry: the one view of all tools, and the one place every call passes.
+
+Names and rules are MaiBot's; what is added stands in the product's own contract: the
+operator's row decides over each tool, arguments are checked, calls are limited in time
+and number, results in length.
+"""
+
+import copy
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tools import refusals
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolProvider,
+    ToolSpec,
+)
+from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
+from tools.refusals import ToolRefusal
+from tools.registry import outcomes
+from tools.registry.approval import requires_approval
+from tools.registry.argument_checks import add_own_messages
+from tools.registry.definitions import DefinitionCache, sort_for_model
+from tools.registry.discovery import OfferedTools, SplitTools, split_deferred
+from tools.registry.execution import ExecutionRequest, execute_call, run_after_hooks
+from tools.registry.hooks import AfterHook, BeforeHook, Hooks, hooks_of
+from tools.registry.new_tools import NewToolTracker
+from tools.registry.offers import ResolvedTool, ToolResolver
+from tools.registry.policy import check_availability, decide_call
+from tools.registry.provider_set import Listed, ProviderSet
+from tools.registry.rate import CallRates
+from tools.registry.settings import ToolSettings
+from tools.schemas.arguments import check_arguments, parse_arguments
+
+logger = logging.getLogger(__name__)
+
+SettingsByName = Mapping[str, ToolSettings]
+SpecFilter = Callable[[ToolSpec], bool]
+HOOK_SECONDS = 60
+"""How long a hook may take over a call of a tool that there is not."""
+
+
+class ToolView(NamedTuple):
+    """What was made of a listing and the rows for one kind of chat. Going through 200 tools for every message is dear."""
+
+    pairs: Listed
+    settings: SettingsByName
+    offers: list[ResolvedTool]
+    shelves: SplitTools
+
+
+class ToolRegistry:
+    """Providers in order, seen as one set of tools. Used from one event loop.
+
+    ``settings`` gives the rows as they are now, by tool name, without I/O; it is asked
+    at each listing and each call. ``clock`` counts monotonic seconds, for the rates. Tools
+    from outside are deferred once there are more than ``defer_above`` in a view.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], SettingsByName] = dict,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        defer_above: float = math.inf,
+    ) -> None:
+        self._settings = settings
+        self._defer_above = defer_above
+        self._clock = clock
+        self._roster = ProviderSet()
+        self._offers = ToolResolver()
+        self._views: dict[tuple[bool | None, bool] | None, ToolView] = {}
+        self._definitions = DefinitionCache()
+        self._rates = CallRates()
+        self._hooks = Hooks()
+        self._reported: set[tuple[str, str, str]] = set()
+        self._keep: SpecFilter | None = None
+        self.newcomers = NewToolTracker()
+        """What was listed and has no row yet; whoever serves puts it down."""
+
+    def register_provider(self, provider: ToolProvider) -> None:
+        """Add ``provider`` at the end; one of the same name is dropped, and closing it is its owner's."""
+        self._roster.put(provider)
+
+    def unregister_provider(self, provider_name: str) -> None:
+        """Drop the provider of that name, if there is one."""
+        self._roster.drop(provider_name)
+
+    def add_hooks(
+        self, before: BeforeHook | None = None, after: AfterHook | None = None, on_error: AfterHook | None = None
+    ) -> None:
+        """Have these asked about every call, after those that were added before them (see :class:`tools.registry.hooks.Hooks`)."""
+        added = Hooks((before,) if before else (), (after,) if after else (), (on_error,) if on_error else ())
+        self._hooks += added
+
+    def narrowed(self, keep: SpecFilter) -> "ToolRegistry":
+        """This registry for somebody who has only the tools that ``keep`` says yes to; the others are not found.
+
+        Everything else is one with it: rows, rates, hooks and providers, which closing either closes.
+        """
+        view, wider = copy.copy(self), self._keep
+        view._views = {}
+        view._keep = keep if wider is None else lambda spec: wider(spec) and keep(spec)
+        return view
+
+    def under(self, settings: Callable[[], SettingsByName]) -> "ToolRegistry":
+        """This registry with other rows, for somebody who may look at every tool, so that none is new.
+
+        Everything else is one with it, as in :meth:`narrowed`.
+        """
+        view = copy.copy(self)
+        view._settings = settings
+        view._offers, view._views = ToolResolver(trusting=True), {}
+        return view
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        """Every tool in the view of ``context`` in provider order, as the operator describes it; the first of a name wins."""
+        return [offer.spec for offer in await self._exposed(context)]
+
+    async def get_tool_spec(self, name: str, context: ToolAvailabilityContext | None = None) -> ToolSpec | None:
+        return next((spec for spec in await self.list_tools(context) if spec.name == name), None)
+
+    async def has_tool(self, name: str, context: ToolAvailabilityContext | None = None) -> bool:
+        return await self.get_tool_spec(name, context) is not None
+
+    async def get_llm_definitions(self, context: ToolAvailabilityContext | None = None) -> list[dict[str, Any]]:
+        """What the model is told of each tool it is meant to see, by priority; the caller may change it."""
+        return copy.deepcopy((await self.offering(context)).definitions)
+
+    async def offering(self, context: ToolAvailabilityContext | None = None, discovered: Sequence[str] = ()) -> OfferedTools:
+        """What a model is offered that has found the tools ``discovered``: these come last, in that order.
+
+        Nothing is deferred in a view without the tool that finds tools, and that tool is
+        not offered where there is nothing to find.
+        """
+        shelves = (await self._view(context)).shelves
+        told = [*sort_for_model(shelves.shown), *shelves.found(discovered)]
+        return OfferedTools(self._definitions.of(told), shelves.deferred)
+
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None, *, approved: bool = False
+    ) -> ToolExecutionResult:
+        """Execute one call; every way it can go wrong is a failed result, never an exception.
+
+        ``invocation.arguments`` may also be the model's JSON text. A call that is not
+        made has the reason's word (:class:`tools.refusals.RefusalReason`) in the result's
+        ``metadata["refusal"]``. ``needs_approval`` is one of them: the checked arguments
+        are in ``metadata["arguments"]``, and the call is made when it comes again with
+        ``approved``, which is for the caller alone to say. An approved call is checked
+        anew in everything but the rates, against which asking has counted.
+
+        When cancelled, the tool was cancelled with it; a synchronous one may still be
+        running.
+        """
+        name = invocation.tool_name
+        offer = await self._offer(name, context)
+        if isinstance(offer, ToolRefusal):
+            call = ExecutionRequest(ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS)
+            return await run_after_hooks(call, outcomes.refused_result(name, offer, await self._near(name, context)))
+        call = ExecutionRequest(
+            offer.spec, invocation, context, self._hooks + hooks_of(offer.declared), offer.settings.timeout_seconds
+        )
+        try:
+            arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
+        except ApprovalNeeded as needed:  # nothing has come of the call yet, so no hook is asked
+            return _from(offer, outcomes.unapproved_result(name, needed.arguments))
+        except ToolError as error:
+            result = _denied(offer, error)
+        else:
+            call = replace(call, invocation=replace(invocation, arguments=arguments))
+            result = await execute_call(call, offer.provider, offer.settings)
+        return _from(offer, await run_after_hooks(call, result))
+
+    async def needs_approval(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> bool:
+        """Whether the call is in order but for an owner's word; rates aside, and none is counted."""
+        offer = await self._offer(invocation.tool_name, context)
+        if isinstance(offer, ToolRefusal):
+            return False
+        try:
+            self._admitted(offer, invocation, context, CallRates(), approved=False)
+        except ApprovalNeeded:
+            return True
+        except ToolError:
+            return False
+        return False
+
+    async def close(self) -> None:
+        """Close every provider once; one that fails does not keep the others open."""
+        await self._roster.close()
+
+    def _admitted(
+        self,
+        offer: ResolvedTool,
+        invocation: ToolInvocation,
+        context: ToolExecutionContext | None,
+        rates: CallRates,
+        *,
+        approved: bool,
+    ) -> dict[str, Any]:
+        """The checked arguments of a call that may be made, which is counted. Raises a :class:`ToolError` otherwise."""
+        now = self._clock()
+        rates = CallRates() if approved else rates
+        verdict = decide_call(offer.declared, offer.settings, context, rates, now)
+        if isinstance(verdict, ToolRefusal):
+            raise CallRefused(verdict)
+        given = parse_arguments(invocation.arguments)
+        try:
+            arguments = check_arguments(offer.declared.parameters_schema, given)
+        except InvalidArguments as error:
+            raise add_own_messages(error, offer.declared, context) from error
+        rates.take(verdict.quotas, now)
+        if not approved and requires_approval(offer.declared, offer.settings, arguments):
+            raise ApprovalNeeded(arguments)
+        return arguments
+
+    async def _exposed(self, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
+        """The offers in the view of ``context``: the same list for as long as nothing has changed."""
+        return (await self._view(context)).offers
+
+    async def _view(self, context: ToolAvailabilityContext | None) -> ToolView:
+        pairs, settings = await self._roster.listed(context), self._settings()
+        kind = None if context is None else (context.is_group_chat, context.is_owner)
+        view = self._views.get(kind)
+        if view is None or view.settings is not settings or view.pairs != pairs:
+            self.newcomers.see(pairs)
+            offers = self._offers_of(pairs, settings, context)
+            view = self._views[kind] = ToolView(pairs, settings, offers, split_deferred(offers, self._defer_above))
+        return view
+
+    def _offers_of(self, pairs: Listed, settings: SettingsByName, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
+        listed: dict[str, ResolvedTool] = {}
+        for provider, declared in self._kept(pairs):
+            offer = self._offers.of(provider, declared, settings.get(declared.name))
+            if check_availability(declared, offer.settings, context) is not None:
+                continue
+            first = listed.setdefault(declared.name, offer)
+            if first is not offer:
+                self._report_duplicate(declared.name, first.provider, provider)
+        knows_all = context is None or context.is_owner
+        return [offer for offer in listed.values() if knows_all or not offer.is_unlooked]
+
+    async def _listed(self, context: ToolAvailabilityContext | None) -> Listed:
+        return self._kept(await self._roster.listed(context))
+
+    def _kept(self, pairs: Listed) -> Listed:
+        return pairs if self._keep is None else [pair for pair in pairs if self._keep(pair[1])]
+
+    async def _offer(self, name: str, context: ToolExecutionContext | None) -> ResolvedTool | ToolRefusal:
+        """The tool that is called ``name`` in the view of ``context``, or why there is none."""
+        row = self._settings().get(name)
+        chat = context.availability() if context else None
+        found: ToolRefusal | None = None
+        for provider, declared in await self._listed(chat):
+            if declared.name == name:
+                offer = self._offers.of(provider, declared, row)
+                refusal = check_availability(declared, offer.settings, chat)
+                if refusal is None:
+                    return offer
+                found = found or refusal
+        return found or await self._absence(name, row, chat)
+
+    async def _absence(self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None) -> ToolRefusal:
+        """Why no provider has a tool called ``name`` here."""
+        if chat is not None and any(spec.name == name for _, spec in await self._listed(None)):
+            return refusals.NOT_HERE
+        if told := self._roster.absence(name):
+            return ToolRefusal(refusals.RefusalReason.SERVER_DOWN, told)
+        if self._roster.is_down(name, row.provider_name if row else ""):
+            return refusals.SERVER_DOWN
+        return refusals.UNKNOWN
+
+    async def _near(self, name: str, context: ToolExecutionContext | None) -> list[str]:
+        specs = sort_for_model(await self.list_tools(context.availability() if context else None))
+        return refusals.find_near_names(name, [spec.name for spec in specs])
+
+    def _report_duplicate(self, name: str, kept: ToolProvider, skipped: ToolProvider) -> None:
+        report = (name, kept.provider_name, skipped.provider_name)
+        if report not in self._reported:
+            self._reported.add(report)
+            logger.warning("tool %s of provider %s is skipped: %s offers one of that name", name, report[2], report[1])
+
+
+def _denied(offer: ResolvedTool, error: ToolError) -> ToolExecutionResult:
+    """The result of a call that was not begun."""
+    name = offer.spec.name
+    match error:
+        case CallRefused():
+            return outcomes.refused_result(name, error.refusal)
+        case InvalidArguments():
+            return outcomes.invalid_arguments_result(name, error)
+        case _:
+            logger.error("the parameters schema of tool %s cannot be used", name, exc_info=error)
+            return outcomes.raised_result(name, error)
+
+
+def _from(offer: ResolvedTool, result: ToolExecutionResult) -> ToolExecutionResult:
+    metadata = {**result.metadata, "provider_name": offer.provider.provider_name}
+    if offer.declared.is_long_running:
+        metadata["is_long_running"] = True
+    return replace(result, metadata=metadata)

@@ -1,0 +1,89 @@
+"""Tool settings as the run loop reads them: a frozen copy of the rows, reloaded when they change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from tools.models import ConfigVersion, ToolConfig
+from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
+from tools.models.row_validation import parse_ids
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """One row of the tool configs. An empty ``description`` leaves the tool its own; a limit of 0 is none.
+
+    ``provider_name`` is where the tool came from when it was seen last, ``looked_at`` the
+    fingerprint of the declaration that somebody has looked at (see :mod:`tools.registry.declaration_review`).
+    """
+
+    name: str
+    enabled: bool = True
+    mock_enabled: bool = False
+    mock_value: str = ""
+    description: str = ""
+    timeout_seconds: float = 60
+    visibility: str = ToolVisibility.VISIBLE.value
+    pinned: bool = False
+    scope: str = ToolScope.ALL.value
+    allowed: str = AllowedCallers.EVERYONE.value
+    allowed_ids: frozenset[str] = frozenset()
+    requires_approval: str = ApprovalMode.OWN.value
+    calls_per_minute_person: int = 0
+    calls_per_minute_chat: int = 0
+    parameter_descriptions: Mapping[str, str] = field(default_factory=dict)
+    provider_name: str = ""
+    looked_at: str = ""
+
+
+_FIELDS = tuple(entry.name for entry in fields(ToolSettings))
+
+
+def load_tool_settings() -> dict[str, ToolSettings]:
+    """Every row by tool name, in one query."""
+    return {row["name"]: _settings(row) for row in ToolConfig.objects.values(*_FIELDS).order_by("name")}
+
+
+def _settings(row: dict[str, Any]) -> ToolSettings:
+    row["allowed_ids"] = frozenset(parse_ids(row["allowed_ids"]))
+    return ToolSettings(**row)
+
+
+class SettingsCache:
+    """The settings of this process, as new as the last :meth:`refresh`.
+
+    ``refresh`` belongs to the thread that talks to the database; ``current`` may be
+    read anywhere, at any time. The mapping is replaced and never changed, so that its
+    identity tells whether anything is new.
+    """
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self._current: Mapping[str, ToolSettings] = MappingProxyType({})
+
+    @property
+    def version(self) -> int | None:
+        """The number of the change that was loaded last, None before the first refresh."""
+        return self._version
+
+    @property
+    def current(self) -> Mapping[str, ToolSettings]:
+        """The mapping loaded last, empty before the first refresh. No I/O."""
+        return self._current
+
+    def forget(self) -> None:
+        """Have the rows loaded again by the next :meth:`refresh`; until then those loaded last count."""
+        self._version = None
+
+    def refresh(self) -> Mapping[str, ToolSettings]:
+        """Load the rows if any was changed, by any process, since they were loaded last.
+
+        Not inside a transaction, which could show rows that are never committed.
+        """
+        # The number first: a change between the two queries is then loaded twice, never missed.
+        version = ConfigVersion.current()
+        if version != self._version:
+            self._current = MappingProxyType(load_tool_settings())
+            self._version = version
+        return self._current
