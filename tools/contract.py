@@ -274,3 +274,7 @@ class ToolProvider(Protocol):
     async def close(self) -> None:
         """Release what the provider holds; afterwards it is not used again."""
         ...
+
+
+def is_picture(item: ToolContentItem) -> bool:
+    return item.content_type == "image" and bool(item.data) and item.mime_type.startswith("image/")

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.errors import MediaError
 from agent.media.folder_listing import (
     LISTED,
     UPLOAD_BYTES,
@@ -24,7 +25,6 @@ from agent.media.folder_listing import (
     remove_media_file,
     save_media_file,
 )
-from agent.media.media_folder import MediaError
 from agent.models import MediaFile
 from tools.admin.record_pages import ModelAdmin, format_moment
 

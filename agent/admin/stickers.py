@@ -19,9 +19,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.media.folder_listing import NameTaken, remove_media_file, safe_name, save_media_file
-from agent.media.media_folder import MediaError, media_folder_root, open_media_file
+from agent.media.media_folder import media_folder_root, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER
 from agent.stickers.store import LARGEST, TYPES, locate_sticker, sticker_stamp, sync_stickers, words_from_path

@@ -10,10 +10,9 @@ from django.utils.translation import gettext
 
 from agent.admin.tool_use import load_tool_use
 from agent.admin.trial import ToolTrial, explain_obstacle, run_trial
-from agent.run.tool_results import is_picture
 from tools.admin import ToolConfigAdmin
 from tools.admin.argument_form import ArgumentForm
-from tools.contract import ToolContentItem
+from tools.contract import ToolContentItem, is_picture
 from tools.models import ToolConfig
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 

@@ -11,13 +11,13 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.builtin_tools.entry import PROVIDER_NAME
 from agent.domain.claims import Claim
-from agent.models import Run
+from agent.domain.states import RunOrigin
 from agent.record.external_calls import ExternalCallKeys, StartExternalCall, begin_external_calls, end_external_calls
 from agent.record.record import Record
 from agent.record.steps import NewCall
 from agent.record.subagent_runs import RunBreakOff, break_off_runs
+from agent.run.flow import PROVIDER_NAME
 from agent.run.model_call import elapsed_ms
 from agent.run.tool_results import call_outcome, needs_approval, result_text
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
@@ -40,7 +40,7 @@ class ExternalCalls:
     are nobody's owner, and count as one person who talks in one chat. Used from one event loop.
     """
 
-    def __init__(self, record: Record, registry: ToolRegistry, origin: Run.Origin) -> None:
+    def __init__(self, record: Record, registry: ToolRegistry, origin: RunOrigin) -> None:
         self._record = record
         self._registry = registry.narrowed(_is_for_outside)
         self._origin = origin

@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent.api.external_calls import ExternalCalls
 from agent.api.mcp_content import to_mcp_result, to_mcp_tool
-from agent.models import Run
+from agent.domain.states import RunOrigin
 from agent.record.record import Record
 from tools.contract import ToolSpec
 from tools.error_boundary import capture_error, log_errors
@@ -41,7 +41,7 @@ class ToolServer:
     """The tools of ``registry`` behind the SDK's server; its calls are on record as runs of the origin ``mcp``."""
 
     def __init__(self, record: Record, registry: ToolRegistry) -> None:
-        self._calls = ExternalCalls(record, registry, Run.Origin.MCP)
+        self._calls = ExternalCalls(record, registry, RunOrigin.MCP)
         self._watch = ToolWatch(self._calls.list_tools)
         self._listeners = ListenHandler(self._watch, max_subscriptions=LISTENERS)
         self._server = Server(

@@ -6,8 +6,8 @@ from django.conf import settings
 
 from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.state import ChatState
+from agent.domain.states import RunOrigin, RunState
 from agent.llm.messages import ChatMessage, system_message
-from agent.models import Run
 from agent.record.record import Record
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
@@ -31,7 +31,7 @@ class StatelessQueries:
 
         The persona's prompt goes first unless ``messages`` begin with a system message.
         """
-        begun = await self._record.begin(StartRun(RunPlan(Run.Origin.HTTP, self._engine.model.name)))
+        begun = await self._record.begin(StartRun(RunPlan(RunOrigin.HTTP, self._engine.model.name)))
         journal = RunJournal(self._record, begun.claim)
         context = ToolExecutionContext(metadata={"chat_state": ChatState()})
         noted: list[str] = []
@@ -47,15 +47,15 @@ class StatelessQueries:
                 result = await self._engine.run(task, journal)
         except TimeoutError as error:
             failure = RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s")
-            await journal.finish(RunCompletion(begun.run_pk, Run.State.FAILED, error=str(failure)))
+            await journal.finish(RunCompletion(begun.run_pk, RunState.FAILED, error=str(failure)))
             raise failure from error
         except AgentError as error:
-            await journal.finish(RunCompletion(begun.run_pk, Run.State.FAILED, error=str(error)))
+            await journal.finish(RunCompletion(begun.run_pk, RunState.FAILED, error=str(error)))
             raise
         await journal.finish(
             RunCompletion(
                 begun.run_pk,
-                Run.State.FINISHED,
+                RunState.FINISHED,
                 final_text=result.text,
                 notes=[*noted, *result.notes],
                 model_calls=result.calls,

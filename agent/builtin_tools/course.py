@@ -3,6 +3,7 @@
 from typing import Any
 
 from agent.builtin_tools.entry import BuiltinHandler, BuiltinTool, ToolStage
+from agent.run.flow import CONTINUE as CONTINUE_NAME
 from agent.run.flow import EndReason, build_end_result
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 
@@ -38,7 +39,7 @@ NO_ACTION = _tool(
     "both",
     "ends_run",
 )
-CONTINUE = _tool("continue", "现在就思考并回应。", _go_on, "timing")
+CONTINUE = _tool(CONTINUE_NAME, "现在就思考并回应。", _go_on, "timing")
 STAY_SILENT = _tool(
     "stay_silent",
     "保持沉默：不回复这条消息，本轮什么都不发送。只在这条消息显然不需要回应时使用。必须单独调用，不能与其他工具一起调用。",

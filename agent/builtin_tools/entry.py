@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agent.run.flow import PROVIDER_NAME
 from tools.contract import (
     JsonSchema,
     ToolAvailabilityContext,
@@ -16,10 +17,7 @@ from tools.models.choices import ToolScope, ToolVisibility
 from tools.registry.argument_checks import OWN_CHECKS_KEY
 from tools.registry.catalogue import DefaultConfig
 
-PROVIDER_NAME = "maisaka_builtin"
 PROVIDER_TYPE = "builtin"
-FENCED = "fenced"
-"""The entry of a result's metadata by which a tool of this provider says that its words are harmless but for its own fences."""
 
 ToolStage = Literal["timing", "action", "both"]
 """When a tool is offered: to the timing gate, to the planner after it, or to both."""

@@ -5,9 +5,10 @@ from typing import Any, cast
 
 from django.utils import timezone
 
-from agent.builtin_tools.entry import FENCED, BuiltinTool
+from agent.builtin_tools.entry import BuiltinTool
 from agent.record.chat_record import MessagePage, PageRequest, RecordedMessage, load_message_pages
 from agent.record.record import Record
+from agent.run.flow import FENCED
 from agent.run.message_sender import MessageSender
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed

@@ -2,9 +2,9 @@
 
 from typing import Any, cast
 
-from agent.builtin_tools.entry import FENCED
 from agent.domain.note_audience import NoteViewer
 from agent.memory.note_service import NoteService
+from agent.run.flow import FENCED
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 
 

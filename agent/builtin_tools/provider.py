@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from agent.builtin_tools.entry import PROVIDER_NAME, PROVIDER_TYPE, BuiltinTool
+from agent.builtin_tools.entry import PROVIDER_TYPE, BuiltinTool
+from agent.run.flow import PROVIDER_NAME
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 
 

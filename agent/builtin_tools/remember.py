@@ -5,8 +5,8 @@ from typing import Any
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_failure, memory_result
 from agent.domain.note_audience import NoteViewer
+from agent.domain.states import NoteSource, NoteVisibility
 from agent.memory.notes_store import OWNER_LIMIT, NewNote, NoteResult
-from agent.models import Note
 from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
@@ -41,12 +41,12 @@ PARAMETERS: JsonSchema = {
         "person_id": {"type": "string", "maxLength": 64, "description": "about 为 person 时这个人的 ID，默认为当前发言者"},
         "visibility": {
             "type": "string",
-            "enum": [Note.Visibility.CHAT.value, Note.Visibility.PERSON.value],
+            "enum": [NoteVisibility.CHAT.value, NoteVisibility.PERSON.value],
             "description": "谁能看到：chat 只在当前会话（默认），person 只在与当前发言者的私聊中",
         },
         "origin": {
             "type": "string",
-            "enum": [Note.Source.USER.value, Note.Source.MODEL.value],
+            "enum": [NoteSource.USER.value, NoteSource.MODEL.value],
             "description": "user 用户亲口说的（默认），model 你自己的判断",
         },
         "days": {"type": "integer", "minimum": 1, "maximum": DAYS_LIMIT, "description": "多少天后失效，默认一直有效"},
@@ -71,10 +71,10 @@ async def remember_note(invocation: ToolInvocation, context: ToolExecutionContex
 
 
 def _wish(arguments: dict[str, Any], here: NoteViewer, call_pk: int | None) -> NewNote:
-    visibility = Note.Visibility(arguments.get("visibility") or Note.Visibility.CHAT)
+    visibility = NoteVisibility(arguments.get("visibility") or NoteVisibility.CHAT)
     about_chat = arguments.get("about") == "chat"
     person = "" if about_chat else make_storable(arguments.get("person_id") or "").strip() or here.person
-    if visibility == Note.Visibility.PERSON and person != here.person:
+    if visibility == NoteVisibility.PERSON and person != here.person:
         raise InvalidArguments([PRIVATE_FOR_OTHERS])
     text = make_storable(arguments["text"]).strip()
     tags = dict.fromkeys(tag for tag in (make_storable(tag).strip() for tag in arguments.get("tags") or ()) if tag)
@@ -86,7 +86,7 @@ def _wish(arguments: dict[str, Any], here: NoteViewer, call_pk: int | None) -> N
         tags=tuple(tags),
         person=person,
         visibility=visibility,
-        source=Note.Source(arguments.get("origin") or Note.Source.USER),
+        source=NoteSource(arguments.get("origin") or NoteSource.USER),
         days=arguments.get("days"),
         call_pk=call_pk,
     )

@@ -7,8 +7,8 @@ from typing import Any
 from agent.builtin_tools.attachments import AttachmentFinder, ChosenSticker, parse_picture_arguments
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.mentions import check_mention
+from agent.domain.states import MessageState
 from agent.domain.types import MessagePart
-from agent.models import Message
 from agent.record.record import Record
 from agent.record.targets import ReplyTarget, find_targets
 from agent.run.message_sender import MessageSender
@@ -78,7 +78,7 @@ class ReplyHandler:
         text = _given(arguments, "text") or await self._written(target, invocation, context)
         messages = _messages(arguments, people, text, pictures, sticker)
         sent = await _said(speaker, messages, invocation.metadata["tool_call_pk"])
-        if sticker and len(sent) == len(messages) and sent[-1].state != Message.State.FAILED:
+        if sticker and len(sent) == len(messages) and sent[-1].state != MessageState.FAILED:
             await self._attachments.count(sticker)
         return _result(arguments, target, text, sent, len(messages), _repeats(context, target, sent))
 
@@ -157,7 +157,7 @@ async def _said(speaker: MessageSender, messages: list[tuple[list[MessagePart], 
     for parts, words in messages:
         delivery = await speaker.say(parts, words, tool_call_pk=tool_call_pk)
         sent.append(_Sent(words, delivery.state.value, delivery.message_id, delivery.error))
-        if delivery.state == Message.State.FAILED:
+        if delivery.state == MessageState.FAILED:
             break
         speaker.has_replied = True
     return sent
@@ -167,7 +167,7 @@ def _repeats(context: ToolExecutionContext, target: ReplyTarget, sent: list[_Sen
     """Whether this run had replied to ``target`` before; a reply of which nothing was sent is none."""
     replied: dict[int, int] = context.metadata["flow"].replies
     before = replied.get(target.pk, 0)
-    replied[target.pk] = before + (sent[0].state != Message.State.FAILED)
+    replied[target.pk] = before + (sent[0].state != MessageState.FAILED)
     return before > 0
 
 
@@ -179,17 +179,17 @@ def _result(
     structured = {
         "msg_id": arguments["msg_id"],
         "set_quote": quotes,
-        "effective_set_quote": quotes and sent[0].state != Message.State.FAILED,
+        "effective_set_quote": quotes and sent[0].state != MessageState.FAILED,
         "reply_text": text,
         "reply_segments": [one.text for one in sent],
         "send_results": [{"state": one.state, "message_id": one.message_id, "error": one.error} for one in sent],
         "target_user_name": target.sender_name or target.sender_id,
     }
-    if sent[-1].state == Message.State.FAILED:
+    if sent[-1].state == MessageState.FAILED:
         error = _failure(sent[-1].error, len(sent), count)
         return ToolExecutionResult(NAME, success=False, error_message=error, structured_content=structured)
     content = f"已回复 {target.sender_name or target.sender_id}：{text}"
-    if any(one.state == Message.State.UNKNOWN for one in sent):
+    if any(one.state == MessageState.UNKNOWN for one in sent):
         content += "\n部分消息可能已送达，请勿重发。"
     if repeats:
         content += "\n你已经回复过这条消息，请不要重复回复。"

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.mentions import check_mention
+from agent.domain.states import MessageState
 from agent.domain.types import Delivery, MessagePart, PartType
 from agent.media import media_folder
-from agent.models import Message
 from agent.run.message_sender import MessageSender
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
@@ -83,9 +83,9 @@ def _messages(parts: list[MessagePart]) -> list[list[MessagePart]]:
 def _result(said: list[tuple[str, Delivery]]) -> ToolExecutionResult:
     """What the model is told of the messages sent, each with its text: never to send again what may be there."""
     states = {delivery.state for _, delivery in said}
-    if Message.State.FAILED not in states:
-        return ToolExecutionResult(NAME, success=True, content=UNCONFIRMED if Message.State.UNKNOWN in states else CONFIRMED)
-    failed = [(text, delivery.error) for text, delivery in said if delivery.state == Message.State.FAILED]
+    if MessageState.FAILED not in states:
+        return ToolExecutionResult(NAME, success=True, content=UNCONFIRMED if MessageState.UNKNOWN in states else CONFIRMED)
+    failed = [(text, delivery.error) for text, delivery in said if delivery.state == MessageState.FAILED]
     names = [f" {text[:NAME_LENGTH]}" if len(said) > 1 else "" for text, _ in failed]
     lines = [f"消息发送失败{name}: {error}" for name, (_, error) in zip(names, failed, strict=True)]
     lines += [REST_IS_SENT] if len(failed) < len(said) else []

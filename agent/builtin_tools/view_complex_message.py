@@ -5,10 +5,11 @@ from typing import Any, cast
 
 from django.utils import timezone
 
-from agent.builtin_tools.entry import FENCED, BuiltinTool
+from agent.builtin_tools.entry import BuiltinTool
 from agent.domain.types import ForwardedMessage
 from agent.media.forwards import MAX_FORWARD_LEVELS, ForwardReader, OpenedMessage
 from agent.media.picture_names import build_picture_name
+from agent.run.flow import FENCED
 from agent.run.message_sender import MessageSender
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import ToolFailed

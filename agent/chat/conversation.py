@@ -14,13 +14,13 @@ from agent.domain.approval_replies import parse_approval_reply
 from agent.domain.errors import AgentError, ClaimLost, RunTimeout, build_apology
 from agent.domain.notices import NOTICES, notice_text
 from agent.domain.state import ChatState
+from agent.domain.states import MessageState, RunOrigin, RunState
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
 from agent.llm.messages import ChatMessage, SpokenMessage, outcome_message, system_message, user_message
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_context import MemoryContext
 from agent.memory.service import MemoryService
-from agent.models import Message, Run
 from agent.record.approvals import ApprovalDecision, ApprovalOutcome
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage
@@ -42,7 +42,7 @@ from tools.registry.time_limits import time_limit
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
-State = Message.State
+State = MessageState
 
 #: Why nothing was said, where a tool decided that.
 SILENCE = {
@@ -57,7 +57,7 @@ ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
 class AnswerOutcome(NamedTuple):
     """How an answered message ends on record."""
 
-    state: Message.State
+    state: MessageState
     detail: str
     in_history: bool
 
@@ -70,7 +70,7 @@ class ConversationHandler:
     engine: Engine
     outbox: Outbox
     jobs: BackgroundCalls
-    origin: Run.Origin = Run.Origin.CHAT
+    origin: RunOrigin = RunOrigin.CHAT
     watch: ToolCallWatcher | None = field(default=None)
     senses: MediaPipeline | None = field(default=None)
     pauses: ChatPauses = field(default_factory=ChatPauses)
@@ -225,7 +225,7 @@ class ConversationHandler:
         await speaker.journal.finish(
             RunCompletion(
                 run_pk=begun.run_pk,
-                run_state=Run.State.FINISHED,
+                run_state=RunState.FINISHED,
                 message_pk=left.pk,
                 final_text=text,
                 error="out of model calls" if result.out_of_calls else "",
@@ -250,7 +250,7 @@ class ConversationHandler:
         await speaker.journal.finish(
             RunCompletion(
                 run_pk=begun.run_pk,
-                run_state=Run.State.FINISHED,
+                run_state=RunState.FINISHED,
                 message_pk=left.pk,
                 message_state=State.SILENT,
                 detail=left.notice if left.notice in NOTICES else "",
@@ -267,7 +267,7 @@ class ConversationHandler:
         await speaker.journal.finish(
             RunCompletion(
                 run_pk=begun.run_pk,
-                run_state=Run.State.FAILED,
+                run_state=RunState.FAILED,
                 message_pk=left.pk,
                 message_state=State.FAILED,
                 detail=error,
@@ -290,7 +290,7 @@ class ConversationHandler:
         await speaker.journal.finish(
             RunCompletion(
                 run_pk=begun.run_pk,
-                run_state=Run.State.FINISHED,
+                run_state=RunState.FINISHED,
                 message_pk=left.pk,
                 message_state=State.SILENT if left.notice else State.FAILED if failed else State.ANSWERED,
                 detail=answer.error if failed else left.notice if left.notice in NOTICES else "",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agent.domain import notices
 from agent.domain.answer_policy import AnswerLimits
-from agent.models import Message
+from agent.domain.states import MessageReason
 
 #: Seconds in which answers count for the limits of a minute.
 MINUTE = 60
@@ -18,7 +18,7 @@ LOOP_EXCHANGES, LOOP_SECONDS, LOOP_SILENCE = 10, 30, 300
 #: So many of them have to be replies to an answer: somebody who sends ten lines at once is no loop.
 LOOP_REPLIES = LOOP_EXCHANGES // 2
 
-Reason = Message.Reason
+Reason = MessageReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class LimitCheck:
 class AnswerRefusal:
     """Why there is no answer, what of it is told to the chat, if anything, and whether a silence begins with it."""
 
-    reason: Message.Reason
+    reason: MessageReason
     detail: str = ""
     is_told: bool = False
     opens_loop: bool = False

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.models import Message
+from agent.domain.states import MessageReason
 
 AnswerAudience = Literal["everybody", "friends", "listed"]
-Reason = Message.Reason
+Reason = MessageReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class AnswerPolicy:
     blocked_groups: frozenset[str] = frozenset()
     limits: tuple[int | None, int | None, int | None] = (None, None, None)
 
-    def refusal(self, sender_id: str, group_id: str, *, is_friend: bool, is_owner: bool) -> Message.Reason | None:
+    def refusal(self, sender_id: str, group_id: str, *, is_friend: bool, is_owner: bool) -> MessageReason | None:
         """Why the sender is not answered here; None where he is. ``group_id`` is "" in a private chat.
 
         A block outdoes a listing. An owner is kept out by nothing but the block of a group.

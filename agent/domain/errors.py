@@ -49,3 +49,7 @@ def build_apology(words: str) -> str:
     """One short sentence for the chat: in Chinese if ``words`` hold Chinese, else in LANGUAGE_CODE."""
     with translation.override("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE):
         return _("Sorry, something went wrong and I cannot answer right now. Please try again later.")
+
+
+class MediaError(Exception):
+    """Media cannot be had, or not in this form. The text says why, to people and to the model."""

@@ -122,3 +122,11 @@ def _plain(name: object, value: Any) -> Any:
     if not (isinstance(name, str) and is_value_name(name)):
         raise ValueError("this is not a name of a value")
     return make_storable(json.loads(json_text(value)))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDiscovery:
+    """Tools that were found in one chat, to be stored."""
+
+    session_pk: int
+    names: tuple[str, ...]

@@ -4,14 +4,14 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from agent.domain.states import MessageReason, MessageState
 from agent.domain.types import IncomingMessage
-from agent.models import Message
 
 #: A message older than this when it arrives is kept and not answered.
 MAX_AGE = timedelta(minutes=5)
 
-Reason = Message.Reason
-State = Message.State
+Reason = MessageReason
+State = MessageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class TriggerRules:
 class TriggerDecision:
     """The state a message starts its life in, and the reason in one word."""
 
-    state: Message.State
-    reason: Message.Reason
+    state: MessageState
+    reason: MessageReason
     detail: str = ""
     """Of a message that is not answered: what its chat is told, where ``state`` is ``waiting``."""
     opens_loop: bool = False
@@ -60,7 +60,7 @@ def decide_trigger(
     return TriggerDecision(State.WAITING, reason)
 
 
-def _never_answered(message: IncomingMessage) -> Message.Reason | None:
+def _never_answered(message: IncomingMessage) -> MessageReason | None:
     if message.from_own_account:
         return Reason.OWN_MESSAGE
     if message.from_other_bot:
@@ -72,7 +72,7 @@ def _never_answered(message: IncomingMessage) -> Message.Reason | None:
     return None
 
 
-def _why_answered(message: IncomingMessage, rules: TriggerRules, *, quotes_bot: bool) -> Message.Reason:
+def _why_answered(message: IncomingMessage, rules: TriggerRules, *, quotes_bot: bool) -> MessageReason:
     if message.chat.kind == "private":
         return Reason.PRIVATE
     if not rules.answer_groups:

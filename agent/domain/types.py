@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.models import Message
+from agent.domain.states import MessageState
 
 ChatKind = Literal["group", "private"]
 MediaAudience = Literal["off", "on", "owners"]
@@ -102,7 +102,7 @@ class MessagePart:
 class Delivery:
     """What became of a message that was handed to a client."""
 
-    state: Message.State
+    state: MessageState
     """``delivered``, ``failed`` (the client said no), ``unknown`` (no answer came) or ``pending`` (surely not written: the
     account is away)."""
     message_id: str = ""
@@ -110,7 +110,7 @@ class Delivery:
     again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(default=None, compare=False, repr=False)
     """Of a message that was surely not sent: makes its segments anew in a form that may be taken.
 
-    They are not for the record. Raises :class:`agent.media.media_folder.MediaError`.
+    They are not for the record. Raises :class:`agent.domain.errors.MediaError`.
     """
 
 

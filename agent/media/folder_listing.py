@@ -17,7 +17,8 @@ from typing import IO
 
 from django.utils.translation import gettext as _
 
-from agent.media.media_folder import MediaError, locate_media_file, media_folder_root
+from agent.domain.errors import MediaError
+from agent.media.media_folder import locate_media_file, media_folder_root
 
 #: The largest file that is taken in, in bytes: QQ takes no larger video.
 UPLOAD_BYTES = 100 * 2**20

@@ -17,13 +17,11 @@ from typing import BinaryIO
 
 from django.conf import settings
 
+from agent.domain.errors import MediaError
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: Not blocking: a named pipe that takes a file's place would be waited for at its opening.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class MediaError(Exception):
-    """Media cannot be had, or not in this form. The text says why, to people and to the model."""
 
 
 def media_folder_root() -> Path:

@@ -10,8 +10,7 @@ from agent.media.downloads import decode_base64
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.result_picture_store import NewPictures, add_pictures
 from agent.record.record import Record
-from agent.run.tool_results import is_picture
-from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec, is_picture
 from tools.error_boundary import log_errors
 from tools.fetch.errors import TooLarge
 

@@ -16,6 +16,7 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import Digest, Note
 from agent.record.compiled_sql import PreparedSelect
+from agent.record.runs import has_any_note
 
 #: Newest notes about the speaker, and about the chat itself, that are recalled whatever is said.
 SPEAKER_NOTES, CHAT_NOTES = 5, 3
@@ -71,16 +72,6 @@ def _standing(viewer: NoteViewer, now: datetime) -> list[RecalledNote]:
 def _summary(session_pk: int | None) -> str:
     rows = _newest_summary()(Digest.Kind.SUMMARY.value, session_pk) if session_pk else []
     return str(rows[0][0]) if rows else ""
-
-
-def has_any_note() -> bool:
-    """Whether there is anything to recall, for whomever."""
-    return bool(_a_note()())
-
-
-@cache
-def _a_note() -> PreparedSelect:
-    return PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
 
 
 @cache

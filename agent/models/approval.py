@@ -1,11 +1,12 @@
 """Approvals: an owner's word that a tool call waits for."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.states import ApprovalState
 from agent.models.session import ChatSession
 from agent.models.tool_call import ToolCall
 
@@ -16,11 +17,7 @@ class Approval(models.Model):
     It is decided once, in the chat or in the admin, or expires, which refuses the call.
     """
 
-    class State(models.TextChoices):
-        WAITING = "waiting", _("waiting")
-        APPROVED = "approved", _("approved")
-        REFUSED = "refused", _("refused")
-        EXPIRED = "expired", _("expired")
+    State: TypeAlias = ApprovalState
 
     call = models.OneToOneField(ToolCall, models.CASCADE, related_name="approval", verbose_name=_("tool call"))
     session = models.ForeignKey(ChatSession, models.CASCADE, related_name="approvals", verbose_name=_("chat session"))

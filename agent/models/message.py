@@ -1,11 +1,12 @@
 """Messages, and the states in which they are still work to do."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.states import MessageDirection, MessageReason, MessageState
 from agent.models.claimed import claim_number, place
 from agent.models.session import ChatSession
 
@@ -13,50 +14,11 @@ from agent.models.session import ChatSession
 class Message(models.Model):
     """One message that came in or went out, with its decision or its outcome."""
 
-    class Direction(models.TextChoices):
-        IN = "in", _("in")
-        OUT = "out", _("out")
+    Direction: TypeAlias = MessageDirection
 
-    class State(models.TextChoices):
-        # Of an incoming message:
-        RECORDED = "recorded", _("recorded")
-        WAITING = "waiting", _("waiting")
-        RUNNING = "running", _("running")
-        ANSWERED = "answered", _("answered")
-        SILENT = "silent", _("silent")
-        EXPIRED = "expired", _("expired")
-        # Of an outgoing message:
-        PENDING = "pending", _("pending")
-        SENT = "sent", _("sent")
-        DELIVERED = "delivered", _("delivered")
-        UNKNOWN = "unknown", _("unknown")
-        # Of both:
-        FAILED = "failed", _("failed")
+    State: TypeAlias = MessageState
 
-    class Reason(models.TextChoices):
-        """Why an incoming message is answered, or why it is not."""
-
-        PRIVATE = "private", _("private message")
-        MENTION = "mention", _("the bot was mentioned")
-        WAKE_WORD = "wake_word", _("a wake word was said")
-        QUOTE = "quote", _("the bot's own message was quoted")
-        DECISION = "decision", _("a word on a call that waits for approval")
-        LATER_RESULT = "later_result", _("the later result of a tool call")
-        NOT_ADDRESSED = "not_addressed", _("not addressed to the bot")
-        GROUPS_OFF = "groups_off", _("answers in groups are switched off")
-        OWN_MESSAGE = "own_message", _("said by the bot's own account")
-        OTHER_BOT = "other_bot", _("said by another bot connected here")
-        SYSTEM_NOTICE = "system_notice", _("a system notice of the group")
-        EMPTY = "empty", _("an empty message")
-        TOO_OLD = "too_old", _("too old when it arrived")
-        BLOCKED = "blocked", _("this person or group is never answered")
-        NOT_LISTED = "not_listed", _("not among those who are answered")
-        PERSON_LIMIT = "person_limit", _("this person was answered as often as is allowed")
-        CHAT_LIMIT = "chat_limit", _("this chat was answered as often as is allowed")
-        TOKEN_LIMIT = "token_limit", _("the tokens of the day are used up")
-        LOOP = "loop", _("too many exchanges in a row, as between two bots")
-        OWNER_NOTE = "owner_note", _("a note to the owner")
-        QUEUE_FULL = "queue_full", _("too many messages were waiting in this chat")
+    Reason: TypeAlias = MessageReason
 
     session = models.ForeignKey(
         ChatSession, models.CASCADE, related_name="messages", verbose_name=_("chat session"), db_index=False

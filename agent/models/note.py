@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.note_audience import note_audience
+from agent.domain.states import NoteOwner, NoteSource, NoteVisibility
 from agent.models.message import Message
 from tools.text.search_terms import index_terms, key_term, normalize_text
 from tools.text.storable import make_storable
@@ -28,23 +29,11 @@ class Note(models.Model):
     what search looks in; both follow from the other fields when the note is saved.
     """
 
-    class Owner(models.TextChoices):
-        """Whom or what the note is about."""
+    Owner: TypeAlias = NoteOwner
 
-        PERSON = "person", _("person")
-        GROUP = "group", _("group")
-        SESSION = "session", _("chat session")
+    Visibility: TypeAlias = NoteVisibility
 
-    class Visibility(models.TextChoices):
-        CHAT = "chat", _("this chat")
-        PERSON = "person", _("this person, in private chats only")
-        EVERYONE = "everyone", _("everyone")
-
-    class Source(models.TextChoices):
-        USER = "user", _("told by a user")
-        MODEL = "model", _("written by the model")
-        OPERATOR = "operator", _("written by the operator")
-        EXTRACTED = "extracted", _("extracted from the conversation")
+    Source: TypeAlias = NoteSource
 
     platform = models.CharField(_("platform"), max_length=32, default="onebot")
     account = models.CharField(

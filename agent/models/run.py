@@ -1,10 +1,11 @@
 """Runs and their steps."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.states import RunOrigin, RunState, StepPhase
 from agent.models.claimed import claim_number, place
 from agent.models.message import Message
 from agent.models.session import ChatSession
@@ -13,18 +14,9 @@ from agent.models.session import ChatSession
 class Run(models.Model):
     """Everything done for one message, from the first model call to the final answer."""
 
-    class Origin(models.TextChoices):
-        CHAT = "chat", _("chat")
-        TERMINAL = "terminal", _("terminal")
-        HTTP = "http", _("HTTP")
-        AGENT = "agent", _("another agent")
-        MCP = "mcp", _("MCP client")
+    Origin: TypeAlias = RunOrigin
 
-    class State(models.TextChoices):
-        RUNNING = "running", _("running")
-        FINISHED = "finished", _("finished")
-        FAILED = "failed", _("failed")
-        INTERRUPTED = "interrupted", _("interrupted")
+    State: TypeAlias = RunState
 
     session = models.ForeignKey(
         ChatSession, models.CASCADE, null=True, blank=True, related_name="runs", verbose_name=_("chat session"), db_index=False
@@ -78,9 +70,7 @@ class Step(models.Model):
     A step of the timing gate stands for itself and holds all it was sent.
     """
 
-    class Phase(models.TextChoices):
-        TIMING = "timing", _("timing gate")
-        ACTION = "action", _("planner")
+    Phase: TypeAlias = StepPhase
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="steps", verbose_name=_("run"), db_index=False)
     number = models.PositiveIntegerField(_("number"))

@@ -1,10 +1,12 @@
 """Chat sessions."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+from agent.domain.states import SessionKind
 
 #: The highest limit of answers that can be set.
 MOST_ANSWERS = 1_000_000
@@ -13,9 +15,7 @@ MOST_ANSWERS = 1_000_000
 class ChatSession(models.Model):
     """One group or one private peer of one account. Two accounts never share a session."""
 
-    class Kind(models.TextChoices):
-        GROUP = "group", _("group")
-        PRIVATE = "private", _("private")
+    Kind: TypeAlias = SessionKind
 
     platform = models.CharField(_("platform"), max_length=32, default="onebot")
     account = models.CharField(_("account"), max_length=64)

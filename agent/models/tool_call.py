@@ -1,11 +1,12 @@
 """Tool calls."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.states import ToolCallState
 from agent.models.run import Run, Step
 
 
@@ -17,13 +18,7 @@ class ToolCall(models.Model):
     ``claimed_by``, or somewhere outside where that is empty).
     """
 
-    class State(models.TextChoices):
-        WAITING = "waiting", _("waiting")
-        RUNNING = "running", _("running")
-        PENDING = "pending", _("outcome to come")
-        SUCCEEDED = "succeeded", _("succeeded")
-        FAILED = "failed", _("failed")
-        UNKNOWN = "unknown", _("unknown")
+    State: TypeAlias = ToolCallState
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="tool_calls", verbose_name=_("run"))
     step = models.ForeignKey(Step, models.CASCADE, related_name="tool_calls", verbose_name=_("step"), db_index=False)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from agent.domain.state import ToolDiscovery
 from agent.models import ChatSession
-from agent.run.toolbox import ToolDiscovery
 
 MOST_KEPT = 100
 """Tools that a chat keeps; beyond that, what was found first has to be found again."""

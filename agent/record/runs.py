@@ -14,8 +14,7 @@ from django.utils import timezone
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
 from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
-from agent.memory.recall import has_any_note
-from agent.models import Message, Run, Step, ToolCall
+from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record import deferred_calls
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
@@ -276,3 +275,13 @@ def _history(wish: StartRun) -> list[ChatMessage]:
         else assistant_message(text)
         for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)
     ]
+
+
+def has_any_note() -> bool:
+    """Whether there is anything to recall, for whomever."""
+    return bool(_a_note()())
+
+
+@cache
+def _a_note() -> PreparedSelect:
+    return PreparedSelect(Note.objects.order_by().values_list("pk")[:1])

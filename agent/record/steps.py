@@ -7,13 +7,12 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.domain.state import StateChange
+from agent.domain.state import StateChange, ToolDiscovery
 from agent.llm.messages import ChatMessage
 from agent.models import Step, ToolCall
 from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
 from agent.record.discoveries import save_discoveries
 from agent.record.states import save_changes
-from agent.run.toolbox import ToolDiscovery
 
 insert_steps, insert_calls = PreparedInsert(Step), PreparedInsert(ToolCall)
 begin_calls = PreparedUpdate(ToolCall, "state")

@@ -14,22 +14,21 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from agent.builtin_tools.course import CONTINUE
 from agent.domain.errors import LLMError
 from agent.domain.state import ChatState
+from agent.domain.states import StepPhase, ToolCallState
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.completion import calling_message, parse_recorded
 from agent.llm.empty_answers import describe_empty_response, is_empty_response
 from agent.llm.messages import ChatMessage
-from agent.models import Step, ToolCall
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewStep
 from agent.run.deferred_calls import DeferredCalls
-from agent.run.flow import RunFlow, get_end_reason
+from agent.run.flow import CONTINUE, RunFlow, get_end_reason
 from agent.run.gate import TimingGate
 from agent.run.model_call import call_model, elapsed_ms
-from agent.run.task import PendingCall, RunRequest, RunResult, RunState, StepJournal
+from agent.run.task import PendingCall, RunProgress, RunRequest, RunResult, StepJournal
 from agent.run.tool_results import (
     build_skipped_result,
     call_outcome,
@@ -67,7 +66,7 @@ class Engine:
         Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing to say. When
         cancelled, the journal holds every step and call that was completed.
         """
-        progress = RunState(list(task.messages), list(task.messages))
+        progress = RunProgress(list(task.messages), list(task.messages))
         if end := await self._begun(task, journal, progress):
             return end
         while progress.planned < task.model_calls:
@@ -89,14 +88,14 @@ class Engine:
                 return progress.end("", None, ended_by=ended_by)
         return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
 
-    async def _offered(self, task: RunRequest, progress: RunState) -> list[dict[str, Any]]:
+    async def _offered(self, task: RunRequest, progress: RunProgress) -> list[dict[str, Any]]:
         """What the model may call at this step; its first request tells what else there is to be found."""
         offering = await self.registry.offering(task.context.availability(), task.discoveries.names)
         if offering.deferred and progress.is_opening:
             progress.messages[0] = progress.unrecorded[0] = add_tool_reminder(progress.messages[0], offering.deferred)
         return offering.definitions
 
-    async def _begun(self, task: RunRequest, journal: StepJournal, progress: RunState) -> RunResult | None:
+    async def _begun(self, task: RunRequest, journal: StepJournal, progress: RunProgress) -> RunResult | None:
         """What comes before the model is asked; the end of the run, where that is all there is to it."""
         if task.steps:
             return await self._take_up(task, journal, progress)
@@ -110,7 +109,7 @@ class Engine:
         self,
         task: RunRequest,
         journal: StepJournal,
-        progress: RunState,
+        progress: RunProgress,
         reasoning: str,
         calls: list[PendingCall],
         *,
@@ -190,7 +189,7 @@ class Engine:
         made = {"state_change": state.closed(opened, invocation.tool_name), "discovery": task.discoveries.take(result)}
         return await toolbox.hinted(replace(result, metadata={**result.metadata, **made}), context)
 
-    async def _conclude(self, call: DeferredCall, task: RunRequest, journal: StepJournal, progress: RunState) -> str:
+    async def _conclude(self, call: DeferredCall, task: RunRequest, journal: StepJournal, progress: RunProgress) -> str:
         """Show the model an earlier run's call with its outcome; one that was approved is made now."""
         arguments = json.dumps(call.arguments, ensure_ascii=False)
         request = ToolCallRequest(call.call_id, call.tool_name, arguments, reasoning=call.reasoning)
@@ -203,13 +202,13 @@ class Engine:
             progress.add(message)
         return ""
 
-    async def _take_up(self, task: RunRequest, journal: StepJournal, progress: RunState) -> RunResult | None:
+    async def _take_up(self, task: RunRequest, journal: StepJournal, progress: RunProgress) -> RunResult | None:
         """Bring ``progress`` to where the record ends; the end of the run, if it had come to that.
 
         Calls that had begun are not repeated, for their effect may be in the world, but
         for those of tools that say they may be.
         """
-        steps = [step for step in task.steps if step.phase == Step.Phase.ACTION]
+        steps = [step for step in task.steps if step.phase == StepPhase.ACTION]
         progress.number, progress.gate_steps = len(task.steps), len(task.steps) - len(steps)
         if not steps:
             return await self._take_up_gate(task, journal, progress)
@@ -235,7 +234,7 @@ class Engine:
             ended_by = await self.call_tools(task, journal, progress, response.text, waiting)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
-    async def _take_up_gate(self, task: RunRequest, journal: StepJournal, progress: RunState) -> RunResult | None:
+    async def _take_up_gate(self, task: RunRequest, journal: StepJournal, progress: RunProgress) -> RunResult | None:
         """Go on at the timing gate, or behind it where it had opened: nothing else was asked yet.
 
         The gate's first request holds what the run was to begin with, media included.
@@ -249,11 +248,11 @@ class Engine:
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def _to_be_made(
-        self, task: RunRequest, asked: list[RequestedCall], progress: RunState
+        self, task: RunRequest, asked: list[RequestedCall], progress: RunProgress
     ) -> AsyncIterator[tuple[Any, ...]]:
         """Of the recorded calls those that are still to be made; the others are added to ``progress``."""
         for recorded, call in asked:
-            if recorded.state == ToolCall.State.WAITING:
+            if recorded.state == ToolCallState.WAITING:
                 yield recorded.pk, call
             elif not recorded.result and (call.fault or await self._has_trait(task, call.name, "repeatable")):
                 yield recorded.pk, call, recorded.begun_at
@@ -264,12 +263,12 @@ class Engine:
     async def _ended_by(self, task: RunRequest, asked: list[RequestedCall]) -> str:
         """The tool among recorded calls that has ended the run, "" for none."""
         for recorded, call in asked:
-            if recorded.state == ToolCall.State.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
+            if recorded.state == ToolCallState.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
                 return call.name
         return ""
 
 
-def _last_words(task: RunRequest, progress: RunState, response: LLMResponse, step: NewStep) -> RunResult:
+def _last_words(task: RunRequest, progress: RunProgress, response: LLMResponse, step: NewStep) -> RunResult:
     """The end of a run by its last model call, which offered no tools: of calls in its answer none is made."""
     step, notes = replace(step, calls=()), _notes(response)
     if response.text.strip() or (is_empty_response(response) and (task.accepts_nothing or task.has_spoken())):
@@ -278,7 +277,7 @@ def _last_words(task: RunRequest, progress: RunState, response: LLMResponse, ste
 
 
 async def _final(
-    task: RunRequest, journal: StepJournal, progress: RunState, response: LLMResponse, step: NewStep
+    task: RunRequest, journal: StepJournal, progress: RunProgress, response: LLMResponse, step: NewStep
 ) -> RunResult | None:
     """The end of a run by an answer without tool calls; None where that is nothing, and the model is asked once more.
 
@@ -293,7 +292,7 @@ async def _final(
     return None
 
 
-def _allow_another(progress: RunState, response: LLMResponse) -> None:
+def _allow_another(progress: RunProgress, response: LLMResponse) -> None:
     """Raise :class:`agent.domain.errors.LLMError` unless ``response`` is the first of nothing in a row."""
     if progress.empty > 1:
         raise LLMError(describe_empty_response(response, " twice"))
@@ -305,7 +304,7 @@ def _notes(response: LLMResponse) -> tuple[str, ...]:
 
 def _has_opened(asked: list[RequestedCall]) -> bool:
     """Whether a recorded answer of the timing gate let the run begin."""
-    return any(one.state == ToolCall.State.SUCCEEDED and call.name == CONTINUE.name for one, call in asked)
+    return any(one.state == ToolCallState.SUCCEEDED and call.name == CONTINUE for one, call in asked)
 
 
 def _is(trait: str, spec: ToolSpec | None) -> bool:

@@ -5,9 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent.builtin_tools.entry import PROVIDER_NAME
 from agent.domain.types import ChatAddress
 from tools.contract import ToolExecutionResult
+
+PROVIDER_NAME = "maisaka_builtin"
+"""The provider of the loop's own tools, by the name that MaiBot's documents give it; Maisaka is MaiBot's persona."""
+CONTINUE = "continue"
+"""The tool by which the timing gate lets a message be answered."""
+FENCED = "fenced"
+"""The entry of a result's metadata by which a tool of this provider says that its words are harmless but for its own fences."""
 
 PAUSE = "pause_execution"
 """The entry of a result's metadata that ends the run: no later call of the same answer is made."""

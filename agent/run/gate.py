@@ -9,14 +9,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agent.builtin_tools.course import CONTINUE
+from agent.domain.states import StepPhase
 from agent.llm.base import LLMClient, ToolCallRequest
 from agent.llm.completion import calling_message
 from agent.llm.messages import ChatMessage, system_message
-from agent.models import Step
-from agent.run.flow import EndReason, get_end_reason
+from agent.run.flow import CONTINUE, EndReason, get_end_reason
 from agent.run.model_call import call_model, elapsed_ms
-from agent.run.task import PendingCall, RunRequest, RunState, StepJournal
+from agent.run.task import PendingCall, RunProgress, RunRequest, StepJournal
 from agent.run.tool_results import build_skipped_result, call_outcome, result_text
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry.registry import ToolRegistry
@@ -39,7 +38,7 @@ class TimingGate:
         self._registry = registry.narrowed(is_timing_tool)
 
     async def pass_through(
-        self, task: RunRequest, journal: StepJournal, progress: RunState, left: Sequence[PendingCall] = ()
+        self, task: RunRequest, journal: StepJournal, progress: RunProgress, left: Sequence[PendingCall] = ()
     ) -> str:
         """Nothing ("") once the gate is open, else how the run ends. What it cost is added to ``progress``.
 
@@ -49,7 +48,7 @@ class TimingGate:
         """
         definitions = (await self._registry.offering(task.context.availability())).definitions
         names = {definition["name"] for definition in definitions}
-        if CONTINUE.name not in names:  # the operator took it away: a gate that cannot open would mute the bot
+        if CONTINUE not in names:  # the operator took it away: a gate that cannot open would mute the bot
             return ""
         messages, hint, tries, calls = build_gate_messages(progress.messages), "", 0, list(left)
         while tries < TRIES:
@@ -77,13 +76,13 @@ class TimingGate:
         self,
         task: RunRequest,
         journal: StepJournal,
-        progress: RunState,
+        progress: RunProgress,
         sent: list[ChatMessage],
         definitions: list[dict[str, Any]],
     ) -> list[PendingCall]:
         """The calls of the model's next answer, which is on record."""
-        gate = RunState(sent, sent, number=progress.number)
-        response, step = await call_model(self._model, task, journal, gate, definitions, Step.Phase.TIMING)
+        gate = RunProgress(sent, sent, number=progress.number)
+        response, step = await call_model(self._model, task, journal, gate, definitions, StepPhase.TIMING)
         progress.add_gate_step(gate)
         pks = await journal.record_step(step)
         return [PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from agent.models import ToolCall
+from agent.domain.states import ToolCallState
 from agent.record.deferred_calls import INTERRUPTED, CallCompletion, ProgressReport
 from agent.record.record import Record
 from agent.record.steps import CallOutcome
@@ -98,7 +98,7 @@ class BackgroundCalls:
 
 def _completion(pk: int, work: CallTask, duration_ms: int, *, can_see: bool) -> CallCompletion:
     if work.cancelled() or work.exception() is not None:  # the registry makes a result of everything else
-        return CallCompletion(CallOutcome(pk, ToolCall.State.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms))
+        return CallCompletion(CallOutcome(pk, ToolCallState.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms))
     result = work.result()
     text = result_text(f"later-{pk}", result, can_see=can_see)
     following = list(following_messages(f"later-{pk}", result, can_see=can_see))

@@ -8,15 +8,15 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
+from agent.domain.errors import MediaError
+from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery, MessagePart, Outbox
-from agent.media.media_folder import MediaError
-from agent.models import Message
 from agent.record.replies import OutgoingMessage, SendResult
 from agent.record.run_journal import RunJournal
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
 
-State = Message.State
+State = MessageState
 
 #: How long a final answer waits for a client that is not connected, in seconds.
 ANSWER_PATIENCE = 300.0

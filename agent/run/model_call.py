@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from agent.domain.errors import LLMError
+from agent.domain.states import StepPhase
 from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
-from agent.models import Step
 from agent.record.steps import NewCall, NewStep
-from agent.run.task import RunRequest, RunState, StepJournal
+from agent.run.task import RunProgress, RunRequest, StepJournal
 from tools.processes import crash_points
 from tools.schemas.arguments import parse_strict_json
 from tools.text.storable import make_storable
@@ -18,9 +18,9 @@ async def call_model(
     model: LLMClient,
     task: RunRequest,
     journal: StepJournal,
-    progress: RunState,
+    progress: RunProgress,
     definitions: list[dict[str, Any]],
-    phase: Step.Phase = Step.Phase.ACTION,
+    phase: StepPhase = StepPhase.ACTION,
 ) -> tuple[LLMResponse, NewStep]:
     """The model's next answer, and the step it makes, which is not on record yet.
 

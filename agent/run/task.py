@@ -81,7 +81,7 @@ class RunResult:
 
 
 @dataclass(slots=True)
-class RunState:
+class RunProgress:
     """The run so far. ``unrecorded`` are the messages that the next step's record will hold.
 
     ``number`` counts all steps, ``gate_steps`` those of the timing gate among them.
@@ -107,7 +107,7 @@ class RunState:
         """Whether the first request, which begins with the system message, is still to be made."""
         return bool(self.unrecorded) and self.unrecorded[0] is self.messages[0]
 
-    def add_gate_step(self, gate: "RunState") -> None:
+    def add_gate_step(self, gate: "RunProgress") -> None:
         """Count a step of the timing gate, and what it cost."""
         self.number += 1
         self.gate_steps += 1

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agent.builtin_tools.entry import FENCED, PROVIDER_NAME
-from agent.domain.state import StateChange
+from agent.domain.state import StateChange, ToolDiscovery
+from agent.domain.states import ToolCallState
 from agent.llm.messages import ChatMessage
-from agent.models import ToolCall
 from agent.record.deferred_calls import CallSuspension
 from agent.record.steps import CallOutcome
-from agent.run.toolbox import ToolDiscovery
-from tools.contract import ToolContentItem, ToolExecutionResult
+from agent.run.flow import FENCED, PROVIDER_NAME
+from tools.contract import ToolContentItem, ToolExecutionResult, is_picture
 from tools.refusals import RefusalReason
 from tools.text.fences import neutralize_content, neutralize_marks
 from tools.text.storable import make_storable
@@ -54,10 +53,6 @@ def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bo
         if message.get("role") in ROLES and message.get("content"):
             kept = {key: message[key] for key in ("role", "message_id") if key in message}
             yield kept | {"content": neutralize_content(message["content"])}
-
-
-def is_picture(item: ToolContentItem) -> bool:
-    return item.content_type == "image" and bool(item.data) and item.mime_type.startswith("image/")
 
 
 def media_index(call_id: str, place: int) -> str:
@@ -109,7 +104,7 @@ def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: i
     """How the record keeps a call that has ended; ``text`` is what the model was told."""
     return CallOutcome(
         pk=pk,
-        state=ToolCall.State.SUCCEEDED if result.success else ToolCall.State.FAILED,
+        state=ToolCallState.SUCCEEDED if result.success else ToolCallState.FAILED,
         provider_name=str(result.metadata.get("provider_name", "")),
         mocked=bool(result.metadata.get("mock")),
         result=text,

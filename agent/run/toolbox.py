@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent.domain.state import ToolDiscovery
 from agent.llm.messages import ChatMessage, system_message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolSpec
 from tools.registry.discovery import format_tool_names
@@ -31,14 +32,6 @@ HINT = "这个工具的参数说明还没有给出：请先用 tool_search 搜�
 class FoundTools:
     """The names of deferred tools, as a call of the tool that searches brings them."""
 
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDiscovery:
-    """Tools that were found in one chat, to be stored."""
-
-    session_pk: int
     names: tuple[str, ...]
 
 

@@ -18,9 +18,9 @@ from agent.chat.conversation import ConversationHandler, ToolCallWatcher
 from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost
+from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.triggers import TriggerRules
 from agent.domain.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
-from agent.models import Message, Run, ToolCall
 from agent.record.arrivals import MessageArrival
 from agent.record.recovery import HeldMessage, PendingMessage
 from agent.record.replies import RunCompletion
@@ -31,7 +31,7 @@ from agent.runtime.runtime import HEARTBEAT_SECONDS, Runtime
 from tools.error_boundary import log_errors
 
 logger = logging.getLogger(__name__)
-State = Message.State
+State = MessageState
 
 ACCOUNT = "terminal"
 CHAT = ChatAddress(ACCOUNT, "private", "local", platform="terminal")
@@ -106,7 +106,7 @@ class TerminalChat:
             self._runtime.engine,
             outbox,
             self._runtime.jobs,
-            Run.Origin.TERMINAL,
+            RunOrigin.TERMINAL,
             watch,
             memory=self._runtime.memory,
         )
@@ -136,7 +136,7 @@ class TerminalChat:
             wish = StartRun(plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number)
             begun = await self._record.begin(wish)
             journal = RunJournal(self._record, begun.claim)
-            for call in (call for step in begun.steps for call in step.calls if call.state == ToolCall.State.WAITING):
+            for call in (call for step in begun.steps for call in step.calls if call.state == ToolCallState.WAITING):
                 await journal.finish_call(_never_run(call.pk))
             await journal.finish(_broken_off(left, begun))
 
@@ -198,7 +198,7 @@ def _broken_off(left: PendingMessage, begun: ActiveRun) -> RunCompletion:
     answer = begun.answer
     return RunCompletion(
         run_pk=begun.run_pk,
-        run_state=Run.State.FINISHED if answer else Run.State.INTERRUPTED,
+        run_state=RunState.FINISHED if answer else RunState.INTERRUPTED,
         message_pk=left.pk,
         message_state=State.ANSWERED if answer else State.FAILED,
         detail="" if answer else BROKEN_OFF,
@@ -211,7 +211,7 @@ def _broken_off(left: PendingMessage, begun: ActiveRun) -> RunCompletion:
 def _never_run(call_pk: int) -> CallOutcome:
     return CallOutcome(
         pk=call_pk,
-        state=ToolCall.State.FAILED,
+        state=ToolCallState.FAILED,
         provider_name="",
         mocked=False,
         result="",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from agent.domain.errors import LLMError
+from agent.domain.errors import LLMError, MediaError
 from agent.domain.media_refs import MediaUnavailable
 from agent.llm.base import LLMClient, LLMRequest
 from agent.llm.images import picture_part
@@ -14,7 +14,7 @@ from agent.llm.messages import ChatMessage, system_message
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.image_reader import build_model_image_job
 from agent.media.image_worker import ImageWorker
-from agent.media.media_folder import MediaError, open_media_file
+from agent.media.media_folder import open_media_file
 from agent.stickers.store import CANDIDATES, StickerCandidate, locate_sticker
 from tools.text.fences import neutralize_marks
 from tools.text.search_terms import index_terms, normalize_text, search_terms

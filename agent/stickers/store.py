@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 from django.db.models import F
 from django.utils import timezone
 
+from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.media.media_folder import MediaError, locate_media_file, open_media_file
+from agent.media.media_folder import locate_media_file, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER, PATH_LIMIT, WORDS_LIMIT
 

@@ -8,8 +8,8 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.claims import Claim
 from agent.domain.errors import AgentError
+from agent.domain.states import RunState
 from agent.llm.base import LLMClient
-from agent.models import Run
 from agent.record.record import Record
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
@@ -59,7 +59,7 @@ class SubagentRunner:
         try:
             result = await self._run(Engine(model, tools), task)
         except AgentError as error:
-            await self._end(RunCompletion(run_pk, Run.State.FAILED, error=str(error), notes=prompt_notes(prompt)))
+            await self._end(RunCompletion(run_pk, RunState.FAILED, error=str(error), notes=prompt_notes(prompt)))
             raise _unfinished(agent, str(error)) from error
         except (Exception, asyncio.CancelledError) as error:  # not for here, but the record must not say that it goes on
             await self._break_off(run_pk, error)
@@ -134,7 +134,7 @@ def _unfinished(agent: Subagent, reason: str) -> ToolFailed:
 def _ending(run_pk: int, result: RunResult, notes: list[str]) -> RunCompletion:
     return RunCompletion(
         run_pk,
-        Run.State.FAILED if result.out_of_calls else Run.State.FINISHED,
+        RunState.FAILED if result.out_of_calls else RunState.FINISHED,
         final_text=result.text,
         error="out of model calls" if result.out_of_calls else "",
         notes=[*notes, *result.notes],

@@ -11,6 +11,7 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from agent.domain.states import ApprovalState, MessageState, RunState
 from agent.models import UNSETTLED, Approval, Message, Run
 from agent.record.spendings import current_day, load_spent_tokens
 from agent.runtime import serving
@@ -75,7 +76,7 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     if not user.has_perm("agent.view_message"):
         return {}
     waiting = Message.objects.filter(UNSETTLED).order_by()[: WAITING_LIMIT + 1].count()
-    failed = Message.objects.filter(state=Message.State.FAILED).select_related("session").defer("segments", "raw")
+    failed = Message.objects.filter(state=MessageState.FAILED).select_related("session").defer("segments", "raw")
     return {
         "sees_messages": True,
         "waiting": _bounded(waiting),
@@ -88,7 +89,7 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
 def _approvals(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     if not user.has_perm("agent.view_approval"):
         return {}
-    asked = Approval.objects.filter(state=Approval.State.WAITING).order_by()[: WAITING_LIMIT + 1].count()
+    asked = Approval.objects.filter(state=ApprovalState.WAITING).order_by()[: WAITING_LIMIT + 1].count()
     return {"sees_approvals": True, "approvals": _bounded(asked)}
 
 
@@ -106,7 +107,7 @@ def _runs(user: PermissionsMixin | AnonymousUser, told: set[int]) -> dict[str, A
     """The last failed runs, without those whose message is ``told`` of already."""
     if not user.has_perm("agent.view_run"):
         return {}
-    failed = Run.objects.filter(state=Run.State.FAILED).defer("notes", "final_text").order_by("-pk")[:FAILURE_LIMIT]
+    failed = Run.objects.filter(state=RunState.FAILED).defer("notes", "final_text").order_by("-pk")[:FAILURE_LIMIT]
     return {"sees_runs": True, "failed_runs": [run for run in failed if run.message_id not in told]}
 
 

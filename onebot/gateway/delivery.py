@@ -10,9 +10,9 @@ from typing import Any
 from django.conf import settings
 
 from agent.domain.answer_policy import AnswerPolicy
+from agent.domain.errors import MediaError
+from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery, MediaPolicy, MessagePart
-from agent.media.media_folder import MediaError
-from agent.models import Message
 from onebot.connections.calls import PendingActions
 from onebot.connections.connections import Connections
 from onebot.connections.relay import Relay
@@ -28,7 +28,7 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.processes import crash_points
 
-State = Message.State
+State = MessageState
 
 #: Time for a client to answer a send, in seconds; NapCat itself waits 10 s and more for QQ.
 SEND_TIMEOUT = 60.0

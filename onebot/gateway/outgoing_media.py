@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from agent.domain.errors import MediaError
 from agent.media import media_folder
-from agent.media.media_folder import MediaError
 from onebot.protocol import base64_file
 from onebot.protocol.base64_file import Base64File
 from onebot.protocol.segments import Segment

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from agent.media.media_folder import MediaError
+from agent.domain.errors import MediaError
 from onebot.gateway.outgoing_media import INLINE_ROOM_BYTES, fill_segment, media_url
 from onebot.protocol import base64_file
 from onebot.protocol.base64_file import Base64File

@@ -8,8 +8,8 @@ from pytest_django import Settings
 
 from tests.admin.mcp import SERVERS, address, editor, form, program, program_form, saved, viewer, warden
 from tests.admin.record import CHINESE, page
-from tools.mcp.masking import MASK
 from tools.models import ConfigVersion, McpServer
+from tools.secrets.url_masking import MASK
 
 KEY = "sk-a-key-that-nobody-may-see"
 

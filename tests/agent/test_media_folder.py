@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent.domain.errors import MediaError
 from agent.media import media_folder
-from agent.media.media_folder import MediaError, locate_media_file, open_media_file
+from agent.media.media_folder import locate_media_file, open_media_file
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from asgiref.sync import sync_to_async
 from agent.builtin_tools import send_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.chat.conversation import ConversationHandler
+from agent.domain.errors import MediaError
 from agent.domain.types import Delivery, MessagePart
-from agent.media.media_folder import MediaError
 from agent.models import Message, ToolCall
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage

@@ -9,11 +9,12 @@ from asgiref.sync import sync_to_async
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
+from agent.domain.state import ToolDiscovery
 from agent.llm.messages import strip_frame
 from agent.models import ChatSession, ToolCall
 from agent.record.discoveries import MOST_KEPT, save_discoveries
 from agent.record.sessions import load_session_state
-from agent.run.toolbox import HINT, ToolDiscovery
+from agent.run.toolbox import HINT
 from agent.subagents.provider import SubagentToolProvider
 from agent.subagents.runner import SubagentRunner
 from tests.agent.agents import agent

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from agent.domain.errors import MediaError
 from agent.domain.types import ChatAddress, Delivery, MessagePart
-from agent.media.media_folder import MediaError
 from agent.models import Message
 from onebot.connections import calls as calls_module
 from onebot.connections.calls import PendingActions
@@ -329,7 +329,7 @@ async def test_what_cannot_be_loaded_after_a_refusal_is_said(site):
 
 async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, monkeypatch):
     monkeypatch.setattr(web_media, "SMALL_BYTES", 5)
-    monkeypatch.setattr(web_media, "ROOM", 20)
+    monkeypatch.setattr(web_media, "INLINE_ROOM_BYTES", 20)
     line, picture = Line(always(REFUSED)), medium("image", f"{site}/cat.png")
     found = await line.delivery.deliver(GROUP, [picture, picture, *HELLO], echo="e-1")
     assert line.frames[0]["params"]["message"] == [medium("image", in_base64(b"cat of the web")), picture, *HELLO]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.media.media_folder import MediaError
+from agent.domain.errors import MediaError
 from onebot.gateway import outgoing_media as media
 from onebot.protocol.base64_file import Base64File
 from onebot.protocol.segments import Segment

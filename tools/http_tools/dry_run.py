@@ -50,7 +50,7 @@ class DryRun:
 async def dry_run_tool(row: "HttpTool", arguments: Mapping[str, Any], secrets: SecretValues, fetcher: Fetcher) -> DryRun:
     """Make the request of ``row``, saved or not, switched on or not, once. Whatever goes wrong is in what comes back.
 
-    ``secrets`` are what :func:`tools.http_tools.store.load_secrets` reads; ``fetcher`` stays open.
+    ``secrets`` are what :func:`tools.secrets.store.load_secrets` reads; ``fetcher`` stays open.
     """
     settings, begin = to_http_tool_settings(row), time.monotonic()
     if faults := check_http_tool(settings, ValidationContext()):

@@ -13,8 +13,8 @@ from tools.fetch.allow_list import AllowList
 from tools.http_tools.settings import GRACE_SECONDS, PROVIDER, to_http_tool_settings
 from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.live_rows import LiveModel
-from tools.models.secret import Secret
 from tools.models.tool_config import ToolConfig
+from tools.secrets.models import Secret
 
 FROM_ROWS = ("mcp", "plugin", PROVIDER)
 """Types of tools that come and go: what one of them was once called is free again."""

@@ -14,13 +14,14 @@ from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
 from tools.http_tools.cache import AnswerCache
 from tools.http_tools.settings import PROVIDER, HttpToolSettings
-from tools.http_tools.store import load_http_tools, load_secrets
+from tools.http_tools.store import load_http_tools
 from tools.http_tools.tool import ReadyHttpTool, build_ready_tool, request_digest
 from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.log_limit import LogLimit
 from tools.registry import outcomes
 from tools.registry.catalogue import ensure_tool_rows
 from tools.secrets.masked import SecretMask, SecretRefused, SecretValues
+from tools.secrets.store import load_secrets
 
 logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)

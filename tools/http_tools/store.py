@@ -1,26 +1,9 @@
-"""The rows of HTTP tools and secrets, read. Synchronous; for the thread that talks to the database."""
+"""The rows of HTTP tools, read. Synchronous; for the thread that talks to the database."""
 
 from tools.http_tools.settings import FIELDS, HttpToolSettings
-from tools.models import HttpTool, Secret
-from tools.secrets.encryption import DecryptionError, decrypt
-from tools.secrets.hosts import SecretHosts
-from tools.secrets.masked import SecretValues
+from tools.models import HttpTool
 
 
 def load_http_tools() -> list[HttpToolSettings]:
     """Every row, switched off ones as well, by name."""
     return [HttpToolSettings(**values) for values in HttpTool.objects.values(*FIELDS).order_by("name")]
-
-
-def load_secrets() -> SecretValues:
-    """Every secret; those that this installation's secret key does not open are ``broken``."""
-    values: dict[str, str] = {}
-    hosts: dict[str, SecretHosts] = {}
-    broken = set()
-    for name, sealed, named in Secret.objects.order_by("name").values_list("name", "sealed", "hosts"):
-        hosts[name] = SecretHosts.stored(named)
-        try:
-            values[name] = decrypt(sealed)
-        except DecryptionError:
-            broken.add(name)
-    return SecretValues(values, frozenset(broken), hosts)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
-from tools.mcp.masking import PLACEHOLDER
+from tools.secrets.url_masking import PLACEHOLDER
 from tools.text.storable import make_storable
 
 MOST_SERVERS = 500

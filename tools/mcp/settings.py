@@ -7,8 +7,6 @@ from urllib.parse import unquote
 
 from django.utils.translation import gettext as _
 
-from tools.http_tools.store import load_secrets
-from tools.mcp.masking import find_possible_keys
 from tools.mcp.secret_places import (
     check_secret_placeholders,
     find_secret_names,
@@ -19,6 +17,8 @@ from tools.mcp.secret_places import (
 from tools.models import McpServer
 from tools.secrets.encryption import DecryptionError
 from tools.secrets.masked import SecretMask, SecretValues
+from tools.secrets.store import load_secrets
+from tools.secrets.url_masking import find_possible_keys
 
 _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
 """Characters; what is shorter stands in too many words that are none."""

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import check_headers
 from tools.fetch.urls import check_url
-from tools.http_tools.store import load_secrets
 from tools.mcp.commands import check_command, check_environment, check_program_exists
 from tools.mcp.secret_places import check_secret_placeholders, has_secret_placeholders
 from tools.models import McpServer
 from tools.secrets.encryption import DecryptionError
+from tools.secrets.store import load_secrets
 
 ENCRYPTED_FIELDS = ("headers", "environment")
 """Never shown again."""

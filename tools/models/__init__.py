@@ -3,9 +3,9 @@
 from tools.http_tools.models import HttpTool
 from tools.live_rows import ConfigVersion, LiveModel, LiveQuerySet
 from tools.mcp.models import McpServer, McpServerStatus
-from tools.models.secret import Secret
 from tools.models.tool_config import ToolConfig, ToolConfigChange
 from tools.plugins.models import Plugin, PluginCrash, PluginLogLine, PluginStatus, PluginValue
+from tools.secrets.models import Secret
 
 __all__ = [
     "ConfigVersion",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.mcp.config_json import ConfigUnreadable, ServerConfig, find_placeholders, parse_mcp_servers, render_mcp_servers
-from tools.mcp.masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
+from tools.secrets.url_masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
 
 
 @pytest.fixture(autouse=True, scope="module")

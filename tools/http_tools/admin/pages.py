@@ -26,10 +26,10 @@ from tools.http_tools.admin.secret_uses import secret_names_of
 from tools.http_tools.admin.trial import dry_run_context, run_dry_run
 from tools.http_tools.settings import PROVIDER, to_http_tool_settings
 from tools.http_tools.validation import ValidationContext, check_http_tool, list_tool_warnings
-from tools.mcp.masking import mask_url
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.secrets.hosts import format_origin, parse_host
 from tools.secrets.masked import MASK
+from tools.secrets.url_masking import mask_url
 
 #: Secrets that are looked at for a page.
 SECRETS_READ = 1_000

@@ -8,8 +8,8 @@ from django.conf import settings
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.http_tools.dry_run import DryRun, dry_run_tool
-from tools.http_tools.store import load_secrets
 from tools.models import HttpTool
+from tools.secrets.store import load_secrets
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 

@@ -18,10 +18,10 @@ from tools.mcp.admin.form import is_other_origin, is_other_program
 from tools.mcp.admin.importing import ImportRights, PlannedServer, plan_import
 from tools.mcp.commands import may_run_commands
 from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse_mcp_servers, render_mcp_servers
-from tools.mcp.masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
 from tools.mcp.validation import ENCRYPTED_FIELDS, STORED, decrypt_field
 from tools.models import McpServer
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
+from tools.secrets.url_masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
 
 MAX_IMPORT_BYTES = 1 << 20
 """Bytes of a text that is imported."""

@@ -9,10 +9,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.mcp.admin.lines import LinesField, SecretLinesField
-from tools.mcp.masking import MASK
 from tools.mcp.validation import CHECKED_FIELDS, ENCRYPTED_FIELDS, STORED, check_server, decrypt_field, server_values
 from tools.models import McpServer
 from tools.secrets.hosts import parse_host
+from tools.secrets.url_masking import MASK
 
 PROGRAM = ("command", "arguments", "environment")
 """What a program is run with; of these only somebody who may run commands changes anything."""

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 
 from tools.mcp.admin.form import changes_command, find_moved_secrets, server_field_label
 from tools.mcp.config_json import ServerConfig, find_placeholders
-from tools.mcp.masking import MASK, export_arguments, export_placeholder, export_url, mask_command, mask_url
 from tools.mcp.validation import ENCRYPTED_FIELDS, STORED, check_server, decrypt_field, server_values
 from tools.models import McpServer
+from tools.secrets.url_masking import MASK, export_arguments, export_placeholder, export_url, mask_command, mask_url
 
 PLAIN = ("transport", "command", "arguments", "url", "enabled")
 SETTINGS = ("connect_seconds", "call_seconds", "include", "exclude", "name_prefix")

@@ -1,0 +1,114 @@
+"""The states and kinds of the record: the words that its columns hold, and that the run loop speaks without the ORM."""
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class MessageState(TextChoices):
+    # Of an incoming message:
+    RECORDED = "recorded", _("recorded")
+    WAITING = "waiting", _("waiting")
+    RUNNING = "running", _("running")
+    ANSWERED = "answered", _("answered")
+    SILENT = "silent", _("silent")
+    EXPIRED = "expired", _("expired")
+    # Of an outgoing message:
+    PENDING = "pending", _("pending")
+    SENT = "sent", _("sent")
+    DELIVERED = "delivered", _("delivered")
+    UNKNOWN = "unknown", _("unknown")
+    # Of both:
+    FAILED = "failed", _("failed")
+
+
+class MessageReason(TextChoices):
+    """Why an incoming message is answered, or why it is not."""
+
+    PRIVATE = "private", _("private message")
+    MENTION = "mention", _("the bot was mentioned")
+    WAKE_WORD = "wake_word", _("a wake word was said")
+    QUOTE = "quote", _("the bot's own message was quoted")
+    DECISION = "decision", _("a word on a call that waits for approval")
+    LATER_RESULT = "later_result", _("the later result of a tool call")
+    NOT_ADDRESSED = "not_addressed", _("not addressed to the bot")
+    GROUPS_OFF = "groups_off", _("answers in groups are switched off")
+    OWN_MESSAGE = "own_message", _("said by the bot's own account")
+    OTHER_BOT = "other_bot", _("said by another bot connected here")
+    SYSTEM_NOTICE = "system_notice", _("a system notice of the group")
+    EMPTY = "empty", _("an empty message")
+    TOO_OLD = "too_old", _("too old when it arrived")
+    BLOCKED = "blocked", _("this person or group is never answered")
+    NOT_LISTED = "not_listed", _("not among those who are answered")
+    PERSON_LIMIT = "person_limit", _("this person was answered as often as is allowed")
+    CHAT_LIMIT = "chat_limit", _("this chat was answered as often as is allowed")
+    TOKEN_LIMIT = "token_limit", _("the tokens of the day are used up")
+    LOOP = "loop", _("too many exchanges in a row, as between two bots")
+    OWNER_NOTE = "owner_note", _("a note to the owner")
+    QUEUE_FULL = "queue_full", _("too many messages were waiting in this chat")
+
+
+class MessageDirection(TextChoices):
+    IN = "in", _("in")
+    OUT = "out", _("out")
+
+
+class RunOrigin(TextChoices):
+    CHAT = "chat", _("chat")
+    TERMINAL = "terminal", _("terminal")
+    HTTP = "http", _("HTTP")
+    AGENT = "agent", _("another agent")
+    MCP = "mcp", _("MCP client")
+
+
+class RunState(TextChoices):
+    RUNNING = "running", _("running")
+    FINISHED = "finished", _("finished")
+    FAILED = "failed", _("failed")
+    INTERRUPTED = "interrupted", _("interrupted")
+
+
+class StepPhase(TextChoices):
+    TIMING = "timing", _("timing gate")
+    ACTION = "action", _("planner")
+
+
+class ToolCallState(TextChoices):
+    WAITING = "waiting", _("waiting")
+    RUNNING = "running", _("running")
+    PENDING = "pending", _("outcome to come")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    UNKNOWN = "unknown", _("unknown")
+
+
+class SessionKind(TextChoices):
+    GROUP = "group", _("group")
+    PRIVATE = "private", _("private")
+
+
+class NoteOwner(TextChoices):
+    """Whom or what the note is about."""
+
+    PERSON = "person", _("person")
+    GROUP = "group", _("group")
+    SESSION = "session", _("chat session")
+
+
+class NoteVisibility(TextChoices):
+    CHAT = "chat", _("this chat")
+    PERSON = "person", _("this person, in private chats only")
+    EVERYONE = "everyone", _("everyone")
+
+
+class NoteSource(TextChoices):
+    USER = "user", _("told by a user")
+    MODEL = "model", _("written by the model")
+    OPERATOR = "operator", _("written by the operator")
+    EXTRACTED = "extracted", _("extracted from the conversation")
+
+
+class ApprovalState(TextChoices):
+    WAITING = "waiting", _("waiting")
+    APPROVED = "approved", _("approved")
+    REFUSED = "refused", _("refused")
+    EXPIRED = "expired", _("expired")
