@@ -14,7 +14,9 @@ def main() -> None:
     if sys.argv[1:2] == ["runserver"]:
         from frostproject.configuration import listening
 
-        listening.exit_if_taken(listening.runserver_address(sys.argv[2:]))  # before the settings make anything
+        listening.exit_if_taken(
+            listening.runserver_address(sys.argv[2:])
+        )  # before the settings make anything
     try:
         if sys.argv[1:2] == ["chat"]:  # a server does this itself at its start
             from django.conf import settings
@@ -23,7 +25,9 @@ def main() -> None:
 
             private_files.restrict_folder(settings.DATA_DIR)
         execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as error:  # a wrong setting: its name and what to mend, without a traceback
+    except (
+        ImproperlyConfigured
+    ) as error:  # a wrong setting: its name and what to mend, without a traceback
         sys.exit(str(error))
 
 

@@ -1,7 +1,10 @@
-"""Fails when a locked package has a known vulnerability that a newer version mends: ``python .ci/audit.py FOLDER``.
+"""Fails when a locked package has a known vulnerability that a newer version mends: ``python
+.ci/audit.py FOLDER``.
 
-``pip-audit`` is installed into FOLDER, away from what is tested. Where it or the advisories cannot be had (no network, a
-mirror of packages alone), one line says so and nothing fails. ``.ci/audit-ignore.txt`` lists what is known and accepted.
+``pip-audit`` is installed into FOLDER, away from what is tested. Where it or the advisories cannot
+be had (no network, a
+mirror of packages alone), one line says so and nothing fails. ``.ci/audit-ignore.txt`` lists what
+is known and accepted.
 """
 
 import json
@@ -26,7 +29,8 @@ class NotAuditedError(Exception):
 
 
 def main(folder: Path) -> int:
-    """0 when there is nothing to mend, or nothing could be learnt; 1 with a line for each package to mend."""
+    """0 when there is nothing to mend, or nothing could be learnt; 1 with a line for each package
+    to mend."""
     try:
         report = asked([*installed(folder), "--requirement", str(LOCK)])
     except NotAuditedError as why:
@@ -34,21 +38,32 @@ def main(folder: Path) -> int:
         return 0
     accepted = ignored(IGNORED.read_text(encoding="utf-8"), datetime.now(UTC).date())
     faults = list(vulnerable(report, accepted))
-    print(*(f"audit: {line}" for line in faults or ["no known vulnerability that an update mends"]), sep="\n")
+    print(
+        *(f"audit: {line}" for line in faults or ["no known vulnerability that an update mends"]),
+        sep="\n",
+    )
     return int(bool(faults))
 
 
 def installed(folder: Path) -> list[str]:
-    """The command of ``pip-audit`` in an environment of its own. Raises :class:`NotAuditedError`."""
+    """The command of ``pip-audit`` in an environment of its own. Raises
+    :class:`NotAuditedError`."""
     venv.create(folder, with_pip=True)
     python = str(folder / "bin" / "python")
     _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TOOL], LIMIT)
-    options = ("--disable-pip", "--require-hashes", "--progress-spinner=off", "--timeout=10", "--format=json")
+    options = (
+        "--disable-pip",
+        "--require-hashes",
+        "--progress-spinner=off",
+        "--timeout=10",
+        "--format=json",
+    )
     return [python, "-m", "pip_audit", *options, f"--cache-dir={folder / 'cache'}"]
 
 
 def asked(command: Sequence[str], seconds: float = LIMIT) -> list[dict[str, Any]]:
-    """What ``command`` says of each package. Raises :class:`NotAuditedError`, also when it knows none of them."""
+    """What ``command`` says of each package. Raises :class:`NotAuditedError`, also when it knows
+    none of them."""
     said = _run(command, seconds, accepted=(0, 1))
     try:
         packages: list[dict[str, Any]] = json.loads(said)["dependencies"]
@@ -68,18 +83,32 @@ def vulnerable(report: Sequence[dict[str, Any]], accepted: frozenset[str]) -> It
 
 
 def ignored(text: str, today: date) -> frozenset[str]:
-    """The vulnerabilities that ``text`` accepts: lines of id, last day (2027-01-31) and reason. Later they count again."""
-    lines = (line.split(maxsplit=2) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    """The vulnerabilities that ``text`` accepts: lines of id, last day (2027-01-31) and reason.
+    Later they count again."""
+    lines = (
+        line.split(maxsplit=2)
+        for line in text.splitlines()
+        if line.strip() and not line.startswith("#")
+    )
     return frozenset(name for name, until, _reason in lines if today <= date.fromisoformat(until))
 
 
 def _run(command: Sequence[str], seconds: float, accepted: Sequence[int] = (0,)) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired:
         raise NotAuditedError(f"no answer within {seconds:g} s") from None
     if done.returncode not in accepted:
-        raise NotAuditedError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300])
+        raise NotAuditedError(
+            (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
+        )
     return done.stdout
 
 

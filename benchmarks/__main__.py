@@ -1,4 +1,5 @@
-"""``python -m benchmarks [SCENARIO ...]``: one JSON line per scenario on stdout, progress on stderr."""
+"""``python -m benchmarks [SCENARIO ...]``: one JSON line per scenario on stdout, progress on
+stderr."""
 
 import argparse
 import json
@@ -19,12 +20,29 @@ SCENARIO_SECONDS = 2400
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="The load benchmark; see benchmarks/README.md.")
-    parser.add_argument("scenario", nargs="*", choices=[[], *SCENARIOS], help="all of them where none is named")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="The load benchmark; see benchmarks/README.md."
+    )
+    parser.add_argument(
+        "scenario", nargs="*", choices=[[], *SCENARIOS], help="all of them where none is named"
+    )
     parser.add_argument("--list", action="store_true", help="say what each scenario is, and end")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the size: whether it works, not how fast it is")
-    parser.add_argument("--daphne", action="store_true", help="start the server with daphne instead of manage.py runserver")
-    parser.add_argument("--profile", metavar="SCENARIO", choices=SCENARIOS, help="run one with every thread profiled")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the size: whether it works, not how fast it is",
+    )
+    parser.add_argument(
+        "--daphne",
+        action="store_true",
+        help="start the server with daphne instead of manage.py runserver",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="SCENARIO",
+        choices=SCENARIOS,
+        help="run one with every thread profiled",
+    )
     return parser.parse_args(words)
 
 
@@ -36,9 +54,15 @@ def measure(name: str, options: Options) -> tuple[dict[str, Any], bool]:
     try:
         outcome, model = run(play(SCENARIOS[name], options, SCENARIO_SECONDS))
     except (ServerError, OSError, TimeoutError) as error:
-        return head | {"ok": False, "correct": False, "error": f"{type(error).__name__}: {error}"}, False
+        return head | {
+            "ok": False,
+            "correct": False,
+            "error": f"{type(error).__name__}: {error}",
+        }, False
     seconds = round(time.monotonic() - started, 1)
-    sys.stderr.write(f"{name} {'ok' if outcome.is_met else 'NOT MET' if outcome.is_correct else 'WRONG'} after {seconds} s\n")
+    sys.stderr.write(
+        f"{name} {'ok' if outcome.is_met else 'NOT MET' if outcome.is_correct else 'WRONG'} after {seconds} s\n"
+    )
     return head | outcome.line() | {"model": model, "seconds": seconds}, outcome.is_correct
 
 
@@ -50,7 +74,9 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server is ended too
     os.sched_setaffinity(0, machine.cores()[1])
-    profile = Path(tempfile.mkdtemp(prefix="frost-profile-")) / chosen.profile if chosen.profile else None
+    profile = (
+        Path(tempfile.mkdtemp(prefix="frost-profile-")) / chosen.profile if chosen.profile else None
+    )
     options = Options(0.1 if chosen.quick else 1, chosen.daphne, profile)
     all_right = True
     for name in [chosen.profile] if chosen.profile else chosen.scenario or SCENARIOS:

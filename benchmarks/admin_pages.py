@@ -44,22 +44,34 @@ class Admin:
         page = self._session.get(f"{self.address}/admin/login/", timeout=TIMEOUT_SECONDS)
         page.raise_for_status()
         token = _FORM_TOKEN.search(page.text)
-        fields = {"username": ADMIN, "password": PASSWORD, "next": "/admin/", "csrfmiddlewaretoken": token[1] if token else ""}
-        answer = self._session.post(page.url, data=fields, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+        fields = {
+            "username": ADMIN,
+            "password": PASSWORD,
+            "next": "/admin/",
+            "csrfmiddlewaretoken": token[1] if token else "",
+        }
+        answer = self._session.post(
+            page.url, data=fields, timeout=TIMEOUT_SECONDS, allow_redirects=False
+        )
         if answer.status_code != 302:
-            raise RuntimeError(f"the admin did not let the benchmark's account in: status {answer.status_code}")
+            raise RuntimeError(
+                f"the admin did not let the benchmark's account in: status {answer.status_code}"
+            )
 
     def page(self, path: str) -> tuple[float, str]:
         """``(milliseconds, text)``; a redirect is followed by nobody and counts as broken."""
         started = time.perf_counter()
-        answer = self._session.get(self.address + path, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+        answer = self._session.get(
+            self.address + path, timeout=TIMEOUT_SECONDS, allow_redirects=False
+        )
         taken = (time.perf_counter() - started) * 1000
         if answer.status_code != 200:
             self.broken[path] = answer.status_code
         return taken, answer.text
 
     def median_ms(self, path: str) -> float:
-        """Of several askings after one that warms up; a page twice as slow as could be forgiven is asked once."""
+        """Of several askings after one that warms up; a page twice as slow as could be forgiven is
+        asked once."""
         first, _ = self.page(path)
         if path in self.broken or first > 5000:
             return round(first, 1)
@@ -67,9 +79,13 @@ class Admin:
 
 
 def list_queries(text: str) -> list[str]:
-    """Every query that a list's first page links to: filters, orders, dates, and of the pages the last and the middle one."""
+    """Every query that a list's first page links to: filters, orders, dates, and of the pages the
+    last and the middle one."""
     queries = dict.fromkeys(html.unescape(link) for link in _LINK.findall(text))
-    deep = max((int(value) for query in queries for name, value in parse_qsl(query[1:]) if name == "p"), default=0)
+    deep = max(
+        (int(value) for query in queries for name, value in parse_qsl(query[1:]) if name == "p"),
+        default=0,
+    )
     chosen = [query for query in queries if query != "?" and not re.search(r"[?&]p=", query)]
     return chosen[:MOST_LINKS] + ([f"?p={deep}", f"?p={deep // 2}"] if deep > 1 else [])
 
@@ -85,7 +101,8 @@ def pairs(queries: list[str]) -> list[str]:
 
 
 def paths(admin: Admin, *pages: str) -> Iterator[str]:
-    """Each page, what it links to of itself alone and in pairs, searches where it has a search, and its first row's page."""
+    """Each page, what it links to of itself alone and in pairs, searches where it has a search, and
+    its first row's page."""
     for page in pages:
         yield page
         _, text = admin.page(page)

@@ -61,11 +61,19 @@ def message_event(chat: Chat, message_id: int, nonce: str, script: str) -> dict[
 def _segments(chat: Chat, text: str) -> list[dict[str, Any]]:
     if not chat.is_group:
         return [{"type": "text", "data": {"text": text}}]
-    return [{"type": "at", "data": {"qq": str(chat.account)}}, {"type": "text", "data": {"text": f" {text}"}}]
+    return [
+        {"type": "at", "data": {"qq": str(chat.account)}},
+        {"type": "text", "data": {"text": f" {text}"}},
+    ]
 
 
 def _sender(chat: Chat) -> dict[str, Any]:
-    sender = {"user_id": chat.user_id, "nickname": f"user{chat.user_id}", "sex": "unknown", "age": 0}
+    sender = {
+        "user_id": chat.user_id,
+        "nickname": f"user{chat.user_id}",
+        "sex": "unknown",
+        "age": 0,
+    }
     if not chat.is_group:
         return {"sender": sender}
     member = {"card": "", "area": "", "level": "1", "role": "member", "title": ""}

@@ -57,7 +57,9 @@ class FakeModel:
         nonce, script = read_directives(question)
         self.stats.nameless += not nonce
         if results:
-            self.stats.crossed += script != "send" and any(nonce not in result for result in results)
+            self.stats.crossed += script != "send" and any(
+                nonce not in result for result in results
+            )
         elif script == "weather":
             return self._tool_calls(("get_weather", {"city": nonce}))
         elif script in LOOKS:
@@ -69,7 +71,11 @@ class FakeModel:
         return {"role": "assistant", "content": answer}
 
     def _tool_calls(self, *calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-        return {"role": "assistant", "content": None, "tool_calls": [self._tool_call(*call) for call in calls]}
+        return {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [self._tool_call(*call) for call in calls],
+        }
 
     def _tool_call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self._calls_made += 1
@@ -103,7 +109,13 @@ def completion(request: dict[str, Any], message: dict[str, Any]) -> bytes:
             "created": 1,
             "model": request.get("model"),
             "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}],
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message,
+                    "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+                }
+            ],
         }
     )
 
@@ -156,7 +168,9 @@ class ModelConnection(asyncio.Protocol):
         stats.in_flight += 1
         stats.max_in_flight = max(stats.max_in_flight, stats.in_flight)
         request = loads(body)
-        self.timer = asyncio.get_running_loop().call_later(self.model.latency(), self.answer, request, model_in_us)
+        self.timer = asyncio.get_running_loop().call_later(
+            self.model.latency(), self.answer, request, model_in_us
+        )
 
     def answer(self, request: dict[str, Any], model_in_us: int) -> None:
         self.timer = None
@@ -190,6 +204,8 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--port", type=int, default=0)
     options.add_argument("--latency-ms", type=float, default=0)
-    options.add_argument("--seconds", type=float, default=3600, help="stops by itself after so long")
+    options.add_argument(
+        "--seconds", type=float, default=3600, help="stops by itself after so long"
+    )
     chosen = options.parse_args()
     run(_serve_by_hand(chosen.port, chosen.latency_ms, chosen.seconds))

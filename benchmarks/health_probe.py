@@ -1,5 +1,5 @@
-"""``python -m benchmarks.health_probe PORT PAUSE``: asks ``/health`` over and over; a line on stdin is answered
-with the longest wait in milliseconds since the last one."""
+"""``python -m benchmarks.health_probe PORT PAUSE``: asks ``/health`` over and over; a line on stdin
+is answered with the longest wait in milliseconds since the last one."""
 
 import select
 import sys

@@ -1,4 +1,5 @@
-"""Frames of 60 MiB: what each costs the server in memory, and how long its event loop stands still."""
+"""Frames of 60 MiB: what each costs the server in memory, and how long its event loop stands
+still."""
 
 import asyncio
 import base64
@@ -35,14 +36,32 @@ class Sender:
     def __init__(self, port: int) -> None:
         self._answered = asyncio.Event()
         self._account = FIRST_ACCOUNT + 9
-        headers = {"X-Self-ID": str(self._account), "X-Client-Role": "Universal", "Authorization": f"Bearer {TOKEN}"}
+        headers = {
+            "X-Self-ID": str(self._account),
+            "X-Client-Role": "Universal",
+            "Authorization": f"Bearer {TOKEN}",
+        }
         self.socket = WebSocket(port, PATH, headers, self._on_text)
 
     def event(self, message: str) -> bytes:
         """A private message as a frame; ``message`` is JSON."""
-        rest = {"post_type": "message", "message_type": "private", "self_id": self._account, "user_id": PEER}
-        rest |= {"time": int(time.time()), "message_id": next(numbers), "sender": {"user_id": PEER, "nickname": "小明😀"}}
-        return json.dumps(rest, ensure_ascii=False).encode()[:-1] + b',"message":' + message.encode() + b"}"
+        rest = {
+            "post_type": "message",
+            "message_type": "private",
+            "self_id": self._account,
+            "user_id": PEER,
+        }
+        rest |= {
+            "time": int(time.time()),
+            "message_id": next(numbers),
+            "sender": {"user_id": PEER, "nickname": "小明😀"},
+        }
+        return (
+            json.dumps(rest, ensure_ascii=False).encode()[:-1]
+            + b',"message":'
+            + message.encode()
+            + b"}"
+        )
 
     async def ask(self, frame: bytes) -> None:
         """Send ``frame`` and wait for the answer."""
@@ -52,7 +71,12 @@ class Sender:
 
     def _on_text(self, payload: bytes) -> None:
         frame = loads(payload)
-        response = {"status": "ok", "retcode": 0, "data": {"message_id": next(numbers)}, "echo": frame.get("echo")}
+        response = {
+            "status": "ok",
+            "retcode": 0,
+            "data": {"message_id": next(numbers)},
+            "echo": frame.get("echo"),
+        }
         self.socket.send(dumps(response))
         if frame.get("action") in SENDS:
             self._answered.set()
@@ -65,20 +89,29 @@ def messages(scale: float) -> dict[str, str]:
     segment = '{"type":"text","data":{"text":"x"}}'
     return {
         "text": json.dumps([{"type": "text", "data": {"text": "x" * size}}]),
-        "words": json.dumps([{"type": "text", "data": {"text": "今天，吃“什么”？😀\n" * (size // 36)}}], ensure_ascii=False),
+        "words": json.dumps(
+            [{"type": "text", "data": {"text": "今天，吃“什么”？😀\n" * (size // 36)}}],
+            ensure_ascii=False,
+        ),
         "picture": json.dumps(
-            [{"type": "image", "data": {"file": f"base64://{content}"}}, {"type": "text", "data": {"text": "look"}}]
+            [
+                {"type": "image", "data": {"file": f"base64://{content}"}},
+                {"type": "text", "data": {"text": "look"}},
+            ]
         ),
         REFUSED: f"[{','.join([segment] * round(SEGMENTS * scale))}]",
     }
 
 
 class Probe:
-    """Another process that asks ``/health`` all the time; the longest wait is how long the loop stood still."""
+    """Another process that asks ``/health`` all the time; the longest wait is how long the loop
+    stood still."""
 
     def __init__(self, port: int) -> None:
         command = [sys.executable, "-m", "benchmarks.health_probe", str(port), str(PAUSE_SECONDS)]
-        self._child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._child = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         os.sched_setaffinity(self._child.pid, cores()[1])
 
     def longest_ms(self) -> float:
@@ -104,8 +137,11 @@ def forget_peak(pid: int) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-async def measure(server: Server, kind: str, message: str) -> tuple[dict[str, float], dict[str, float]]:
-    """What one frame costs a server that has just started: the figures of the scenario, and what they are made of."""
+async def measure(
+    server: Server, kind: str, message: str
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What one frame costs a server that has just started: the figures of the scenario, and what
+    they are made of."""
     sender, probe, pid = Sender(server.port), Probe(server.port), server.child.pid
     try:
         await sender.socket.connect()
@@ -133,7 +169,8 @@ async def measure(server: Server, kind: str, message: str) -> tuple[dict[str, fl
 
 
 async def cost(installation: Installation, scale: float) -> Outcome:
-    """Everything that the scenario ``frames`` asks for. Raises TimeoutError when a message is not answered."""
+    """Everything that the scenario ``frames`` asks for. Raises TimeoutError when a message is not
+    answered."""
     figures, details = dict[str, float](), {}
     for kind, message in messages(scale).items():
         with installation.serving() as server:

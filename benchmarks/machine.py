@@ -1,4 +1,5 @@
-"""The machine: what it is, how its cores are shared out, and what a process has used (Linux only)."""
+"""The machine: what it is, how its cores are shared out, and what a process has used (Linux
+only)."""
 
 import os
 import platform
@@ -11,7 +12,11 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def describe() -> dict[str, Any]:
-    return {"cpu": _cpu_name(), "cores": os.cpu_count(), "load_average": [round(x, 2) for x in os.getloadavg()]}
+    return {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "load_average": [round(x, 2) for x in os.getloadavg()],
+    }
 
 
 def _cpu_name() -> str:

@@ -1,4 +1,5 @@
-"""What it costs to have COUNT deferred tools, and to find some, printed as JSON. Runs in a child process with Django set up.
+"""What it costs to have COUNT deferred tools, and to find some, printed as JSON. Runs in a child
+process with Django set up.
 
 ``search_ms`` is a whole call of ``tool_search``: listing, checking, searching, telling;
 ``first_search_ms`` the first one of a process, which reads all descriptions.
@@ -16,7 +17,13 @@ from collections.abc import Awaitable, Callable
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.run.toolbox import TOOLBOX, RunToolset, build_tool_reminder
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.registry.registry import ToolRegistry
 
 WORDS = (
@@ -36,7 +43,12 @@ WORDS = (
     "create",
 )
 SIGNS = "今天气我们喜欢苹果查询搜索仓库文件读取写入发送消息天气预报地图路线计算翻译图片生成数据库表格日历邮件提醒"
-QUERIES = ("查天气预报", "search github issues", "帮我看看明天从北京到上海的路线，以及沿途的天气", "create_calendar_mail")
+QUERIES = (
+    "查天气预报",
+    "search github issues",
+    "帮我看看明天从北京到上海的路线，以及沿途的天气",
+    "create_calendar_mail",
+)
 ROUNDS = 25
 
 
@@ -50,7 +62,9 @@ class Far:
         self.specs = [
             ToolSpec(
                 name="_".join((*chance.sample(WORDS, 3), str(number))),
-                description=" ".join(("".join(chance.choices(SIGNS, k=100)), *chance.choices(WORDS, k=20))),
+                description=" ".join(
+                    ("".join(chance.choices(SIGNS, k=100)), *chance.choices(WORDS, k=20))
+                ),
                 parameters_schema={"type": "object", "properties": {"query": {"type": "string"}}},
             )
             for number in range(count)
@@ -59,8 +73,12 @@ class Far:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return self.specs
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        return ToolExecutionResult(invocation.tool_name, success=False, error_message="it is only looked for, never called")
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        return ToolExecutionResult(
+            invocation.tool_name, success=False, error_message="it is only looked for, never called"
+        )
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -70,7 +88,9 @@ async def measured(count: int) -> dict[str, float]:
     registry, far = ToolRegistry(defer_above=20), Far(count)
     registry.register_provider(MaisakaBuiltinToolProvider([tool_search.TOOL]))
     registry.register_provider(far)
-    context = ToolExecutionContext(session_id="onebot:group:1", is_group_chat=True, metadata={TOOLBOX: RunToolset(registry)})
+    context = ToolExecutionContext(
+        session_id="onebot:group:1", is_group_chat=True, metadata={TOOLBOX: RunToolset(registry)}
+    )
     chat, found = context.availability(), [spec.name for spec in far.specs[:20]]
     calls = [ToolInvocation("tool_search", {"query": query}) for query in QUERIES]
     await registry.offering(chat)
@@ -80,7 +100,11 @@ async def measured(count: int) -> dict[str, float]:
     began = time.thread_time()
     build_tool_reminder(deferred)
     reminder_ms = 1000 * (time.thread_time() - began)
-    figures = {"search_ms": max(first, *searches), "first_search_ms": first, "reminder_ms": reminder_ms}
+    figures = {
+        "search_ms": max(first, *searches),
+        "first_search_ms": first,
+        "reminder_ms": reminder_ms,
+    }
     figures["offer_ms"] = await _ms(lambda: registry.offering(chat, found))
     return {name: round(value, 3) for name, value in figures.items()}
 

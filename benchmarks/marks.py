@@ -4,8 +4,8 @@ The user's text carries directives, which the fake model obeys::
 
     [[n=NONCE]]     names the message
     [[s=SCRIPT]]    plain (default): a text. send: a send_message call, then the text.
-                    weather: a get_weather call, then the text. look: a call of a tool of the benchmark's own;
-                    looks: six of them at once
+                    weather: a get_weather call, then the text. look: a call of a tool of the
+                    benchmark's own; looks: six of them at once
 
 and what the model says, in a text or through ``send_message``, carries
 ``[[r=NONCE:PART:T_IN:T_OUT]]``: the part is ``t`` for what a tool sends and ``f``
@@ -50,4 +50,6 @@ def mark(nonce: str, part: str, model_in_us: int = 0, model_out_us: int = 0) -> 
 
 def read_mark(payload: bytes) -> Mark | None:
     found = _MARK.search(payload)
-    return Mark(found[1].decode(), found[2].decode(), int(found[3]), int(found[4])) if found else None
+    return (
+        Mark(found[1].decode(), found[2].decode(), int(found[3]), int(found[4])) if found else None
+    )

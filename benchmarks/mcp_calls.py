@@ -1,4 +1,5 @@
-"""A call of a tool over stdio, by the official library alone and through our registry, printed as JSON.
+"""A call of a tool over stdio, by the official library alone and through our registry, printed as
+JSON.
 
 Runs in a child process with Django set up. Both talk to a server process of their own, of
 the same program, by turns in one run, so that whatever else the machine does befalls both.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from django.core.management import call_command
 from django.db import transaction
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.recall import RecallRequest, build_memory_block
 from agent.models import Note
 from tools.text.search_terms import SEARCH_LIMIT
@@ -49,7 +49,13 @@ def seed(count: int, chats: int, text: Callable[[], str]) -> None:
         Note.objects.all().delete()
         for number in range(count):
             person = str(number % 200)
-            note = Note(account="1", owner_id=person, said_by=person, chat=f"group:{number % chats}", source=Note.Source.USER)
+            note = Note(
+                account="1",
+                owner_id=person,
+                said_by=person,
+                chat=f"group:{number % chats}",
+                source=Note.Source.USER,
+            )
             note.text = f"{text()}{number}"
             note.save()
 

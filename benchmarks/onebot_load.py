@@ -60,7 +60,9 @@ class Asked:
 class Load:
     """The clients. One ``run`` at a time; connections and what was seen last over all runs."""
 
-    def __init__(self, port: int, token: str, on_answer: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, port: int, token: str, on_answer: Callable[[int], None] | None = None
+    ) -> None:
         self.on_answer = on_answer
         self.tally = Tally()
         self._script = "plain"
@@ -89,7 +91,11 @@ class Load:
     async def connect(self) -> None:
         for index, socket in enumerate(self._sockets):
             await socket.connect()
-            kind = {"post_type": "meta_event", "meta_event_type": "lifecycle", "sub_type": "connect"}
+            kind = {
+                "post_type": "meta_event",
+                "meta_event_type": "lifecycle",
+                "sub_type": "connect",
+            }
             socket.send(dumps({"time": int(time.time()), "self_id": FIRST_ACCOUNT + index, **kind}))
 
     def close(self) -> None:
@@ -118,7 +124,9 @@ class Load:
     def _prepare(self, plan: Plan) -> None:
         self._script = plan.script
         self._quiet.set()
-        places = list(plan.chats) * max(1, -(-plan.in_flight // len(plan.chats)) if not plan.per_second else 1)
+        places = list(plan.chats) * max(
+            1, -(-plan.in_flight // len(plan.chats)) if not plan.per_second else 1
+        )
         random.Random(7).shuffle(places)
         self._idle = deque(places)
         self._gate = asyncio.Semaphore(min(plan.in_flight, len(places)))
@@ -146,7 +154,9 @@ class Load:
     def _send(self, chat: Chat) -> None:
         self._serial += 1
         self._message_id += 1
-        event = message_event(chat, self._message_id, f"{self._run_id}-{self._serial}", self._script)
+        event = message_event(
+            chat, self._message_id, f"{self._run_id}-{self._serial}", self._script
+        )
         self._asked[self._serial] = Asked(chat, now_us())
         self._quiet.clear()
         self.tally.sent += 1
@@ -162,7 +172,9 @@ class Load:
         while True:
             await asyncio.sleep(min(1.0, timeout_seconds / 4))
             limit = now_us() - int(timeout_seconds * 1e6)
-            for serial in [serial for serial, asked in self._asked.items() if asked.sent_us < limit]:
+            for serial in [
+                serial for serial, asked in self._asked.items() if asked.sent_us < limit
+            ]:
                 self.tally.fault("lost")
                 self._settle(serial)
 
@@ -173,8 +185,14 @@ class Load:
         action, params = frame.get("action"), frame.get("params") or {}
         if action is None:
             return
-        response = {"status": "ok", "retcode": 0, "data": self._response(connection, action, params)}
-        self._sockets[connection].send(dumps(response | ({"echo": frame["echo"]} if "echo" in frame else {})))
+        response = {
+            "status": "ok",
+            "retcode": 0,
+            "data": self._response(connection, action, params),
+        }
+        self._sockets[connection].send(
+            dumps(response | ({"echo": frame["echo"]} if "echo" in frame else {}))
+        )
         if action in SENDS:
             self._on_answer(connection, params, payload, arrived_us)
 
@@ -188,7 +206,9 @@ class Load:
             return []
         return {key: params[key] for key in ("user_id", "group_id", "message_id") if key in params}
 
-    def _on_answer(self, connection: int, params: dict[str, Any], payload: bytes, arrived_us: int) -> None:
+    def _on_answer(
+        self, connection: int, params: dict[str, Any], payload: bytes, arrived_us: int
+    ) -> None:
         found = read_mark(payload)
         run_id, _, number = found.nonce.rpartition("-") if found else ("", "", "")
         if found is None or run_id != self._run_id:
@@ -215,7 +235,10 @@ class Load:
         tally.answered += 1
         tally.latency_ms.append((arrived_us - asked.sent_us) / 1000)
         if self._script == "plain":
-            before, after = (found.model_in_us - asked.sent_us) / 1000, (arrived_us - found.model_out_us) / 1000
+            before, after = (
+                (found.model_in_us - asked.sent_us) / 1000,
+                (arrived_us - found.model_out_us) / 1000,
+            )
             tally.before_model_ms.append(before)
             tally.after_model_ms.append(after)
             tally.added_ms.append(before + after)
@@ -237,7 +260,9 @@ def _reaches(chat: Chat, connection: int, params: dict[str, Any]) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def connected(port: int, token: str, on_answer: Callable[[int], None] | None = None) -> AsyncIterator[Load]:
+async def connected(
+    port: int, token: str, on_answer: Callable[[int], None] | None = None
+) -> AsyncIterator[Load]:
     """The clients, connected, and closed again at the end."""
     load = Load(port, token, on_answer)
     try:

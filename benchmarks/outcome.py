@@ -30,12 +30,22 @@ class Outcome:
 
     def line(self) -> dict[str, Any]:
         figures = {"ok": self.is_met, "correct": self.is_correct, "target": self.target}
-        rest = {"measured": {name: round(value, 3) for name, value in self.measured.items()}, "faults": dict(self.faults)}
+        rest = {
+            "measured": {name: round(value, 3) for name, value in self.measured.items()},
+            "faults": dict(self.faults),
+        }
         unfinished = {"unfinished": True} if self.unfinished else {}
-        return figures | rest | unfinished | {"details": self.details, "python": platform.python_version()}
+        return (
+            figures
+            | rest
+            | unfinished
+            | {"details": self.details, "python": platform.python_version()}
+        )
 
 
-def of_tallies(target: dict[str, float], measured: dict[str, float], tallies: list[Tally], **details: Any) -> Outcome:
+def of_tallies(
+    target: dict[str, float], measured: dict[str, float], tallies: list[Tally], **details: Any
+) -> Outcome:
     """An outcome with the faults of all ``tallies``."""
     faults = sum((tally.faults for tally in tallies), Counter[str]())
     unfinished = any(tally.answered < tally.planned for tally in tallies)

@@ -1,4 +1,5 @@
-"""Tools of MCP servers that a message does not use: how many there are, and how the figures of :mod:`benchmarks.outside_tools` are had."""
+"""Tools of MCP servers that a message does not use: how many there are, and how the figures of
+:mod:`benchmarks.outside_tools` are had."""
 
 import json
 import subprocess
@@ -17,8 +18,11 @@ def settings() -> dict[str, str]:
 
 
 def listing_costs(installation: Installation) -> dict[str, float]:
-    """Milliseconds of CPU for what a step of a run is offered, with the tools and without, in a process of its own."""
+    """Milliseconds of CPU for what a step of a run is offered, with the tools and without, in a
+    process of its own."""
     command = [sys.executable, "-c", _SETUP]
     environment = installation.environment()
-    output = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, timeout=120, check=True).stdout
+    output = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, timeout=120, check=True
+    ).stdout
     return dict(json.loads(output.splitlines()[-1]))

@@ -1,4 +1,5 @@
-"""What it costs to list the tools of MCP servers, printed as JSON. Runs in a child process with Django set up.
+"""What it costs to list the tools of MCP servers, printed as JSON. Runs in a child process with
+Django set up.
 
 ``offer_ms`` is what a step of a run needs to know what it offers, connected to real
 servers over stdio; ``offer_ms_without`` the same where there are none.
@@ -21,7 +22,12 @@ from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
 
 CHAT = ToolAvailabilityContext(
-    session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot", is_owner=True
+    session_id="group:1",
+    is_group_chat=True,
+    group_id="1",
+    user_id="2",
+    platform="onebot",
+    is_owner=True,
 )
 CALLS, ROUNDS = 500, 5
 CONNECT_SECONDS = 60
@@ -29,9 +35,12 @@ _PROGRAM = Path(__file__).with_name("outside_server.py")
 
 
 def switch(servers: int) -> None:
-    """Have so many of the servers switched on and the others off; returns when the running server has followed."""
+    """Have so many of the servers switched on and the others off; returns when the running server
+    has followed."""
     for number in range(SERVERS):
-        row = McpServer.objects.filter(name=f"outside {number}").first() or McpServer(name=f"outside {number}")
+        row = McpServer.objects.filter(name=f"outside {number}").first() or McpServer(
+            name=f"outside {number}"
+        )
         row.command = sys.executable
         row.arguments = ["-I", "-S", str(_PROGRAM), f"server{number}", str(TOOLS_EACH)]
         row.enabled = number < servers
@@ -39,7 +48,9 @@ def switch(servers: int) -> None:
     end = time.monotonic() + CONNECT_SECONDS
     while (connected := _connected()) != servers:
         if time.monotonic() > end:
-            raise TimeoutError(f"{connected} of {servers} servers are connected: {list(McpServerStatus.objects.values())}")
+            raise TimeoutError(
+                f"{connected} of {servers} servers are connected: {list(McpServerStatus.objects.values())}"
+            )
         time.sleep(0.1)
 
 
@@ -49,7 +60,8 @@ def _connected() -> int:
 
 
 async def measured(record: Record) -> dict[str, float]:
-    """The registry with all that a server has, once its outside servers are connected and before they are there."""
+    """The registry with all that a server has, once its outside servers are connected and before
+    they are there."""
     registry = wiring.build_tool_registry(SettingsCache(), record)
     without = await _least_ms(registry)
     providers = wiring.build_live_providers(record)

@@ -50,11 +50,14 @@ def own_tools(count: int) -> tuple[FunctionTool, ...]:
 
 
 def costs(tools: tuple[FunctionTool, ...]) -> dict[str, float]:
-    """Milliseconds of CPU: listing and defining all ``tools`` for one message, and one call, with rows and a chat."""
+    """Milliseconds of CPU: listing and defining all ``tools`` for one message, and one call, with
+    rows and a chat."""
     rows = {tool.spec.name: ToolSettings(tool.spec.name, provider_name="own") for tool in tools}
     registry = ToolRegistry(lambda: rows)
     registry.register_provider(FunctionProvider("own", "builtin", tools))
-    chat = ToolExecutionContext(session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot")
+    chat = ToolExecutionContext(
+        session_id="group:1", is_group_chat=True, group_id="1", user_id="2", platform="onebot"
+    )
     call = ToolInvocation(tools[-1].spec.name, '{"city": "北京", "days": "2", "tags": ["wind"]}')  # type: ignore[arg-type] # as models write
     return {
         "listing_ms": _least_ms(lambda: registry.offering(chat.availability())),

@@ -21,7 +21,9 @@ MIB = 2**20
 SIZES = {"fit": (2000, 1500), "large": (4000, 3000)}
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _FILE = re.compile(rb"GET /(fit|large)/(\d+)\?delay=(\d+) ")
-_HEAD = b"HTTP/1.1 200 X\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+_HEAD = (
+    b"HTTP/1.1 200 X\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+)
 _DESCRIBED = {"role": "assistant", "content": "一张很吵的图片"}
 
 
@@ -35,9 +37,14 @@ class PictureModel(FakeModel):
         self.visions: list[tuple[int, int]] = []
 
     def report(self) -> bytes:
-        """Begin and end of every download and of every request for a description, and forget them."""
+        """Begin and end of every download and of every request for a description, and forget
+        them."""
         said = dumps(
-            {"downloads": self.downloads, "visions": self.visions, "bytes": {n: len(p) for n, p in self.pictures.items()}}
+            {
+                "downloads": self.downloads,
+                "visions": self.visions,
+                "bytes": {n: len(p) for n, p in self.pictures.items()},
+            }
         )
         self.downloads, self.visions = [], []
         return said
@@ -49,7 +56,8 @@ class PictureModel(FakeModel):
 
 
 class PictureConnection(ModelConnection):
-    """Pictures of a request for a description are counted and not kept, lest the rig is what is measured."""
+    """Pictures of a request for a description are counted and not kept, lest the rig is what is
+    measured."""
 
     model: PictureModel
     began_us = 0
@@ -78,7 +86,9 @@ class PictureConnection(ModelConnection):
 
     def on_request(self, head: bytes, body: bytes) -> None:
         if wanted := _FILE.match(head):
-            asyncio.get_running_loop().call_later(int(wanted[3]) / 1000, self.send, wanted[1].decode(), int(wanted[2]))
+            asyncio.get_running_loop().call_later(
+                int(wanted[3]) / 1000, self.send, wanted[1].decode(), int(wanted[2])
+            )
         elif head.startswith(b"GET /report"):
             self.reply(200, self.model.report())
         else:
@@ -99,7 +109,9 @@ class PictureConnection(ModelConnection):
 def jpeg(size: tuple[int, int]) -> bytes:
     """A photograph of nothing, of about 1 MiB."""
     for step in (2, 3, 4, 6, 8, 12, 16):
-        grey = Image.effect_noise((size[0] // step, size[1] // step), 60).resize(size, Image.Resampling.BICUBIC)
+        grey = Image.effect_noise((size[0] // step, size[1] // step), 60).resize(
+            size, Image.Resampling.BICUBIC
+        )
         noise = Image.merge("RGB", (grey, grey.transpose(Image.Transpose.FLIP_LEFT_RIGHT), grey))
         for quality in (95, 90, 85, 80, 70, 60):
             buffer = io.BytesIO()

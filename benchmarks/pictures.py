@@ -1,4 +1,5 @@
-"""Messages of eight pictures: what the server adds before a model looks at them, and what others feel of it."""
+"""Messages of eight pictures: what the server adds before a model looks at them, and what others
+feel of it."""
 
 import asyncio
 import contextlib
@@ -34,7 +35,8 @@ numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class PictureServers:
-    """Two of :mod:`benchmarks.picture_server`: one hands out the pictures, the other plays both models.
+    """Two of :mod:`benchmarks.picture_server`: one hands out the pictures, the other plays both
+    models.
 
     Two, because handing out eight MiB at once would hold up the answers that others wait for.
     """
@@ -44,7 +46,10 @@ class PictureServers:
 
     def report(self) -> dict[str, Any]:
         """Downloads and requests for descriptions since the last report."""
-        return {"downloads": _report(self.files_port)["downloads"], "visions": _report(self.port)["visions"]}
+        return {
+            "downloads": _report(self.files_port)["downloads"],
+            "visions": _report(self.port)["visions"],
+        }
 
 
 def _report(port: int) -> dict[str, Any]:
@@ -85,7 +90,11 @@ class Sender:
         self._account = FIRST_ACCOUNT + CONNECTIONS
         self._pictures = pictures
         self._answered = asyncio.Event()
-        headers = {"X-Self-ID": str(self._account), "X-Client-Role": "Universal", "Authorization": f"Bearer {TOKEN}"}
+        headers = {
+            "X-Self-ID": str(self._account),
+            "X-Client-Role": "Universal",
+            "Authorization": f"Bearer {TOKEN}",
+        }
         self._socket = WebSocket(port, PATH, headers, self._on_text)
 
     async def connect(self) -> None:
@@ -95,11 +104,20 @@ class Sender:
         self._socket.close()
 
     async def send(self, kind: str) -> int:
-        """Send eight pictures and wait for the answer; the moment they were sent, in monotonic microseconds."""
+        """Send eight pictures and wait for the answer; the moment they were sent, in monotonic
+        microseconds."""
         number = next(numbers)
-        event = message_event(Chat(CONNECTIONS, False, PEER, PEER), number, f"pictures-{number}", "plain")
-        urls = [f"http://{HOST}:{self._pictures.files_port}/{kind}/{next(numbers)}?delay={DELAY_MS}" for _ in range(PICTURES)]
-        event["message"] += [{"type": "image", "data": {"file": f"{n}.jpg", "url": url}} for n, url in enumerate(urls)]
+        event = message_event(
+            Chat(CONNECTIONS, False, PEER, PEER), number, f"pictures-{number}", "plain"
+        )
+        urls = [
+            f"http://{HOST}:{self._pictures.files_port}/{kind}/{next(numbers)}?delay={DELAY_MS}"
+            for _ in range(PICTURES)
+        ]
+        event["message"] += [
+            {"type": "image", "data": {"file": f"{n}.jpg", "url": url}}
+            for n, url in enumerate(urls)
+        ]
         self._answered.clear()
         sent = now_us()
         self._socket.send(dumps(event))
@@ -108,14 +126,20 @@ class Sender:
 
     def _on_text(self, payload: bytes) -> None:
         frame = loads(payload)
-        response = {"status": "ok", "retcode": 0, "data": {"message_id": next(numbers)}, "echo": frame.get("echo")}
+        response = {
+            "status": "ok",
+            "retcode": 0,
+            "data": {"message_id": next(numbers)},
+            "echo": frame.get("echo"),
+        }
         self._socket.send(dumps(response))
         if frame.get("action") in SENDS:
             self._answered.set()
 
 
 async def alone(sender: Sender, pictures: PictureServers, kind: str, count: int) -> list[float]:
-    """For each of ``count`` messages: milliseconds from the message to the vision call, beyond its slowest download."""
+    """For each of ``count`` messages: milliseconds from the message to the vision call, beyond its
+    slowest download."""
     pictures.report()
     sent = [await sender.send(kind) for _ in range(count)]
     report = await asyncio.to_thread(pictures.report)
@@ -128,7 +152,8 @@ async def alone(sender: Sender, pictures: PictureServers, kind: str, count: int)
 
 
 async def beside(sender: Sender, load: Load, plan: Plan, kind: str) -> tuple[Tally, int]:
-    """The tally of ``plan`` while messages of pictures follow one another; and how many there were."""
+    """The tally of ``plan`` while messages of pictures follow one another; and how many there
+    were."""
     count, stop = 0, asyncio.Event()
 
     async def keep_sending() -> None:
@@ -150,11 +175,16 @@ async def measure(server: Server, load: Load, pictures: PictureServers, scaled: 
     await sender.connect()
     try:
         await sender.send("fit")
-        excess = {kind: await alone(sender, pictures, kind, scaled(20)) for kind in ("fit", "large")}
+        excess = {
+            kind: await alone(sender, pictures, kind, scaled(20)) for kind in ("fit", "large")
+        }
         stretches, messages, rss = await by_turns(sender, load, server, scaled(250))
     finally:
         sender.close()
-    quiet, fit, large = (percentile([ms for tally in tallies for ms in tally.added_ms], 0.99) for tallies in stretches.values())
+    quiet, fit, large = (
+        percentile([ms for tally in tallies for ms in tally.added_ms], 0.99)
+        for tallies in stretches.values()
+    )
     figures = {
         "added_ms_before_vision": percentile(excess["fit"], 0.9),
         "added_ms_before_vision_p50": statistics.median(excess["fit"]),
@@ -163,17 +193,28 @@ async def measure(server: Server, load: Load, pictures: PictureServers, scaled: 
         "others_added_ms_p99_large": large - quiet,
         "rss_mib": max(rss),
     }
-    target = {"added_ms_before_vision": 100, "others_added_ms_p99": 20, "others_added_ms_p99_large": 20, "rss_mib": 300}
-    details = {"added_ms": {kind: [round(ms, 1) for ms in values] for kind, values in excess.items()}, "messages": messages}
+    target = {
+        "added_ms_before_vision": 100,
+        "others_added_ms_p99": 20,
+        "others_added_ms_p99_large": 20,
+        "rss_mib": 300,
+    }
+    details = {
+        "added_ms": {kind: [round(ms, 1) for ms in values] for kind, values in excess.items()},
+        "messages": messages,
+    }
     reports = {name: tallies[-1].report() for name, tallies in stretches.items()}
     every = [tally for tallies in stretches.values() for tally in tallies]
-    return of_tallies(target, figures, every, **details, rss=rss, **reports, server=asdict(server.usage()))
+    return of_tallies(
+        target, figures, every, **details, rss=rss, **reports, server=asdict(server.usage())
+    )
 
 
 async def by_turns(
     sender: Sender, load: Load, server: Server, count: int
 ) -> tuple[dict[str, list[Tally]], Counter[str], list[float]]:
-    """Other people's messages without pictures and with them, by turns, for the machine may be shared."""
+    """Other people's messages without pictures and with them, by turns, for the machine may be
+    shared."""
     stretches: dict[str, list[Tally]] = {"quiet": [], "fit": [], "large": []}
     messages, rss = Counter[str](), [server.usage().rss_mib]
     for _ in range(ROUNDS):

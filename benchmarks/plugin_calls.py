@@ -1,4 +1,5 @@
-"""A call of a plugin's tool through the registry, and the same function called where it is, printed as JSON.
+"""A call of a plugin's tool through the registry, and the same function called where it is, printed
+as JSON.
 
 Runs in a child process with Django set up. By turns in one run, so that whatever else the
 machine does befalls both. ``added_ms`` is the difference of the medians for an ``async
@@ -86,11 +87,13 @@ class NoServices:
 
 async def serving(desk: Any, root: Path) -> tuple[ToolRegistry, PluginHost]:
     """A registry that has the plugin's tools."""
-    host = PluginHost(desk, root, ProcessLimits.from_settings(), CapabilityService(desk, NoServices()))
+    host = PluginHost(
+        desk, root, ProcessLimits.from_settings(), CapabilityService(desk, NoServices())
+    )
     registry = ToolRegistry()
     registry.register_provider(PluginToolProvider(host))
     host.start()
-    while not await sync_to_async(Plugin.objects.update)(enabled=True):  # noqa: ASYNC110 - nobody tells
+    while not await sync_to_async(Plugin.objects.update)(enabled=True):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     await sync_to_async(host.reload)()
     while not await registry.has_tool("look_up"):  # noqa: ASYNC110 - nobody tells

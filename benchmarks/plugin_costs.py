@@ -1,4 +1,5 @@
-"""What a call of a plugin's tool costs: how the figures of :mod:`benchmarks.plugin_calls` are had and judged."""
+"""What a call of a plugin's tool costs: how the figures of :mod:`benchmarks.plugin_calls` are had
+and judged."""
 
 import json
 import subprocess
@@ -11,9 +12,15 @@ _SETUP = "import django; django.setup(); from benchmarks.plugin_calls import mai
 
 
 def costs(installation: Installation, calls: int) -> Outcome:
-    """Milliseconds that a plugin adds to a function, in one run with the function itself, and a plugin's memory."""
+    """Milliseconds that a plugin adds to a function, in one run with the function itself, and a
+    plugin's memory."""
     command = [sys.executable, "-c", _SETUP, str(calls)]
     output = subprocess.run(
-        command, cwd=ROOT, env=installation.environment(), stdout=subprocess.PIPE, timeout=300, check=True
+        command,
+        cwd=ROOT,
+        env=installation.environment(),
+        stdout=subprocess.PIPE,
+        timeout=300,
+        check=True,
     ).stdout
     return Outcome({"added_ms": 1.5}, json.loads(output.splitlines()[-1]), details={"calls": calls})

@@ -29,11 +29,17 @@ _SETUP = "import django; django.setup(); from benchmarks.{} import main; main()"
 
 
 class ServerError(RuntimeError):
-    """The server, or a child that prepares its data, ended or did not become ready; the text holds its last lines."""
+    """The server, or a child that prepares its data, ended or did not become ready; the text holds
+    its last lines."""
 
 
 #: A load is a few people who say very much; with limits it would measure how they are refused.
-LIMITS = ("PERSON_ANSWERS_PER_MINUTE", "PERSON_ANSWERS_PER_DAY", "CHAT_ANSWERS_PER_MINUTE", "TOKENS_PER_DAY")
+LIMITS = (
+    "PERSON_ANSWERS_PER_MINUTE",
+    "PERSON_ANSWERS_PER_DAY",
+    "CHAT_ANSWERS_PER_MINUTE",
+    "TOKENS_PER_DAY",
+)
 
 
 @dataclass
@@ -47,7 +53,8 @@ class Installation:
     """A file name to profile into, one file a thread."""
     settings: dict[str, str] = field(default_factory=dict)
     own_tools: int = 0
-    """How many tools the server offers beside those it brings along, see :mod:`benchmarks.own_tools`."""
+    """How many tools the server offers beside those it brings along, see
+    :mod:`benchmarks.own_tools`."""
 
     @property
     def log(self) -> Path:
@@ -56,7 +63,11 @@ class Installation:
     def environment(self) -> dict[str, str]:
         """The process environment without what a developer's ``.env`` would add."""
         dotenv = ROOT / ".env"
-        silenced = re.findall(r"^\s*(?:export\s+)?(\w+)\s*=", dotenv.read_text() if dotenv.is_file() else "", re.MULTILINE)
+        silenced = re.findall(
+            r"^\s*(?:export\s+)?(\w+)\s*=",
+            dotenv.read_text() if dotenv.is_file() else "",
+            re.MULTILINE,
+        )
         return {
             **os.environ,
             **dict.fromkeys(silenced, ""),
@@ -85,10 +96,13 @@ class Installation:
         return [sys.executable, *(tools or profiler), *(profiler if tools else []), *server]
 
     async def seed(self, *words: str, seconds: float) -> None:
-        """Fill the database in a child process, see :mod:`benchmarks.seeding`; after cancellation it has ended."""
+        """Fill the database in a child process, see :mod:`benchmarks.seeding`; after cancellation
+        it has ended."""
         with self.log.open("ab") as log:
             command = [sys.executable, "-c", _SETUP.format("seeding"), *words]
-            child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log)
+            child = await asyncio.create_subprocess_exec(
+                *command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log
+            )
         try:
             status = await asyncio.wait_for(child.wait(), seconds)
         finally:
@@ -101,7 +115,14 @@ class Installation:
     def tool_costs(self, count: int) -> dict[str, float]:
         """What ``count`` tools cost the registry by itself, see :mod:`benchmarks.own_tools`."""
         command = [sys.executable, "-c", _SETUP.format("own_tools"), str(count), "--cost"]
-        output = subprocess.run(command, cwd=ROOT, env=self.environment(), stdout=subprocess.PIPE, timeout=60, check=True).stdout
+        output = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            timeout=60,
+            check=True,
+        ).stdout
         return dict(json.loads(output))
 
     @contextlib.contextmanager
@@ -124,7 +145,11 @@ class Server:
         self._started = time.monotonic()
         with self._log.open("ab") as log:
             self.child = subprocess.Popen(
-                installation.command(port), cwd=ROOT, env=installation.environment(), stdout=log, stderr=log
+                installation.command(port),
+                cwd=ROOT,
+                env=installation.environment(),
+                stdout=log,
+                stderr=log,
             )
         # Before it has made a thread: threads inherit their maker's cores.
         os.sched_setaffinity(self.child.pid, cores()[0])
@@ -134,7 +159,9 @@ class Server:
         """Raises ServerError when it ends, or is not healthy in time."""
         while not self._is_healthy():
             if self.child.poll() is not None:
-                raise ServerError(f"the server ended with status {self.child.returncode}:\n{tail(self._log)}")
+                raise ServerError(
+                    f"the server ended with status {self.child.returncode}:\n{tail(self._log)}"
+                )
             if time.monotonic() > self._started + START_SECONDS:
                 raise ServerError(f"not healthy after {START_SECONDS} s:\n{tail(self._log)}")
             time.sleep(0.01)

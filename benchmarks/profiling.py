@@ -47,7 +47,8 @@ def _dump(out: str) -> None:
 def main() -> None:
     out, *sys.argv = sys.argv[1:]
     threading.Thread.run = _run_profiled
-    # At exit, that is after the threads of pools have ended: what a thread is still doing cannot be timed from another.
+    # At exit, that is after the threads of pools have ended: what a thread is still doing cannot be
+    # timed from another.
     atexit.register(_dump, out)
     with _profiled("main"):
         if sys.argv[0] == "-m":
@@ -59,7 +60,8 @@ def main() -> None:
 
 
 def report(out: Path, lines: int = 25) -> None:
-    """The costliest functions of each group of threads that took a tenth of a second or more, on stderr."""
+    """The costliest functions of each group of threads that took a tenth of a second or more, on
+    stderr."""
     for path in sorted(out.parent.glob(f"{out.name}.*.prof")):
         stats = pstats.Stats(str(path), stream=sys.stderr)
         if stats.total_tt >= 0.1:

@@ -15,6 +15,15 @@ def costs(installation: Installation, notes: int) -> Outcome:
     """The most that a message costs, in milliseconds of CPU, with so many notes."""
     command = [sys.executable, "-c", _SETUP, str(notes)]
     output = subprocess.run(
-        command, cwd=ROOT, env=installation.environment(), stdout=subprocess.PIPE, timeout=600, check=True
+        command,
+        cwd=ROOT,
+        env=installation.environment(),
+        stdout=subprocess.PIPE,
+        timeout=600,
+        check=True,
     ).stdout
-    return Outcome({"recall_ms": 10, "alike_ms": 10, "off_ms": 0.05}, json.loads(output), details={"notes": notes})
+    return Outcome(
+        {"recall_ms": 10, "alike_ms": 10, "off_ms": 0.05},
+        json.loads(output),
+        details={"notes": notes},
+    )

@@ -10,7 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import admin_pages, discovery, fake_model, large_frames, mcp_costs, outside_costs, plugin_costs, recalling
+from benchmarks import (
+    admin_pages,
+    discovery,
+    fake_model,
+    large_frames,
+    mcp_costs,
+    outside_costs,
+    plugin_costs,
+    recalling,
+)
 from benchmarks.chats import chats
 from benchmarks.fake_model import LOOKS, FakeModel
 from benchmarks.machine import Usage
@@ -22,8 +31,11 @@ from benchmarks.tally import Tally, percentile, slope
 
 WARM_UP = 200
 OWN_TOOLS = 46
-"""With the four sample and chat tools that stay on beside them: fifty, and the tools that steer a turn on top."""
-BIG_CHAT = "/admin/agent/chatsession/1/change/"  # the first that is seeded, with a fifth of all messages
+"""With the four sample and chat tools that stay on beside them: fifty, and the tools that steer a
+turn on top."""
+BIG_CHAT = (
+    "/admin/agent/chatsession/1/change/"  # the first that is seeded, with a fifth of all messages
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,9 @@ class Rig:
     installation: Installation
 
     @contextlib.asynccontextmanager
-    async def serving(self, on_answer: Callable[[Server, int], None] | None = None) -> AsyncIterator[tuple[Server, Load]]:
+    async def serving(
+        self, on_answer: Callable[[Server, int], None] | None = None
+    ) -> AsyncIterator[tuple[Server, Load]]:
         """A server with every client connected and a first stretch of load behind it."""
         with self.installation.serving() as server:
             report = (lambda answered: on_answer(server, answered)) if on_answer else None
@@ -63,37 +77,54 @@ Scenario = Callable[[Rig], Awaitable[Outcome]]
 
 async def warm_up(load: Load, count: int) -> None:
     """Raises ServerError when that alone goes wrong: no need to measure more."""
-    tally = await load.run(Plan(chats(500, first=900_000), count, timeout_seconds=15, linger_seconds=0.2))
+    tally = await load.run(
+        Plan(chats(500, first=900_000), count, timeout_seconds=15, linger_seconds=0.2)
+    )
     if tally.faults:
-        raise ServerError(f"{tally.answered} of {count} answered in the warm-up, {dict(tally.faults)} {tally.samples}")
+        raise ServerError(
+            f"{tally.answered} of {count} answered in the warm-up, {dict(tally.faults)} {tally.samples}"
+        )
 
 
 async def measured(server: Server, load: Load, plan: Plan) -> tuple[Tally, float]:
-    """The tally, and the server's CPU milliseconds per message, the recording afterwards included."""
+    """The tally, and the server's CPU milliseconds per message, the recording afterwards
+    included."""
     before = server.usage().cpu_seconds
     tally = await load.run(plan)
     return tally, 1000 * (server.usage().cpu_seconds - before) / max(1, tally.answered)
 
 
 async def saturate(rig: Rig) -> Outcome:
-    """64 in flight, a model that answers at once: CPU per message. Then many in flight in few chats: their order."""
+    """64 in flight, a model that answers at once: CPU per message. Then many in flight in few
+    chats: their order."""
     async with rig.serving() as (server, load):
         tally, cpu = await measured(server, load, Plan(chats(1000), rig.options.scaled(4000)))
         used = asdict(server.usage())
         rig.model.set_latency(0, 20)
         ordered = await load.run(Plan(chats(16, first=5000), rig.options.scaled(1000)))
     details = {"load": tally.report(), "in_order": ordered.report(), "server": used}
-    return of_tallies({"cpu_ms_per_message": 4}, {"cpu_ms_per_message": cpu}, [tally, ordered], **details)
+    return of_tallies(
+        {"cpu_ms_per_message": 4}, {"cpu_ms_per_message": cpu}, [tally, ordered], **details
+    )
 
 
 async def rate50(rig: Rig) -> Outcome:
-    """50 messages a second at random moments, a model that takes 500 ms: what the server adds to that."""
+    """50 messages a second at random moments, a model that takes 500 ms: what the server adds to
+    that."""
     async with rig.serving() as (server, load):
         rig.model.set_latency(500)
-        tally, cpu = await measured(server, load, Plan(chats(1000), rig.options.scaled(1500), per_second=50))
-    figures = {"added_ms_p50": percentile(tally.added_ms, 0.5), "added_ms_p99": percentile(tally.added_ms, 0.99)}
+        tally, cpu = await measured(
+            server, load, Plan(chats(1000), rig.options.scaled(1500), per_second=50)
+        )
+    figures = {
+        "added_ms_p50": percentile(tally.added_ms, 0.5),
+        "added_ms_p99": percentile(tally.added_ms, 0.99),
+    }
     return of_tallies(
-        {"added_ms_p50": 15, "added_ms_p99": 100}, figures | {"cpu_ms_per_message": cpu}, [tally], load=tally.report()
+        {"added_ms_p50": 15, "added_ms_p99": 100},
+        figures | {"cpu_ms_per_message": cpu},
+        [tally],
+        load=tally.report(),
     )
 
 
@@ -110,7 +141,8 @@ async def inflight2000(rig: Rig) -> Outcome:
 
 
 async def growth(rig: Rig) -> Outcome:
-    """A long run over 1,000 chats: the server's memory, and whether it still grows in the second half."""
+    """A long run over 1,000 chats: the server's memory, and whether it still grows in the second
+    half."""
     scaled, samples = rig.options.scaled, list[tuple[float, Usage]]()
     every = scaled(250)
 
@@ -119,21 +151,33 @@ async def growth(rig: Rig) -> Outcome:
             samples.append((answered / 1000, server.usage()))
 
     async with rig.serving(sample) as (server, load):
-        tally, cpu = await measured(server, load, Plan(chats(scaled(1000)), scaled(20_000), max_seconds=600))
+        tally, cpu = await measured(
+            server, load, Plan(chats(scaled(1000)), scaled(20_000), max_seconds=600)
+        )
         used = server.usage()
     figures = {
         "rss_mib": used.rss_mib,
         "growth_mib_per_1000": slope([(count, usage.rss_mib) for count, usage in samples]),
-        "anonymous_growth_mib_per_1000": slope([(count, usage.anonymous_mib) for count, usage in samples]),
+        "anonymous_growth_mib_per_1000": slope(
+            [(count, usage.anonymous_mib) for count, usage in samples]
+        ),
         "cpu_ms_per_message": cpu,
     }
     track = [[usage.rss_mib, usage.anonymous_mib] for _, usage in samples[::8]]
     target = {"rss_mib": 200, "growth_mib_per_1000": 0.3}
-    return of_tallies(target, figures, [tally], load=tally.report(), server=asdict(used), rss_and_anonymous_mib=track)
+    return of_tallies(
+        target,
+        figures,
+        [tally],
+        load=tally.report(),
+        server=asdict(used),
+        rss_and_anonymous_mib=track,
+    )
 
 
 async def history(rig: Rig) -> Outcome:
-    """Chats with 10 and with 1,000 messages of history in turn: the CPU per message must not depend on it.
+    """Chats with 10 and with 1,000 messages of history in turn: the CPU per message must not depend
+    on it.
 
     The context is cut to ten messages of history, so that both kinds ask the model
     the same, and only the finding of those ten differs.
@@ -145,38 +189,55 @@ async def history(rig: Rig) -> Outcome:
     await rig.installation.seed("history", str(count), str(scaled(count)), "1000", seconds=300)
     costs: dict[str, list[float]] = {"short": [], "long": []}
     async with rig.serving() as (server, load):
-        tallies = [await load.run(Plan(chosen, scaled(1000), in_flight=min(64, len(chosen)))) for chosen in played.values()]
+        tallies = [
+            await load.run(Plan(chosen, scaled(1000), in_flight=min(64, len(chosen))))
+            for chosen in played.values()
+        ]
         for round_number in range(rounds):
             # The order changes by turns too, lest one kind always comes after the other.
             for name in ("short", "long") if round_number % 2 else ("long", "short"):
-                plan = Plan(played[name], scaled(500), in_flight=min(64, scaled(count)), linger_seconds=0.5)
+                plan = Plan(
+                    played[name], scaled(500), in_flight=min(64, scaled(count)), linger_seconds=0.5
+                )
                 tally, cpu = await measured(server, load, plan)
                 tallies.append(tally)
                 costs[name].append(round(cpu, 3))
     medians = {f"cpu_ms_{name}": statistics.median(values) for name, values in costs.items()}
     ratio = medians["cpu_ms_long"] / (medians["cpu_ms_short"] or 1)
-    return of_tallies({"long_to_short": 1.1}, {"long_to_short": ratio} | medians, tallies, rounds=costs)
+    return of_tallies(
+        {"long_to_short": 1.1}, {"long_to_short": ratio} | medians, tallies, rounds=costs
+    )
 
 
 async def tools(rig: Rig) -> Outcome:
-    """32 chats that use tools side by side: what a tool says must reach the chat that asked, and no other."""
+    """32 chats that use tools side by side: what a tool says must reach the chat that asked, and no
+    other."""
     figures, tallies = {}, dict[str, Tally]()
     async with rig.serving() as (server, load):
         for script in ("send", "weather"):
             plan = Plan(chats(32), rig.options.scaled(1000), in_flight=32, script=script)
-            tallies[script], figures[f"cpu_ms_per_message_{script}"] = await measured(server, load, plan)
-    outcome = of_tallies({}, figures, list(tallies.values()), **{name: tally.report() for name, tally in tallies.items()})
+            tallies[script], figures[f"cpu_ms_per_message_{script}"] = await measured(
+                server, load, plan
+            )
+    outcome = of_tallies(
+        {},
+        figures,
+        list(tallies.values()),
+        **{name: tally.report() for name, tally in tallies.items()},
+    )
     outcome.faults["crossed_tool_results"] += rig.model.stats.crossed
     return outcome
 
 
 async def tools50(rig: Rig) -> Outcome:
-    """50 tools offered instead of 4, and six calls instead of one: what a tool offered and what a call costs.
+    """50 tools offered instead of 4, and six calls instead of one: what a tool offered and what a
+    call costs.
 
     By turns, and on one server: the operator's rows switch the 46 others on and off. Six
-    calls of one answer need as many model calls as one does, so that the difference is theirs alone. What
-    50 tools cost the whole server holds their way to the model, in a request of 35 KB instead of 3; what
-    listing them costs is measured by itself.
+    calls of one answer need as many model calls as one does, so that the difference is theirs
+    alone. What
+    50 tools cost the whole server holds their way to the model, in a request of 35 KB instead of 3;
+    what listing them costs is measured by itself.
     """
     rig.installation.own_tools, rounds = OWN_TOOLS, 8
     costs: dict[str, list[float]] = {"4": [], "50": [], "look": [], "looks": []}
@@ -193,7 +254,10 @@ async def tools50(rig: Rig) -> Outcome:
                 tallies.append(tally)
                 costs[name].append(round(cpu, 3))
     medians = {name: statistics.median(values) for name, values in costs.items()}
-    whole = {"ms_for_50_tools": medians["50"] - medians["4"], "ms_for_a_call": (medians["looks"] - medians["look"]) / 5}
+    whole = {
+        "ms_for_50_tools": medians["50"] - medians["4"],
+        "ms_for_a_call": (medians["looks"] - medians["look"]) / 5,
+    }
     figures = whole | rig.installation.tool_costs(OWN_TOOLS + 4)
     outcome = of_tallies({"listing_ms": 0.2, "ms_for_a_call": 0.3}, figures, tallies, rounds=costs)
     outcome.faults["crossed_tool_results"] += rig.model.stats.crossed
@@ -201,7 +265,8 @@ async def tools50(rig: Rig) -> Outcome:
 
 
 async def outside(rig: Rig) -> Outcome:
-    """200 tools of ten MCP servers and none, by turns on one server: what they cost messages that use none."""
+    """200 tools of ten MCP servers and none, by turns on one server: what they cost messages that
+    use none."""
     rounds = 8
     rig.installation.settings |= outside_costs.settings()
     costs: dict[str, list[float]] = {"0": [], str(outside_costs.SERVERS): []}
@@ -211,42 +276,57 @@ async def outside(rig: Rig) -> Outcome:
             for count in sorted(costs, reverse=bool(round_number % 2)):
                 await rig.installation.seed("outside", count, seconds=90)
                 await warm_up(load, WARM_UP)  # connecting is over, and paid for
-                tally, cpu = await measured(server, load, Plan(chats(500), rig.options.scaled(800), linger_seconds=0.5))
+                tally, cpu = await measured(
+                    server, load, Plan(chats(500), rig.options.scaled(800), linger_seconds=0.5)
+                )
                 tallies.append(tally)
                 costs[count].append(round(cpu, 3))
     medians = {count: statistics.median(values) for count, values in costs.items()}
-    figures = {"ms_for_the_tools": medians[str(outside_costs.SERVERS)] - medians["0"], "cpu_ms_per_message": medians["0"]}
+    figures = {
+        "ms_for_the_tools": medians[str(outside_costs.SERVERS)] - medians["0"],
+        "cpu_ms_per_message": medians["0"],
+    }
     figures |= await asyncio.to_thread(outside_costs.listing_costs, rig.installation)
     return of_tallies({"offer_ms": 0.2}, figures, tallies, rounds=costs)
 
 
 async def mcp(rig: Rig) -> Outcome:
-    """A call of an MCP server's tool over stdio, through our registry and by the official library alone."""
+    """A call of an MCP server's tool over stdio, through our registry and by the official library
+    alone."""
     return await asyncio.to_thread(mcp_costs.costs, rig.installation, rig.options.scaled(2000))
 
 
 async def plugins(rig: Rig) -> Outcome:
-    """A call of a plugin's tool through our registry, over the function itself; and a plugin's memory."""
+    """A call of a plugin's tool through our registry, over the function itself; and a plugin's
+    memory."""
     return await asyncio.to_thread(plugin_costs.costs, rig.installation, rig.options.scaled(2000))
 
 
 async def pictures(rig: Rig) -> Outcome:
-    """Messages of eight pictures of 1 MiB: what is added before the vision call, and to what others wait for."""
+    """Messages of eight pictures of 1 MiB: what is added before the vision call, and to what others
+    wait for."""
     with picture_servers() as images:
         rig.installation.model_port = images.port
-        rig.installation.settings |= {"VISUAL_MODEL_NAME": "bench-vision", "FETCH_ALLOW": "127.0.0.1"}
+        rig.installation.settings |= {
+            "VISUAL_MODEL_NAME": "bench-vision",
+            "FETCH_ALLOW": "127.0.0.1",
+        }
         async with rig.serving() as (server, load):
             return await measure(server, load, images, rig.options.scaled)
 
 
 async def frames(rig: Rig) -> Outcome:
-    """Frames of 60 MiB (a text, a picture) and one of 1.4 million segments: memory, and how long the event loop stands still."""
+    """Frames of 60 MiB (a text, a picture) and one of 1.4 million segments: memory, and how long
+    the event loop stands still."""
     return await large_frames.cost(rig.installation, rig.options.scale)
 
 
 async def recall(rig: Rig) -> Outcome:
-    """10,000 notes: what it costs to find those that matter to a message, and what it costs when memory is off."""
-    return await asyncio.to_thread(recalling.costs, rig.installation, rig.options.scaled(recalling.NOTES))
+    """10,000 notes: what it costs to find those that matter to a message, and what it costs when
+    memory is off."""
+    return await asyncio.to_thread(
+        recalling.costs, rig.installation, rig.options.scaled(recalling.NOTES)
+    )
 
 
 async def search(rig: Rig) -> Outcome:
@@ -264,11 +344,16 @@ async def start(rig: Rig) -> Outcome:
                 with installation.serving() as server:
                     times[name].append(server.start_seconds)
     figures = {name: statistics.median(values) for name, values in times.items()}
-    return Outcome(dict.fromkeys(times, 3), figures, details={"runs": {n: [round(x, 2) for x in v] for n, v in times.items()}})
+    return Outcome(
+        dict.fromkeys(times, 3),
+        figures,
+        details={"runs": {n: [round(x, 2) for x in v] for n, v in times.items()}},
+    )
 
 
 async def admin(rig: Rig) -> Outcome:
-    """Every list of the admin, all that its first page links to, and a big chat's page, over a million messages."""
+    """Every list of the admin, all that its first page links to, and a big chat's page, over a
+    million messages."""
     with rig.installation.serving():
         pass  # makes the database and the account
     sizes = str(rig.options.scaled(2000)), str(rig.options.scaled(1_000_000))
@@ -282,10 +367,21 @@ async def admin(rig: Rig) -> Outcome:
         times = admin_pages.time_pages(browser, pages, time.monotonic() + 900)
         used = asdict(server.usage())
     slowest = dict(sorted(times.items(), key=lambda item: -item[1])[:30])
-    figures = {"slowest_page_ms": max(times.values()), "big_chat_ms": times[BIG_CHAT], "pages": len(times)}
+    figures = {
+        "slowest_page_ms": max(times.values()),
+        "big_chat_ms": times[BIG_CHAT],
+        "pages": len(times),
+    }
     figures["pages_over_target"] = sum(milliseconds > 300 for milliseconds in times.values())
-    details = {"slowest": slowest, "broken": browser.broken, "seed_seconds": round(seeded, 1), "server": used}
-    return Outcome({"slowest_page_ms": 300}, figures, Counter(broken_pages=len(browser.broken)), details)
+    details = {
+        "slowest": slowest,
+        "broken": browser.broken,
+        "seed_seconds": round(seeded, 1),
+        "server": used,
+    }
+    return Outcome(
+        {"slowest_page_ms": 300}, figures, Counter(broken_pages=len(browser.broken)), details
+    )
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -297,7 +393,9 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-async def play(scenario: Scenario, options: Options, seconds: float) -> tuple[Outcome, dict[str, Any]]:
+async def play(
+    scenario: Scenario, options: Options, seconds: float
+) -> tuple[Outcome, dict[str, Any]]:
     """Run one scenario on an installation of its own; raises TimeoutError after ``seconds``."""
     model = FakeModel()
     listening = await fake_model.serve(model)

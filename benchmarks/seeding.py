@@ -32,11 +32,15 @@ _State, _Reason, _Direction = Message.State, Message.Reason, Message.Direction
 
 
 class Writer:
-    """Makes rows with ids of its own and writes them a batch at a time, so that rows may point at each other."""
+    """Makes rows with ids of its own and writes them a batch at a time, so that rows may point at
+    each other."""
 
     def __init__(self, first_moment: datetime, step: timedelta) -> None:
         self._rows: dict[type[models.Model], list[models.Model]] = {}
-        self._ids = {model: count(_last_id(model) + 1) for model in (ChatSession, Message, Run, Step, ToolCall)}
+        self._ids = {
+            model: count(_last_id(model) + 1)
+            for model in (ChatSession, Message, Run, Step, ToolCall)
+        }
         self._moment, self._step = first_moment, step
 
     def reserve(self, model: type[models.Model]) -> int:
@@ -51,11 +55,22 @@ class Writer:
 
     def message(self, session: int, direction: str, state: str, **values: Any) -> int:
         self._moment += self._step
-        moments = {"happened_at": self._moment, "created_at": self._moment, "settled_at": self._moment}
+        moments = {
+            "happened_at": self._moment,
+            "created_at": self._moment,
+            "settled_at": self._moment,
+        }
         text = values.pop("text", QUESTION)
         segments = [{"type": "text", "data": {"text": text}}]
         return self.add(
-            Message, session_id=session, direction=direction, state=state, text=text, segments=segments, **moments, **values
+            Message,
+            session_id=session,
+            direction=direction,
+            state=state,
+            text=text,
+            segments=segments,
+            **moments,
+            **values,
         )
 
     def moment(self) -> datetime:
@@ -90,7 +105,8 @@ def sessions(writer: Writer, played: Sequence[Chat]) -> list[int]:
 
 
 def exchange(writer: Writer, session: int, chat: Chat) -> int:
-    """One question that was answered and its answer, both part of the history; returns the run's id."""
+    """One question that was answered and its answer, both part of the history; returns the run's
+    id."""
     run = writer.reserve(Run)
     asked = writer.message(
         session,
@@ -101,14 +117,34 @@ def exchange(writer: Writer, session: int, chat: Chat) -> int:
         sender_name=f"user{chat.user_id}",
         message_id=f"s{run}",
         event_key=f"seeded:{run}",
-        raw={"post_type": "message", "message_type": chat.kind, "user_id": chat.user_id, "raw_message": QUESTION},
+        raw={
+            "post_type": "message",
+            "message_type": chat.kind,
+            "user_id": chat.user_id,
+            "raw_message": QUESTION,
+        },
         run_id=run,
         in_history=True,
     )
-    writer.message(session, _Direction.OUT, _State.DELIVERED, text=ANSWER, echo=f"seeded-{run}", run_id=run, in_history=True)
-    finished = {"started_at": writer.moment(), "finished_at": writer.moment(), "final_text": ANSWER, "model_calls": 1}
+    writer.message(
+        session,
+        _Direction.OUT,
+        _State.DELIVERED,
+        text=ANSWER,
+        echo=f"seeded-{run}",
+        run_id=run,
+        in_history=True,
+    )
+    finished = {
+        "started_at": writer.moment(),
+        "finished_at": writer.moment(),
+        "final_text": ANSWER,
+        "model_calls": 1,
+    }
     state = Run.State.FAILED if run % 200 == 0 else Run.State.FINISHED
-    return writer.add(Run, run, session_id=session, message_id=asked, state=state, model="bench", **finished)
+    return writer.add(
+        Run, run, session_id=session, message_id=asked, state=state, model="bench", **finished
+    )
 
 
 def step(writer: Writer, run: int) -> None:
@@ -117,7 +153,10 @@ def step(writer: Writer, run: int) -> None:
         Step,
         run_id=run,
         number=1,
-        request=[{"role": "system", "content": "You are helpful."}, {"role": "user", "content": QUESTION}],
+        request=[
+            {"role": "system", "content": "You are helpful."},
+            {"role": "user", "content": QUESTION},
+        ],
         response={"role": "assistant", "content": ANSWER},
         finish_reason="stop",
         latency_ms=500,
@@ -140,7 +179,11 @@ def step(writer: Writer, run: int) -> None:
 
 def overheard(writer: Writer, session: int, chat: Chat, number: int) -> None:
     """Two messages that were not answered, most because nobody asked the bot."""
-    rare = [(_State.SILENT, _Reason.MENTION), (_State.FAILED, _Reason.WAKE_WORD), (_State.EXPIRED, _Reason.TOO_OLD)]
+    rare = [
+        (_State.SILENT, _Reason.MENTION),
+        (_State.FAILED, _Reason.WAKE_WORD),
+        (_State.EXPIRED, _Reason.TOO_OLD),
+    ]
     usual = (_State.RECORDED, _Reason.NOT_ADDRESSED)
     for state, reason in (usual, rare[number % 3] if number % 50 == 0 else usual):
         writer.message(
@@ -191,7 +234,11 @@ def _places(count_of_chats: int) -> Iterator[int]:
 
 def offer(count: int) -> None:
     own = ToolConfig.objects.filter(name__startswith="look_up_")
-    own.update(enabled=models.Case(models.When(name__in=[f"look_up_{n}" for n in range(count)], then=True), default=False))
+    own.update(
+        enabled=models.Case(
+            models.When(name__in=[f"look_up_{n}" for n in range(count)], then=True), default=False
+        )
+    )
 
 
 def hurry() -> None:
@@ -205,5 +252,10 @@ def main() -> None:
     kind, *numbers = sys.argv[1:]
     call_command("migrate", verbosity=0)
     hurry()
-    kinds = {"history": seed_history, "record": seed_record, "offer": offer, "outside": outside_tools.switch}
+    kinds = {
+        "history": seed_history,
+        "record": seed_record,
+        "offer": offer,
+        "outside": outside_tools.switch,
+    }
     kinds[kind](*map(int, numbers))

@@ -39,7 +39,10 @@ class Tally:
             if getattr(self, name)
         }
         counts = {"sent": self.sent, "answered": self.answered, "max_in_flight": self.max_in_flight}
-        rate = {"wall_seconds": round(self.wall_seconds, 2), "per_second": round(self.answered / (self.wall_seconds or 1), 1)}
+        rate = {
+            "wall_seconds": round(self.wall_seconds, 2),
+            "per_second": round(self.answered / (self.wall_seconds or 1), 1),
+        }
         return counts | rate | times | ({"samples": self.samples} if self.samples else {})
 
 
@@ -51,12 +54,15 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def spread(values: Sequence[float]) -> dict[str, float]:
     shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-    found = {name: percentile(values, share) for name, share in shares.items()} | {"max": max(values)}
+    found = {name: percentile(values, share) for name, share in shares.items()} | {
+        "max": max(values)
+    }
     return {name: round(value, 2) for name, value in found.items()}
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Least squares: how much y grows per x over the last half of ``points``; 0 for fewer than two."""
+    """Least squares: how much y grows per x over the last half of ``points``; 0 for fewer than
+    two."""
     half = points[len(points) // 2 :]
     if len(half) < 2:
         return 0.0

@@ -31,7 +31,8 @@ class FrameReader:
         self._fragments = b""
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """``(opcode, payload)`` of every message that is complete; 0 and 1 and 2 all come as TEXT."""
+        """``(opcode, payload)`` of every message that is complete; 0 and 1 and 2 all come as
+        TEXT."""
         buffer, start = self._buffer + data, 0
         while (bounds := _payload_bounds(buffer, start)) is not None:
             first = buffer[start]
@@ -47,7 +48,8 @@ class FrameReader:
 
 
 def _payload_bounds(buffer: bytes, start: int) -> tuple[int, int] | None:
-    """Where the payload of the frame at ``start`` begins and ends, None while it is not all there."""
+    """Where the payload of the frame at ``start`` begins and ends, None while it is not all
+    there."""
     begin = start + _header_size(buffer, start)
     if len(buffer) < begin:
         return None
@@ -66,7 +68,9 @@ def _header_size(buffer: bytes, start: int) -> int:
 class WebSocket(asyncio.Protocol):
     """One connection; ``on_text(payload)`` is called for each message."""
 
-    def __init__(self, port: int, path: str, headers: dict[str, str], on_text: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, port: int, path: str, headers: dict[str, str], on_text: Callable[[bytes], None]
+    ) -> None:
         self.port, self.path, self.headers, self.on_text = port, path, headers, on_text
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.is_open = False

@@ -15,16 +15,29 @@ ALL = SCENARIOS | SHORT
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m chaos", description="Faults on a server under load; see chaos/README.md.")
+    parser = argparse.ArgumentParser(
+        prog="python -m chaos", description="Faults on a server under load; see chaos/README.md."
+    )
     parser.add_argument("--list", action="store_true", help="say what each scenario is, and end")
-    parser.add_argument("--short", action="store_true", help="a little of everything, for every change")
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(ALL), help="these instead of all")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same load and the same faults")
+    parser.add_argument(
+        "--short", action="store_true", help="a little of everything, for every change"
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=list(ALL), help="these instead of all"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="the same seed makes the same load and the same faults"
+    )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
-        "--ends", type=int, metavar="N", help="how many faults, such as ends of processes, happen in each scenario"
+        "--ends",
+        type=int,
+        metavar="N",
+        help="how many faults, such as ends of processes, happen in each scenario",
     )
-    length.add_argument("--minutes", type=float, metavar="M", help="for how long faults happen in each scenario")
+    length.add_argument(
+        "--minutes", type=float, metavar="M", help="for how long faults happen in each scenario"
+    )
     return parser.parse_args(words)
 
 
@@ -39,7 +52,15 @@ async def run(name: str, options: Options) -> Outcome:
     try:
         outcome = await play(name, ALL[name], options)
     except ERRORS as error:  # the world could not be built
-        outcome = Outcome({"scenario": name, "ok": False, "faults": 0, "error": f"{type(error).__name__}: {error}"}, False)
+        outcome = Outcome(
+            {
+                "scenario": name,
+                "ok": False,
+                "faults": 0,
+                "error": f"{type(error).__name__}: {error}",
+            },
+            False,
+        )
     print(json.dumps(outcome.line, ensure_ascii=False), flush=True)
     return outcome
 
@@ -50,10 +71,16 @@ def summary(outcomes: list[Outcome], seconds: float) -> str:
     for outcome in outcomes:
         line = outcome.line
         found = ", ".join(f"{line[kind]} {kind}" for kind in judge.KINDS if line.get(kind))
-        lines.append(f"{line['scenario']:16} {line['faults']:4} faults  {found or line.get('error', 'clean')[:200]}")
+        lines.append(
+            f"{line['scenario']:16} {line['faults']:4} faults  {found or line.get('error', 'clean')[:200]}"
+        )
     failed = sum(not outcome.is_clean for outcome in outcomes)
     kept = [f"kept: {outcome.line['kept']}" for outcome in outcomes if "kept" in outcome.line]
-    end = f"{failed} of {len(outcomes)} scenarios failed" if failed else f"all {len(outcomes)} scenarios are clean"
+    end = (
+        f"{failed} of {len(outcomes)} scenarios failed"
+        if failed
+        else f"all {len(outcomes)} scenarios are clean"
+    )
     return "\n".join([*lines, *kept, f"{end} after {seconds:.0f} s"])
 
 

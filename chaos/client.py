@@ -1,4 +1,5 @@
-"""The client of one account over all its sockets: it comes back, tells again what it may not have got through, and hears."""
+"""The client of one account over all its sockets: it comes back, tells again what it may not have
+got through, and hears."""
 
 import asyncio
 import contextlib
@@ -21,7 +22,8 @@ REDIAL_SECONDS = 0.2
 #: What was told in the last seconds of a socket that broke may not have got through.
 DOUBTFUL_SECONDS = 2.0
 
-#: How a socket ended: ``left`` by the client in order, ``cut`` by the client, ``broke`` by the server or its end.
+#: How a socket ended: ``left`` by the client in order, ``cut`` by the client, ``broke`` by the
+#: server or its end.
 End = Literal["open", "left", "cut", "broke"]
 _order = itertools.count()
 
@@ -40,7 +42,8 @@ class Heard:
 
 @dataclass(slots=True)
 class Telling:
-    """One event written to one socket; ``event`` stays empty where the socket was no longer there."""
+    """One event written to one socket; ``event`` stays empty where the socket was no longer
+    there."""
 
     mark: Mark
     account: str
@@ -66,7 +69,8 @@ class Socket(FakeOneBot):
             self.end = "broke"
 
     async def leave(self) -> None:
-        """Close in order: what the server wrote before it saw that is heard, what was written to it is read."""
+        """Close in order: what the server wrote before it saw that is heard, what was written to it
+        is read."""
         self.end = "left"
         await self._socket.close()
 
@@ -88,7 +92,9 @@ class Account:
     reports again what it had told last on a socket that broke.
     """
 
-    def __init__(self, self_id: int, servers: Sequence[ChaosServer], home: int, *, retells: bool) -> None:
+    def __init__(
+        self, self_id: int, servers: Sequence[ChaosServer], home: int, *, retells: bool
+    ) -> None:
         self.id, self.home = self_id, home
         self.heard: list[Heard] = []
         self.tellings: list[Telling] = []
@@ -190,10 +196,15 @@ class Account:
         doubtful = [
             one
             for one in self.tellings
-            if one.socket is before and one.event and before.end != "left" and one.at > before.ended_at - DOUBTFUL_SECONDS
+            if one.socket is before
+            and one.event
+            and before.end != "left"
+            and one.at > before.ended_at - DOUBTFUL_SECONDS
         ]
         for one in doubtful:
-            self.tellings.append(Telling(one.mark, one.account, socket, time.monotonic(), one.event))
+            self.tellings.append(
+                Telling(one.mark, one.account, socket, time.monotonic(), one.event)
+            )
             with contextlib.suppress(WebSocketException, OSError):
                 await socket.send_raw(json.dumps(one.event))
 
@@ -223,4 +234,6 @@ class Account:
         params = action["params"]
         is_group = action["action"] == "send_group_msg" or params.get("message_type") == "group"
         chat = f"group:{params.get('group_id')}" if is_group else f"private:{params.get('user_id')}"
-        return Heard(next(_order), str(self.id), chat, spoken(action), str(action["echo"]), time.monotonic())
+        return Heard(
+            next(_order), str(self.id), chat, spoken(action), str(action["echo"]), time.monotonic()
+        )

@@ -14,7 +14,8 @@ from chaos.process import ChaosServer
 from chaos.world import World
 from tools.processes.crash_points import CrashPoint
 
-#: What the log may grow by while files may not, in bytes; SQLite's log of pages is longer than the server's.
+#: What the log may grow by while files may not, in bytes; SQLite's log of pages is longer than the
+#: server's.
 LOG_ROOM = 128 * 1024
 #: How long a server that is told to die at a named point is waited for, in seconds.
 DEATH_SECONDS = 15.0
@@ -24,7 +25,8 @@ Strike = Callable[[World, random.Random], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``excuses``: somebody may have been cut off in the midst of a send, whose outcome nobody can know then."""
+    """``excuses``: somebody may have been cut off in the midst of a send, whose outcome nobody can
+    know then."""
 
     strike: Strike
     excuses: bool = False
@@ -117,7 +119,8 @@ async def sleep_past_the_lease(world: World, chance: random.Random) -> None:
 
 
 async def fill_the_disk(world: World, chance: random.Random) -> None:
-    """No file of the server may grow, so that commits fail; now and then there is room for a moment, and then for good."""
+    """No file of the server may grow, so that commits fail; now and then there is room for a
+    moment, and then for good."""
     (server,) = world.servers
     for _ in range(4):
         full, room = chance.uniform(0.5, 2.5), chance.uniform(0.1, 0.6)
@@ -171,7 +174,8 @@ async def restart_postgres_at_once(world: World, _chance: random.Random) -> None
 async def stop_postgres(world: World, chance: random.Random) -> None:
     """PostgreSQL is down for some seconds.
 
-    What waits for it is in the memory of the processes: nobody is killed before they have written it.
+    What waits for it is in the memory of the processes: nobody is killed before they have written
+    it.
     """
     await asyncio.to_thread(world.postgres.stop, "fast")
     try:
@@ -189,7 +193,8 @@ async def cut_at_commit(world: World, chance: random.Random) -> None:
 
 
 async def stop_redis(world: World, chance: random.Random) -> None:
-    """Redis is down for some seconds while clients change processes, so that answers have to be passed on."""
+    """Redis is down for some seconds while clients change processes, so that answers have to be
+    passed on."""
     await hop(world, chance)
     await asyncio.sleep(chance.uniform(0, 0.3))
     await asyncio.to_thread(world.redis.stop)
@@ -230,9 +235,24 @@ async def go_on(_world: World, chance: random.Random) -> None:
 
 KILL, TERMINATE = Fault(kill, excuses=True), Fault(terminate, excuses=True)
 NAMED_POINTS = tuple(Fault(dying_at(point), excuses=True) for point in get_args(CrashPoint))
-KILL_FOR_LONG, SLEEP = Fault(kill_and_stay_away, excuses=True), Fault(sleep_past_the_lease, excuses=True)
-DISK_FULL, DISK_FULL_FOR_LONG, LOCKED = Fault(fill_the_disk), Fault(fill_the_disk_for_long), Fault(lock_the_database)
+KILL_FOR_LONG, SLEEP = (
+    Fault(kill_and_stay_away, excuses=True),
+    Fault(sleep_past_the_lease, excuses=True),
+)
+DISK_FULL, DISK_FULL_FOR_LONG, LOCKED = (
+    Fault(fill_the_disk),
+    Fault(fill_the_disk_for_long),
+    Fault(lock_the_database),
+)
 POSTGRES_FAST, POSTGRES_AT_ONCE = Fault(restart_postgres_fast), Fault(restart_postgres_at_once)
-POSTGRES_DOWN, COMMIT_CUT, REDIS_DOWN = Fault(stop_postgres), Fault(cut_at_commit), Fault(stop_redis, excuses=True)
-HOP, DROP, DEAD_SOCKET = Fault(hop), Fault(drop_connections, excuses=True), Fault(leave_a_dead_socket, excuses=True)
+POSTGRES_DOWN, COMMIT_CUT, REDIS_DOWN = (
+    Fault(stop_postgres),
+    Fault(cut_at_commit),
+    Fault(stop_redis, excuses=True),
+)
+HOP, DROP, DEAD_SOCKET = (
+    Fault(hop),
+    Fault(drop_connections, excuses=True),
+    Fault(leave_a_dead_socket, excuses=True),
+)
 LOAD_ALONE = Fault(go_on)

@@ -1,4 +1,5 @@
-"""The verdict: what clients told and heard, what the tool and the model saw, and the record, held against each other."""
+"""The verdict: what clients told and heard, what the tool and the model saw, and the record, held
+against each other."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,8 @@ MOST_READ = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A message that a client wrote. ``may_be_missing``: it may have been in the buffers of a socket that was cut."""
+    """A message that a client wrote. ``may_be_missing``: it may have been in the buffers of a
+    socket that was cut."""
 
     mark: Mark
     account: str
@@ -55,7 +57,8 @@ class Evidence:
 
 @dataclass(slots=True)
 class Verdict:
-    """How often each of :data:`KINDS` was found, with the first few; and what is no fault but worth knowing."""
+    """How often each of :data:`KINDS` was found, with the first few; and what is no fault but worth
+    knowing."""
 
     counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(KINDS, 0)))
     samples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -80,7 +83,14 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     verdict, case = Verdict(), _Case(evidence)
-    checks: tuple[Callable[[_Case, Verdict], None], ...] = (_arrivals, _answers, _sends, _order, _places, _rest)
+    checks: tuple[Callable[[_Case, Verdict], None], ...] = (
+        _arrivals,
+        _answers,
+        _sends,
+        _order,
+        _places,
+        _rest,
+    )
     for check in checks:
         check(case, verdict)
     return verdict
@@ -113,12 +123,19 @@ class _Case:
         for heard in self.evidence.heard:
             mark = self.mark_of(heard)
             if mark is not None:
-                kind = finals if is_final(heard) else announcements if is_announcement(heard) else apologies
+                kind = (
+                    finals
+                    if is_final(heard)
+                    else announcements
+                    if is_announcement(heard)
+                    else apologies
+                )
                 kind[mark] += 1
         return finals, announcements, apologies
 
     def mark_of(self, heard: Heard) -> Mark | None:
-        """The message that an action is about: by its own words, or by the record where it quotes none."""
+        """The message that an action is about: by its own words, or by the record where it quotes
+        none."""
         if mark := marks.mark_in(heard.text):
             return mark
         row = self.by_echo.get(heard.echo)
@@ -193,7 +210,12 @@ def _sends(case: _Case, verdict: Verdict) -> None:
             if all(sent.state == "failed" for sent in made):
                 verdict.figures["sends_refused"] += 1  # and the model was told so
             else:
-                _unheard(verdict, case, made, f"the announcement of {mark}: {[sent.state for sent in made]}")
+                _unheard(
+                    verdict,
+                    case,
+                    made,
+                    f"the announcement of {mark}: {[sent.state for sent in made]}",
+                )
 
 
 def _unheard(verdict: Verdict, case: _Case, sent: Sequence[Message], words: str) -> None:
@@ -202,12 +224,17 @@ def _unheard(verdict: Verdict, case: _Case, sent: Sequence[Message], words: str)
     if unknown is not None and case.evidence.excuses:
         verdict.unknown[unknown.detail or "no reason"] += 1
     else:
-        reason = f", sent as unknown: {unknown.detail}" if unknown else f", sent: {[row.state for row in sent]}"
+        reason = (
+            f", sent as unknown: {unknown.detail}"
+            if unknown
+            else f", sent: {[row.state for row in sent]}"
+        )
         verdict.fault("lost", words + reason)
 
 
 def _order(case: _Case, verdict: Verdict) -> None:
-    """In a chat, everything about a message comes before anything about the next, and its answer last."""
+    """In a chat, everything about a message comes before anything about the next, and its answer
+    last."""
     latest: dict[tuple[str, str], tuple[int, bool]] = {}
     met: set[tuple[int, bool]] = set()
     for heard in sorted(case.evidence.heard, key=lambda one: one.order):
@@ -223,10 +250,14 @@ def _order(case: _Case, verdict: Verdict) -> None:
 
 
 def _places(case: _Case, verdict: Verdict) -> None:
-    """Nothing of one chat is in another: not in what was heard, not on record, not in what the model was asked."""
+    """Nothing of one chat is in another: not in what was heard, not on record, not in what the
+    model was asked."""
     for heard in case.evidence.heard:
         row, mark = case.by_echo.get(heard.echo), case.mark_of(heard)
-        words, about = f"{heard.text[:100]} was heard in {heard.chat} of {heard.account}", str(mark or heard.echo)
+        words, about = (
+            f"{heard.text[:100]} was heard in {heard.chat} of {heard.account}",
+            str(mark or heard.echo),
+        )
         if row is None:
             verdict.fault("unrecorded", f"{words} with an echo that is not on record")
         elif (row.account, row.chat) != (heard.account, heard.chat):
@@ -240,13 +271,18 @@ def _places(case: _Case, verdict: Verdict) -> None:
                 verdict.fault("misrouted", words, str(mark))
         asked = case.by_id.get(case.asked.get(row.run or 0) or 0)
         if asked and asked.chat != row.chat:
-            verdict.fault("misrouted", f"{words}, made for {asked.chat}", str(marks.mark_in(row.text) or row.id))
+            verdict.fault(
+                "misrouted",
+                f"{words}, made for {asked.chat}",
+                str(marks.mark_in(row.text) or row.id),
+            )
     for words in case.evidence.crossings:
         verdict.fault("misrouted", words, words)
 
 
 def _rest(case: _Case, verdict: Verdict) -> None:
-    """Everything has its end, the wire's rules were kept, and answers without an end were not read to theirs."""
+    """Everything has its end, the wire's rules were kept, and answers without an end were not read
+    to theirs."""
     for words in case.evidence.record.unended():
         verdict.fault("unended", words)
     for words in case.evidence.wire_faults:

@@ -1,4 +1,5 @@
-"""``python -m chaos.launch PACE ARGUMENTS``: ``manage.py ARGUMENTS`` in which some times are shorter than usual.
+"""``python -m chaos.launch PACE ARGUMENTS``: ``manage.py ARGUMENTS`` in which some times are
+shorter than usual.
 
 PACE is a JSON object of dotted names and seconds. A process that died is taken for dead
 after its lease; nothing else of the server is changed, so that what is found here is
@@ -12,7 +13,8 @@ from importlib import import_module
 import django
 from django.core.management import execute_from_command_line
 
-#: What scenarios of several processes run with: a lease of 6 s for 30, an answer of a client awaited for 10 s instead of 60.
+#: What scenarios of several processes run with: a lease of 6 s for 30, an answer of a client
+#: awaited for 10 s instead of 60.
 BRISK = {
     "agent.record.recovery.LEASE_SECONDS": 6,
     "agent.runtime.runtime.HEARTBEAT_SECONDS": 1,

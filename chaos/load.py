@@ -1,4 +1,5 @@
-"""The load: people who write in old chats and in new ones all the time, each message with its mark."""
+"""The load: people who write in old chats and in new ones all the time, each message with its
+mark."""
 
 import asyncio
 import random
@@ -18,7 +19,8 @@ _FIRST_PERSON = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``rate``: messages a second over all accounts. ``stories``: how often each is told, relative to the others.
+    """``rate``: messages a second over all accounts. ``stories``: how often each is told, relative
+    to the others.
 
     ``new_chats``: the share of messages that open a chat.
     """
@@ -39,7 +41,9 @@ def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Sayin
     chance = random.Random(f"{seed}/load/{number}")
     stories = load.stories or dict.fromkeys(STORIES, 1.0)
     lengths: dict[tuple[str, int], int] = {}
-    peers = iter(range(_FIRST_PEER + number * _PEERS_EACH, _FIRST_PEER + (number + 1) * _PEERS_EACH))
+    peers = iter(
+        range(_FIRST_PEER + number * _PEERS_EACH, _FIRST_PEER + (number + 1) * _PEERS_EACH)
+    )
     while True:
         pause = chance.expovariate(load.rate / accounts)
         if not lengths or chance.random() < load.new_chats:
@@ -48,7 +52,9 @@ def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Sayin
             place = chance.choice(list(lengths)[-OPEN_CHATS:])
         lengths[place] = lengths.get(place, 0) + 1
         (story,) = chance.choices(list(stories), list(stories.values()))
-        yield Saying(pause, Mark(*place, lengths[place], story), _FIRST_PERSON + chance.randrange(1000))
+        yield Saying(
+            pause, Mark(*place, lengths[place], story), _FIRST_PERSON + chance.randrange(1000)
+        )
 
 
 class Crowd:

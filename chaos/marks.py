@@ -1,4 +1,5 @@
-"""The marks by which a message is known again wherever it turns up: in requests, answers, tool calls and rows."""
+"""The marks by which a message is known again wherever it turns up: in requests, answers, tool
+calls and rows."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ _TROUBLE = re.compile(r"([a-z0-9]+)_(\d+)\Z")
 
 #: Stories of a model in good health: what it does before it gives its final answer.
 STORIES = ("plain", "tool", "send", "both")
-#: What an endpoint may do to a caller. After the first, once, an answer is still due; the others may cost it.
+#: What an endpoint may do to a caller. After the first, once, an answer is still due; the others
+#: may cost it.
 PASSING = ("500", "429", "429after", "cuthead", "cutbody", "null", "blank")
 LASTING = ("hang", "garbage", "endless")
 
@@ -42,7 +44,8 @@ class Mark:
 
     @property
     def may_fail(self) -> bool:
-        """Whether an apology is as good as an answer, because the model's endpoint never gave one."""
+        """Whether an apology is as good as an answer, because the model's endpoint never gave
+        one."""
         name, times = self.trouble
         return bool(name) and (times > 1 or name not in PASSING)
 
@@ -56,7 +59,10 @@ class Mark:
 
 
 def marks_in(text: str) -> list[Mark]:
-    return [Mark(kind, int(peer), int(number), story) for kind, peer, number, story in _MARK.findall(text)]
+    return [
+        Mark(kind, int(peer), int(number), story)
+        for kind, peer, number, story in _MARK.findall(text)
+    ]
 
 
 def mark_in(text: str) -> Mark | None:

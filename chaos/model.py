@@ -1,4 +1,5 @@
-"""The model, which knows from a message's mark what to do, and the counter that its tool calls reach.
+"""The model, which knows from a message's mark what to do, and the counter that its tool calls
+reach.
 
 It also listens: a request that holds marks of two chats, or a mark under another chat's
 frame, is a crossing, whatever becomes of the answer.
@@ -33,7 +34,9 @@ class ChaosModel:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/count", self._count)
-        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1
+        )
 
     async def __aenter__(self) -> "ChaosModel":
         await self._runner.setup()
@@ -71,16 +74,22 @@ def decide(mark: Mark, results: int) -> Message:
     if mark.calls_tool:
         calls.append((TOOL_NAME, {"id": mark.id}))
     if mark.sends:
-        calls.append(("send_message", {"messages": [{"type": "plain", "text": marks.announcement(mark)}]}))
+        calls.append(
+            ("send_message", {"messages": [{"type": "plain", "text": marks.announcement(mark)}]})
+        )
     if results >= len(calls):
         return {"content": marks.answer(mark)}
     name, arguments = calls[results]
     function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"content": None, "tool_calls": [{"id": f"{mark.id}.{results}", "type": "function", "function": function}]}
+    return {
+        "content": None,
+        "tool_calls": [{"id": f"{mark.id}.{results}", "type": "function", "function": function}],
+    }
 
 
 def asked(messages: list[Message]) -> tuple[Mark | None, int]:
-    """The mark of the last thing that was said, and how many results of tool calls have followed it."""
+    """The mark of the last thing that was said, and how many results of tool calls have followed
+    it."""
     results = 0
     for message in reversed(messages):
         if message["role"] == "user":
@@ -94,8 +103,15 @@ def crossings(mark: Mark, messages: list[Message]) -> list[str]:
     found = []
     for message in messages:
         text = json.dumps(message, ensure_ascii=False)
-        found += [f"{other} was shown to the model in {mark.chat}" for other in marks.marks_in(text) if other.chat != mark.chat]
-        if message["role"] == "user" and (place := _framed_chat(_text(message))) not in ("", mark.chat):
+        found += [
+            f"{other} was shown to the model in {mark.chat}"
+            for other in marks.marks_in(text)
+            if other.chat != mark.chat
+        ]
+        if message["role"] == "user" and (place := _framed_chat(_text(message))) not in (
+            "",
+            mark.chat,
+        ):
             found.append(f"{mark} stood under the frame of {place}")
     return found
 
@@ -105,7 +121,14 @@ def completion(message: Message) -> web.Response:
     reason = "tool_calls" if "tool_calls" in message else "stop"
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
     return web.json_response(
-        {"id": "c", "object": "chat.completion", "created": 1, "model": "chaos", "choices": [choice], "usage": usage}
+        {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "chaos",
+            "choices": [choice],
+            "usage": usage,
+        }
     )
 
 
@@ -120,4 +143,6 @@ def _framed_chat(text: str) -> str:
 
 def _text(message: Message) -> str:
     content = message.get("content") or ""
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    )

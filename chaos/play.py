@@ -1,4 +1,5 @@
-"""Playing one scenario: the world is built, the load runs, faults happen, everything comes to rest, and is judged."""
+"""Playing one scenario: the world is built, the load runs, faults happen, everything comes to rest,
+and is judged."""
 
 import asyncio
 import contextlib
@@ -25,7 +26,8 @@ from chaos.world import World, build
 
 #: Load before the first fault and after the last, in seconds.
 WARM_SECONDS = 2.0
-#: What ends a scenario before it can be judged: a server that does not start or end, a service that does not come back.
+#: What ends a scenario before it can be judged: a server that does not start or end, a service that
+#: does not come back.
 ERRORS = (AssertionError, OSError, TimeoutError, psycopg.Error, subprocess.SubprocessError)
 
 
@@ -64,7 +66,8 @@ async def play(name: str, scenario: Scenario, options: Options) -> Outcome:
 
 
 async def go_through(world: World, scenario: Scenario, options: Options, seed: str) -> int:
-    """The load and the faults, until everything is up again and nobody says anything more; how many faults there were."""
+    """The load and the faults, until everything is up again and nobody says anything more; how many
+    faults there were."""
     crowd = Crowd(seed, scenario.load, world.accounts)
     try:
         await asyncio.sleep(WARM_SECONDS)
@@ -99,7 +102,10 @@ async def gather(world: World, *, excuses: bool) -> Evidence:
     for account in world.accounts:
         for one in account.tellings:
             tellings[one.account, str(one.mark)].append(one)
-    told = [Told(ones[0].mark, account, all(map(may_be_missing, ones))) for (account, _), ones in tellings.items()]
+    told = [
+        Told(ones[0].mark, account, all(map(may_be_missing, ones)))
+        for (account, _), ones in tellings.items()
+    ]
     return Evidence(
         told=told,
         heard=[heard for account in world.accounts for heard in account.heard],
@@ -113,13 +119,20 @@ async def gather(world: World, *, excuses: bool) -> Evidence:
 
 
 def may_be_missing(telling: Telling) -> bool:
-    """Whether what was written to a socket may never have been read: it was cut, or the server's life ended."""
+    """Whether what was written to a socket may never have been read: it was cut, or the server's
+    life ended."""
     socket = telling.socket
-    return not telling.event or socket.end == "cut" or (socket.end == "broke" and socket.life != socket.server.life)
+    return (
+        not telling.event
+        or socket.end == "cut"
+        or (socket.end == "broke" and socket.life != socket.server.life)
+    )
 
 
 def _wire_faults(account: Account) -> list[str]:
-    return account.faults + (account.socket.faults if account.socket and account.socket.end == "open" else [])
+    return account.faults + (
+        account.socket.faults if account.socket and account.socket.end == "open" else []
+    )
 
 
 async def conclude(world: World, evidence: Evidence) -> Verdict:
@@ -136,21 +149,39 @@ async def conclude(world: World, evidence: Evidence) -> Verdict:
 def report(world: World, verdict: Verdict) -> dict[str, Any]:
     logs = [server.log for server in world.servers]
     figures: dict[str, Any] = dict(verdict.figures)
-    figures |= {"model_calls": world.model.calls, "ends": world.ends, "unknown": dict(verdict.unknown)}
+    figures |= {
+        "model_calls": world.model.calls,
+        "ends": world.ends,
+        "unknown": dict(verdict.unknown),
+    }
     figures["tracebacks"] = sum(log.count("Traceback (most recent call last)") for log in logs)
     figures["critical"] = sum(log.count(" CRITICAL ") for log in logs)
-    return dict(verdict.counts) | {"figures": figures, "notes": sorted(set(world.notes)), "samples": dict(verdict.samples)}
+    return dict(verdict.counts) | {
+        "figures": figures,
+        "notes": sorted(set(world.notes)),
+        "samples": dict(verdict.samples),
+    }
 
 
 def keep(world: World, name: str, line: dict[str, Any]) -> Path:
     """A folder with the logs, the data folders, the record and all that was told and heard."""
     folder = Path(tempfile.mkdtemp(prefix=f"frost-chaos-{name}-"))
     for number, server in enumerate(world.servers):
-        shutil.copytree(server.folder, folder / f"server-{number}", ignore=shutil.ignore_patterns("static"))
+        shutil.copytree(
+            server.folder, folder / f"server-{number}", ignore=shutil.ignore_patterns("static")
+        )
     _write(folder / "verdict.json", line)
-    _write(folder / "heard.json", [asdict(heard) for account in world.accounts for heard in account.heard])
-    _write(folder / "told.json", [_telling(one) for account in world.accounts for one in account.tellings])
-    with contextlib.suppress(psycopg.Error):  # a database that is not there is why the folder is kept
+    _write(
+        folder / "heard.json",
+        [asdict(heard) for account in world.accounts for heard in account.heard],
+    )
+    _write(
+        folder / "told.json",
+        [_telling(one) for account in world.accounts for one in account.tellings],
+    )
+    with contextlib.suppress(
+        psycopg.Error
+    ):  # a database that is not there is why the folder is kept
         _write(folder / "record.json", record.read(world.servers[0]).dump())
     return folder
 

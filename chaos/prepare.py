@@ -1,4 +1,5 @@
-"""Makes the database, and the row of the tool whose calls are counted outside. Runs in a child process with Django set up."""
+"""Makes the database, and the row of the tool whose calls are counted outside. Runs in a child
+process with Django set up."""
 
 import sys
 
@@ -17,5 +18,9 @@ def main() -> None:
         url=url,
         body_kind="json",
         body='{"id": "{id}"}',
-        parameters_schema={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+        parameters_schema={
+            "type": "object",
+            "properties": {"id": {"type": "string"}},
+            "required": ["id"],
+        },
     ).save()

@@ -28,7 +28,9 @@ class ChaosServer(LiveServer):
     when a proxy stands between; "" for the embedded one.
     """
 
-    def __init__(self, env: Mapping[str, str], pace: Mapping[str, float], database: str = "") -> None:
+    def __init__(
+        self, env: Mapping[str, str], pace: Mapping[str, float], database: str = ""
+    ) -> None:
         super().__init__(env)
         self.life = 0
         self._pace, self._database = dict(pace), database

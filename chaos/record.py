@@ -72,13 +72,20 @@ class Record:
     processes: frozenset[str] = frozenset()
 
     def unended(self) -> list[str]:
-        """Every row that is still work to do, in words; a claim of a process that is gone is named."""
+        """Every row that is still work to do, in words; a claim of a process that is gone is
+        named."""
         rows: list[Message | Run | Call] = [*self.messages, *self.runs, *self.calls]
         found = []
         for row in rows:
             if row.is_unended:
-                owner = " of a process that is gone" if row.claimed_by and row.claimed_by not in self.processes else ""
-                found.append(f"{type(row).__name__.lower()} {row.id} is {row.state}{owner}{_words(row)}")
+                owner = (
+                    " of a process that is gone"
+                    if row.claimed_by and row.claimed_by not in self.processes
+                    else ""
+                )
+                found.append(
+                    f"{type(row).__name__.lower()} {row.id} is {row.state}{owner}{_words(row)}"
+                )
         return found
 
     def dump(self) -> dict[str, Any]:
@@ -93,16 +100,39 @@ def read(server: ChaosServer) -> Record:
     """The record as it is now. Blocks."""
     return Record(
         [_message(row) for row in server.rows(_MESSAGES)],
-        [Run(row["id"], row["message_id"], row["state"], row["error"], row["claimed_by"]) for row in server.rows(_RUNS)],
+        [
+            Run(row["id"], row["message_id"], row["state"], row["error"], row["claimed_by"])
+            for row in server.rows(_RUNS)
+        ],
         [_call(row) for row in server.rows(_CALLS)],
         frozenset(row["id"] for row in server.rows(_PROCESSES)),
     )
 
 
 def _message(row: dict[str, Any]) -> Message:
-    same = {name: row[name] or "" for name in ("direction", "state", "text", "account", "reason", "detail", "echo", "claimed_by")}
-    return Message(id=row["id"], chat=f"{row['kind']}:{row['peer_id']}", run=row["run_id"], call=row["tool_call_id"], **same)
+    same = {
+        name: row[name] or ""
+        for name in (
+            "direction",
+            "state",
+            "text",
+            "account",
+            "reason",
+            "detail",
+            "echo",
+            "claimed_by",
+        )
+    }
+    return Message(
+        id=row["id"],
+        chat=f"{row['kind']}:{row['peer_id']}",
+        run=row["run_id"],
+        call=row["tool_call_id"],
+        **same,
+    )
 
 
 def _call(row: dict[str, Any]) -> Call:
-    return Call(row["id"], row["run_id"], row["tool_name"], row["state"], row["error"], row["claimed_by"])
+    return Call(
+        row["id"], row["run_id"], row["tool_name"], row["state"], row["error"], row["claimed_by"]
+    )

@@ -60,14 +60,21 @@ SCENARIOS: dict[str, Scenario] = {
         pauses=(4, 6),
         load=Load(rate=8, new_chats=0.5),
     ),
-    "locked": Scenario("one process on SQLite: the database is locked for some seconds", [faults.LOCKED], count=3),
+    "locked": Scenario(
+        "one process on SQLite: the database is locked for some seconds", [faults.LOCKED], count=3
+    ),
     "model": Scenario(
         "one process on SQLite: the model hangs, cuts, refuses, talks nonsense or says nothing",
         [faults.LOAD_ALONE],
         8,
         load=_TROUBLED,
     ),
-    "endless": Scenario("one process on SQLite: answers of the model without an end", [faults.LOAD_ALONE], 3, load=_ENDLESS),
+    "endless": Scenario(
+        "one process on SQLite: answers of the model without an end",
+        [faults.LOAD_ALONE],
+        3,
+        load=_ENDLESS,
+    ),
     "dead-sockets": Scenario(
         "one process on SQLite: clients go deaf without closing, are cut, dial in again",
         [faults.DEAD_SOCKET, faults.DROP, faults.HOP],
@@ -75,22 +82,70 @@ SCENARIOS: dict[str, Scenario] = {
         shape=Shape(is_brisk=True),
         settle=90,
     ),
-    "hops": Scenario("three processes: clients change from one to another", [faults.HOP], 12, (1, 3), _CLUSTER, settle=90),
-    "kill-one": Scenario(
-        "three processes: one is killed and stays away, again and again", [faults.KILL_FOR_LONG], 4, (1, 3), _CLUSTER, settle=90
+    "hops": Scenario(
+        "three processes: clients change from one to another",
+        [faults.HOP],
+        12,
+        (1, 3),
+        _CLUSTER,
+        settle=90,
     ),
-    "redis": Scenario("three processes: Redis is down while clients hop", [faults.REDIS_DOWN], 4, (2, 4), _CLUSTER, settle=90),
-    "postgres-fast": Scenario("three processes: PostgreSQL restarts in order", [faults.POSTGRES_FAST], 4, (1, 4), _CLUSTER),
-    "postgres-at-once": Scenario("three processes: PostgreSQL crashes", [faults.POSTGRES_AT_ONCE], 4, (1, 4), _CLUSTER),
-    "postgres-down": Scenario("three processes: PostgreSQL is down for a while", [faults.POSTGRES_DOWN], 1, (1, 4), _CLUSTER),
+    "kill-one": Scenario(
+        "three processes: one is killed and stays away, again and again",
+        [faults.KILL_FOR_LONG],
+        4,
+        (1, 3),
+        _CLUSTER,
+        settle=90,
+    ),
+    "redis": Scenario(
+        "three processes: Redis is down while clients hop",
+        [faults.REDIS_DOWN],
+        4,
+        (2, 4),
+        _CLUSTER,
+        settle=90,
+    ),
+    "postgres-fast": Scenario(
+        "three processes: PostgreSQL restarts in order", [faults.POSTGRES_FAST], 4, (1, 4), _CLUSTER
+    ),
+    "postgres-at-once": Scenario(
+        "three processes: PostgreSQL crashes", [faults.POSTGRES_AT_ONCE], 4, (1, 4), _CLUSTER
+    ),
+    "postgres-down": Scenario(
+        "three processes: PostgreSQL is down for a while",
+        [faults.POSTGRES_DOWN],
+        1,
+        (1, 4),
+        _CLUSTER,
+    ),
     "commit-cut": Scenario(
-        "three processes: the connection is cut at COMMIT", [faults.COMMIT_CUT], 15, (0.5, 2), _CLUSTER, settle=60
+        "three processes: the connection is cut at COMMIT",
+        [faults.COMMIT_CUT],
+        15,
+        (0.5, 2),
+        _CLUSTER,
+        settle=60,
     ),
     "cluster": Scenario(
         "three processes: everything that can happen to them, by turns",
         [
-            *(faults.KILL, faults.HOP, faults.REDIS_DOWN, faults.COMMIT_CUT, faults.KILL_FOR_LONG, faults.POSTGRES_FAST),
-            *(faults.TERMINATE, faults.DROP, faults.SLEEP, faults.POSTGRES_AT_ONCE, faults.COMMIT_CUT, faults.POSTGRES_DOWN),
+            *(
+                faults.KILL,
+                faults.HOP,
+                faults.REDIS_DOWN,
+                faults.COMMIT_CUT,
+                faults.KILL_FOR_LONG,
+                faults.POSTGRES_FAST,
+            ),
+            *(
+                faults.TERMINATE,
+                faults.DROP,
+                faults.SLEEP,
+                faults.POSTGRES_AT_ONCE,
+                faults.COMMIT_CUT,
+                faults.POSTGRES_DOWN,
+            ),
             *faults.NAMED_POINTS,
         ],
         count=17,
@@ -98,10 +153,18 @@ SCENARIOS: dict[str, Scenario] = {
         shape=_CLUSTER,
         settle=90,
     ),
-    "sleep": Scenario("three processes: one sleeps past its lease and wakes", [faults.SLEEP], 2, (2, 4), _SLOW, settle=90),
+    "sleep": Scenario(
+        "three processes: one sleeps past its lease and wakes",
+        [faults.SLEEP],
+        2,
+        (2, 4),
+        _SLOW,
+        settle=90,
+    ),
 }
 
-#: For every change: one world of each kind in which everything happens once that needs no long wait.
+#: For every change: one world of each kind in which everything happens once that needs no long
+#: wait.
 SHORT: dict[str, Scenario] = {
     "short-single": Scenario(
         "one process on SQLite: a little of everything",
@@ -109,12 +172,22 @@ SHORT: dict[str, Scenario] = {
         count=5,
         pauses=(0.5, 1.5),
         shape=Shape(is_brisk=True),
-        load=Load(rate=6, stories=_STORIES | {f"{name}_1": 0.2 for name in marks.PASSING} | {"garbage_9": 0.2}),
+        load=Load(
+            rate=6,
+            stories=_STORIES | {f"{name}_1": 0.2 for name in marks.PASSING} | {"garbage_9": 0.2},
+        ),
         settle=40,
     ),
     "short-cluster": Scenario(
         "three processes: a little of everything",
-        [faults.HOP, faults.REDIS_DOWN, faults.COMMIT_CUT, faults.POSTGRES_FAST, faults.COMMIT_CUT, faults.KILL],
+        [
+            faults.HOP,
+            faults.REDIS_DOWN,
+            faults.COMMIT_CUT,
+            faults.POSTGRES_FAST,
+            faults.COMMIT_CUT,
+            faults.KILL,
+        ],
         count=6,
         pauses=(0.5, 1.5),
         shape=_CLUSTER,

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-#: An answer without an end ends here, in bytes; a server that keeps its limit has hung up long before.
+#: An answer without an end ends here, in bytes; a server that keeps its limit has hung up long
+#: before.
 ENDLESS_LIMIT = 64 * 2**20
 _PIECE = b'{"choices": [{"message": {"content": "' + b"x" * 2**16
 
@@ -40,7 +41,9 @@ class Troubles:
         return web.json_response({"error": {"message": "too many"}}, status=429)
 
     async def _refuses_for_a_second(self, _request: web.Request) -> web.Response:
-        return web.json_response({"error": {"message": "too many"}}, status=429, headers={"Retry-After": "1"})
+        return web.json_response(
+            {"error": {"message": "too many"}}, status=429, headers={"Retry-After": "1"}
+        )
 
     async def _cuts_in_the_head(self, request: web.Request) -> web.StreamResponse:
         return await self._cut(request, b"HTTP/1.1 200 OK\r\nContent-Ty")
@@ -84,5 +87,11 @@ class Troubles:
 
     @staticmethod
     def _says(content: str | None) -> web.Response:
-        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
-        return web.Response(text=json.dumps({"id": "c", "choices": [choice]}), content_type="application/json")
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": content},
+            "finish_reason": "stop",
+        }
+        return web.Response(
+            text=json.dumps({"id": "c", "choices": [choice]}), content_type="application/json"
+        )

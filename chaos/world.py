@@ -1,4 +1,5 @@
-"""The system under test and all around it: server processes, their services, the model, the accounts."""
+"""The system under test and all around it: server processes, their services, the model, the
+accounts."""
 
 import asyncio
 import contextlib
@@ -68,17 +69,22 @@ class World:
     async def ready(self, server: ChaosServer) -> int:
         """The status of ``/ready``, 0 when nothing answers."""
         try:
-            return (await asyncio.to_thread(requests.get, f"{server.url}/ready", timeout=5)).status_code
+            return (
+                await asyncio.to_thread(requests.get, f"{server.url}/ready", timeout=5)
+            ).status_code
         except requests.RequestException:
             return 0
 
     async def recovered(self, seconds: float = 60) -> None:
-        """Wait until every server that runs can put messages on record again, and say so where one cannot."""
+        """Wait until every server that runs can put messages on record again, and say so where one
+        cannot."""
         end = time.monotonic() + seconds
         for server in [server for server in self.servers if server.is_running]:
             while server.is_running and await self.ready(server) != 200:
                 if time.monotonic() > end:
-                    self.notes.append("a server could not write a minute after its database was back")
+                    self.notes.append(
+                        "a server could not write a minute after its database was back"
+                    )
                     return
                 await asyncio.sleep(LOOK_SECONDS)
 
@@ -99,7 +105,9 @@ class World:
         """Have every process run and every account connected."""
         for server in self.servers:
             if not server.is_running:
-                self.complaints.append(("crashed", f"the server at port {server.port} ended by itself"))
+                self.complaints.append(
+                    ("crashed", f"the server at port {server.port} ended by itself")
+                )
                 await server.begin()
         async with asyncio.timeout(60):
             await asyncio.gather(*(account.connected() for account in self.accounts))
@@ -124,7 +132,9 @@ async def build(shape: Shape, seed: str) -> AsyncIterator[World]:
         chance = random.Random(f"{seed}/accounts")
         for number in range(ACCOUNTS):
             home = number % shape.processes
-            account = Account(FIRST_ACCOUNT + number, world.servers, home, retells=chance.random() < 0.5)
+            account = Account(
+                FIRST_ACCOUNT + number, world.servers, home, retells=chance.random() < 0.5
+            )
             stack.push_async_callback(account.stop)
             account.start()
             world.accounts.append(account)

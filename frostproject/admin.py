@@ -32,21 +32,34 @@ class AccountAdmin(_UserAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
-        return rows.annotate(has_factor=Exists(User.objects.filter(factors.second_factor_condition(), pk=OuterRef("pk"))))
+        return rows.annotate(
+            has_factor=Exists(
+                User.objects.filter(factors.second_factor_condition(), pk=OuterRef("pk"))
+            )
+        )
 
     @admin.display(description=_("Second factor"), boolean=True)
     def second_factor(self, user: Any) -> bool:
         return bool(user.has_factor)
 
-    @admin.action(description=_("Reset the second factor of the selected accounts"), permissions=["reset"])
+    @admin.action(
+        description=_("Reset the second factor of the selected accounts"), permissions=["reset"]
+    )
     def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         names = [user.get_username() for user in queryset if factors.delete_second_factors(user)]
         for user in queryset.filter(username__in=names):
             record.log_factor_change(user, f"was reset by {request.user.get_username()!r}")
             self.log_change(request, user, "The second factor was reset.")
-        text = ngettext("The second factor of %d account was reset.", "The second factor of %d accounts was reset.", len(names))
-        self.message_user(request, text % len(names), messages.SUCCESS if names else messages.WARNING)
+        text = ngettext(
+            "The second factor of %d account was reset.",
+            "The second factor of %d accounts was reset.",
+            len(names),
+        )
+        self.message_user(
+            request, text % len(names), messages.SUCCESS if names else messages.WARNING
+        )
 
     def has_reset_permission(self, request: HttpRequest) -> bool:
-        """It is a superuser's: whoever may reset can then set a password and sign in as that person."""
+        """It is a superuser's: whoever may reset can then set a password and sign in as that
+        person."""
         return bool(request.user.is_active and getattr(request.user, "is_superuser", False))

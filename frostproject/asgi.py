@@ -19,7 +19,9 @@ from frostproject.configuration import listening
 
 if listening.is_served_by_daphne():
     os.umask(0o077)  # as in manage.py
-    listening.exit_if_taken(listening.daphne_address(sys.argv[1:]))  # before the settings make anything
+    listening.exit_if_taken(
+        listening.daphne_address(sys.argv[1:])
+    )  # before the settings make anything
 
 pages = get_asgi_application()
 
@@ -44,7 +46,9 @@ application = ProtocolTypeRouter(
             [
                 asgi_route(r"^health$", http.serve_health),
                 asgi_route(r"^ready$", ReadinessEndpoint(gateway)),
-                asgi_route(r"^agent/query$", restrict_to_admin_networks(http.AgentQueryEndpoint(gateway))),
+                asgi_route(
+                    r"^agent/query$", restrict_to_admin_networks(http.AgentQueryEndpoint(gateway))
+                ),
                 *([asgi_route(r"^mcp/?$", restrict_to_admin_networks(mcp))] if mcp else []),
                 asgi_route(r"^ws/frostagent(?:/|$)", http.refuse_plain_request),
                 asgi_route(r"", restrict_to_admin_networks(SignInGate(pages), is_page=True)),

@@ -16,7 +16,9 @@ env = Env.load(BASE_DIR / ".env")
 
 # --- Installation ---------------------------------------------------------------
 
-DATA_DIR = machine.prepare_data_folder(Path(env.text("FROST_DATA_DIR", str(BASE_DIR / "data"))).expanduser().resolve())
+DATA_DIR = machine.prepare_data_folder(
+    Path(env.text("FROST_DATA_DIR", str(BASE_DIR / "data"))).expanduser().resolve()
+)
 MEDIA_DIR = DATA_DIR / "media"
 RECEIVED_DIR = DATA_DIR / "received"
 SECRET_KEY = machine.load_or_make_secret_key(DATA_DIR)
@@ -94,7 +96,9 @@ WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
 WS_ALLOWED_ORIGINS = env.words("WS_ALLOWED_ORIGINS")
 ADMIN_NETWORKS = env.networks("ADMIN_NETWORKS", "private")
 TRUST_LOOPBACK = env.flag("TRUST_LOOPBACK", default=False)
-ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or tokens.load_or_make_token(DATA_DIR, "ONEBOT_ACCESS_TOKEN")
+ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or tokens.load_or_make_token(
+    DATA_DIR, "ONEBOT_ACCESS_TOKEN"
+)
 HTTP_API_TOKEN = env.text("HTTP_API_TOKEN") or tokens.load_or_make_token(DATA_DIR, "HTTP_API_TOKEN")
 FETCH_ALLOW = env.destinations("FETCH_ALLOW")
 
@@ -191,15 +195,24 @@ CHANNEL_LAYERS = {
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+    )
 ]
 
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "django_otp_webauthn.backends.WebAuthnBackend"]
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "django_otp_webauthn.backends.WebAuthnBackend",
+]
 OTP_WEBAUTHN_HELPER_CLASS = "frostproject.signin.passkeys.PasskeyHelper"
 OTP_WEBAUTHN_RP_ID_CALLABLE = "frostproject.signin.passkeys.passkey_domain"
 OTP_WEBAUTHN_RP_NAME = "FrostAgent"
 OTP_WEBAUTHN_EXCEPTION_LOGGER_NAME = ""  # a traceback for whatever a stranger sends
-SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E030"]  # origins follow the address that a page was opened under
+SILENCED_SYSTEM_CHECKS = [
+    "otp_webauthn.E030"
+]  # origins follow the address that a page was opened under
 
 LANGUAGE_CODE = env.choice("LANGUAGE_CODE", "zh-hans", ("zh-hans", "en"))
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
@@ -211,7 +224,8 @@ STATIC_URL = "static/"
 STATIC_ROOT = machine.prepare_data_folder(DATA_DIR / "static")
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
-# Counted from signing in: a working day, and no write to the database for each page that is looked at.
+# Counted from signing in: a working day, and no write to the database for each page that is looked
+# at.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_HTTPONLY = True
 # Where every origin that browsers use is https, nothing is to be had without it.
@@ -229,12 +243,18 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "frostproject.web.logs.RedactingFormatter", "format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}
+        "line": {
+            "()": "frostproject.web.logs.RedactingFormatter",
+            "format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+        }
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
-        "django": {"handlers": [], "level": "INFO"},  # its own handler, there with DEBUG, would print lines as they come
+        "django": {
+            "handlers": [],
+            "level": "INFO",
+        },  # its own handler, there with DEBUG, would print lines as they come
         "django.channels.server": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "openai": {"level": "WARNING"},

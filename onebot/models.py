@@ -13,7 +13,8 @@ from tools.models.row_validation import check_ids, parse_ids
 
 
 class AudienceChoice(models.TextChoices):
-    """Whose messages something is done for: the words of :data:`agent.domain.types.MediaAudience`."""
+    """Whose messages something is done for: the words of
+    :data:`agent.domain.types.MediaAudience`."""
 
     OFF = "off", _("nobody's")
     ON = "on", _("everybody's")
@@ -30,7 +31,9 @@ class AnsweredChoice(models.TextChoices):
 
 def _limit(name: Any, help_text: Any) -> "models.PositiveIntegerField[Any, Any]":
     most = [MaxValueValidator(MOST_ANSWERS)]
-    return models.PositiveIntegerField(name, null=True, blank=True, validators=most, help_text=help_text)
+    return models.PositiveIntegerField(
+        name, null=True, blank=True, validators=most, help_text=help_text
+    )
 
 
 def _ids(name: Any, help_text: Any) -> "models.TextField[Any, Any]":
@@ -54,7 +57,11 @@ class Bot(models.Model):
     )
     roles = models.CharField(_("roles"), max_length=64, blank=True, default="")
     implementation = models.CharField(
-        _("client"), max_length=200, blank=True, default="", help_text=_("The User-Agent the client introduced itself with.")
+        _("client"),
+        max_length=200,
+        blank=True,
+        default="",
+        help_text=_("The User-Agent the client introduced itself with."),
     )
     connected_at = models.DateTimeField(_("connected since"), null=True, blank=True)
     disconnected_at = models.DateTimeField(_("disconnected at"), null=True, blank=True)
@@ -83,7 +90,9 @@ class Bot(models.Model):
         max_length=8,
         choices=AudienceChoice.choices,
         default=AudienceChoice.ON,
-        help_text=_("Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."),
+        help_text=_(
+            "Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."
+        ),
     )
     timing_gate = models.BooleanField(
         _("timing gate"),
@@ -102,8 +111,11 @@ class Bot(models.Model):
             " Otherwise they are loaded here, from public addresses only, and sent as Base64."
         ),
     )
-    token_hash = models.CharField(max_length=100, blank=True, default="", db_default="", editable=False)
-    """Of the account's own token, see :mod:`onebot.connections.account_tokens`; "": the common one counts."""
+    token_hash = models.CharField(
+        max_length=100, blank=True, default="", db_default="", editable=False
+    )
+    """Of the account's own token, see :mod:`onebot.connections.account_tokens`; "": the common one
+    counts."""
     owners = models.TextField(
         _("owners"),
         blank=True,
@@ -124,20 +136,33 @@ class Bot(models.Model):
             " Owners are always answered, except in a group that is never answered."
         ),
     )
-    listed_people = _ids(_("listed people"), _("Ids of people, one a line: answered whoever else is. Limits count for them."))
-    listed_groups = _ids(_("listed groups"), _("Ids of groups, one a line: everybody in them is answered. Limits count there."))
-    blocked_people = _ids(_("people never answered"), _("Ids of people, one a line. What they say is kept, and not answered."))
+    listed_people = _ids(
+        _("listed people"),
+        _("Ids of people, one a line: answered whoever else is. Limits count for them."),
+    )
+    listed_groups = _ids(
+        _("listed groups"),
+        _("Ids of groups, one a line: everybody in them is answered. Limits count there."),
+    )
+    blocked_people = _ids(
+        _("people never answered"),
+        _("Ids of people, one a line. What they say is kept, and not answered."),
+    )
     blocked_groups = _ids(
-        _("groups never answered"), _("Ids of groups, one a line. What is said there is kept, and not answered.")
+        _("groups never answered"),
+        _("Ids of groups, one a line. What is said there is kept, and not answered."),
     )
     person_per_minute = _limit(
-        _("answers to one person a minute"), _("0: no limit. Empty: PERSON_ANSWERS_PER_MINUTE. Owners are exempt.")
+        _("answers to one person a minute"),
+        _("0: no limit. Empty: PERSON_ANSWERS_PER_MINUTE. Owners are exempt."),
     )
     person_per_day = _limit(
-        _("answers to one person a day"), _("0: no limit. Empty: PERSON_ANSWERS_PER_DAY. The day begins at midnight.")
+        _("answers to one person a day"),
+        _("0: no limit. Empty: PERSON_ANSWERS_PER_DAY. The day begins at midnight."),
     )
     chat_per_minute = _limit(
-        _("answers in one chat a minute"), _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE. A chat's page may say otherwise.")
+        _("answers in one chat a minute"),
+        _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE. A chat's page may say otherwise."),
     )
 
     class Meta:

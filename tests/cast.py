@@ -27,7 +27,8 @@ _fresh = itertools.count(4_000_000_001)
 
 
 def fresh_id() -> int:
-    """An id that no other test uses: a person, a group or an account on a server that tests share."""
+    """An id that no other test uses: a person, a group or an account on a server that tests
+    share."""
     return next(_fresh)
 
 

@@ -22,14 +22,21 @@ KEYWORDS = ("gettext_lazy", "ngettext_lazy:1,2", "pgettext_lazy:1c,2", "gettext_
 
 
 def extract_code(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[Any]:
-    """Babel's extractor for Python, which unlike its own sees calls inside f-strings on every Python."""
+    """Babel's extractor for Python, which unlike its own sees calls inside f-strings on every
+    Python."""
     for node in ast.walk(ast.parse(file.read())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in keywords:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in keywords
+        ):
             texts = tuple(arg.value if isinstance(arg, ast.Constant) else None for arg in node.args)
             yield node.lineno, node.func.id, texts[0] if len(texts) == 1 else texts, []
 
 
-def extract_template(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[Any]:
+def extract_template(
+    file: IO[bytes], keywords: Any, comment_tags: Any, options: Any
+) -> Iterator[Any]:
     """Babel's extractor for Django templates: Django itself turns one into calls of gettext."""
     code = templatize(file.read().decode("utf-8"))
     return extract_python(io.BytesIO(code.encode("utf-8")), keywords, comment_tags, options)
@@ -37,10 +44,20 @@ def extract_template(file: IO[bytes], keywords: Any, comment_tags: Any, options:
 
 def texts_in_use() -> dict[Any, str]:
     """Every text to translate (singular and plural as a pair) and the file that uses it."""
-    method_map = [("**.py", "tests.catalogue:extract_code"), ("**.html", "tests.catalogue:extract_template")]
+    method_map = [
+        ("**.py", "tests.catalogue:extract_code"),
+        ("**.html", "tests.catalogue:extract_template"),
+    ]
     keywords = DEFAULT_KEYWORDS | parse_keywords(KEYWORDS)
-    found = ((name, hit) for name in SOURCES for hit in extract_from_dir(PROJECT / name, method_map, keywords=keywords))
-    return {message: f"{name}/{file}:{line}" for name, (file, line, message, _comments, _context) in found}
+    found = (
+        (name, hit)
+        for name in SOURCES
+        for hit in extract_from_dir(PROJECT / name, method_map, keywords=keywords)
+    )
+    return {
+        message: f"{name}/{file}:{line}"
+        for name, (file, line, message, _comments, _context) in found
+    }
 
 
 def catalogue() -> Catalog:

@@ -1,4 +1,5 @@
-"""The product's settings with a hash that costs nothing, for servers whose tests are not about passwords."""
+"""The product's settings with a hash that costs nothing, for servers whose tests are not about
+passwords."""
 
 from frostproject.settings import *  # noqa: F403
 

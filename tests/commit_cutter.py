@@ -12,12 +12,14 @@ _COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 _SOCKET_NAME = ".s.PGSQL.5432"
 _PIECE = 2**16
 
-#: ``before``: the server never sees the COMMIT. ``behind``: it takes effect, and the client never hears of it.
+#: ``before``: the server never sees the COMMIT. ``behind``: it takes effect, and the client never
+#: hears of it.
 Place = Literal["before", "behind"]
 
 
 class CommitCutter:
-    """Listens on a socket in ``folder`` and passes everything on to the server whose socket is in ``target``."""
+    """Listens on a socket in ``folder`` and passes everything on to the server whose socket is in
+    ``target``."""
 
     def __init__(self, target: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="frost-proxy-"))
@@ -32,7 +34,8 @@ class CommitCutter:
         return self
 
     def through(self, url: str) -> str:
-        """``url`` of a database in the folder ``target``, with this proxy in the place of its server."""
+        """``url`` of a database in the folder ``target``, with this proxy in the place of its
+        server."""
         return url.replace(f"host={self._folder}", f"host={self.folder}")
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -50,7 +53,8 @@ class CommitCutter:
             await self._is_cut.wait()
 
     def take_wish(self, transaction: bytes) -> Place | None:
-        """The cut that is wanted, for the connection that has met the COMMIT of ``transaction``; nobody else gets it."""
+        """The cut that is wanted, for the connection that has met the COMMIT of ``transaction``;
+        nobody else gets it."""
         if self._wanted is None or self._within not in transaction:
             return None
         wanted, self._wanted = self._wanted, None
@@ -58,7 +62,8 @@ class CommitCutter:
         return wanted
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Either side may go away at any time, and so does the other; asyncio reports a cancelled handler as an error.
+        # Either side may go away at any time, and so does the other; asyncio reports a cancelled
+        # handler as an error.
         with contextlib.suppress(OSError, asyncio.CancelledError):
             answers, requests = await asyncio.open_unix_connection(self._target)
             try:
@@ -69,7 +74,8 @@ class CommitCutter:
 
 
 class _Connection:
-    """One connection: requests go from ``reader`` to ``requests``, answers from ``answers`` to ``writer``."""
+    """One connection: requests go from ``reader`` to ``requests``, answers from ``answers`` to
+    ``writer``."""
 
     def __init__(
         self,
@@ -85,7 +91,10 @@ class _Connection:
 
     async def carry(self) -> None:
         """Pass everything on until one side ends, or the cut."""
-        ways = [asyncio.create_task(self._pass_requests()), asyncio.create_task(self._pass_answers())]
+        ways = [
+            asyncio.create_task(self._pass_requests()),
+            asyncio.create_task(self._pass_answers()),
+        ]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:

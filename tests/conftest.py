@@ -35,7 +35,9 @@ network = NetworkGuard()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "may_block(reason): let this async test block the event loop")
+    config.addinivalue_line(
+        "markers", "may_block(reason): let this async test block the event loop"
+    )
     network.__enter__()
     config.add_cleanup(lambda: network.__exit__(None, None, None))
 
@@ -105,14 +107,16 @@ def django_db_modify_db_settings() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[ScriptedModel]:
-    """The scripted model for as long as the suite runs, so that its address never changes. Tests want ``model``."""
+    """The scripted model for as long as the suite runs, so that its address never changes. Tests
+    want ``model``."""
     with ScriptedModel() as server:
         yield server
 
 
 @pytest.fixture
 def model(model_server: ScriptedModel) -> Iterator[ScriptedModel]:
-    """The scripted model, empty; the test fails when it leaves answers over or makes calls it did not script."""
+    """The scripted model, empty; the test fails when it leaves answers over or makes calls it did
+    not script."""
     model_server.reset()
     yield model_server
     try:
@@ -135,7 +139,8 @@ def file_server() -> Iterator[FileServer]:
 
 
 def scripted_env(model_server: ScriptedModel) -> dict[str, str]:
-    """The least that a server needs which asks the scripted model and lets clients with :data:`TOKEN` in."""
+    """The least that a server needs which asks the scripted model and lets clients with
+    :data:`TOKEN` in."""
     tokens = {"ONEBOT_ACCESS_TOKEN": TOKEN, "HTTP_API_TOKEN": TOKEN}
     return {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", **tokens}
 
@@ -152,14 +157,16 @@ def _usual_env(model_server: ScriptedModel) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    """One server that tests share. Keep them apart by ``fresh_id()``; take ``start_server`` for anything else."""
+    """One server that tests share. Keep them apart by ``fresh_id()``; take ``start_server`` for
+    anything else."""
     with LiveServer(_usual_env(model_server)) as server:
         yield server
 
 
 @pytest.fixture
 def start_server(model_server: ScriptedModel) -> Iterator[Callable[..., LiveServer]]:
-    """Start servers of this test's own: ``start_server(MAX_ITERATIONS="2")``; an empty value unsets a default.
+    """Start servers of this test's own: ``start_server(MAX_ITERATIONS="2")``; an empty value unsets
+    a default.
 
     ``program="daphne"`` starts daphne's own command instead of ``runserver``.
     """
@@ -198,4 +205,6 @@ def postgres_url(postgres_server: "PostgresServer") -> Iterator[str]:
 
 def _services() -> Any:
     """``tests.services``, or a skip on a platform that its wheels are not made for."""
-    return pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+    return pytest.importorskip(
+        "tests.services", reason="no server wheels for this platform", exc_type=ImportError
+    )

@@ -15,13 +15,27 @@ def variables_of_settings() -> list[str]:
 
 def variables_read(source: str) -> list[str]:
     """Every ``NAME`` of an ``env.reader("NAME", …)`` call in ``source``."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and _is_reader(node.func)]
+    calls = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and _is_reader(node.func)
+    ]
     names = [call.args[0] for call in sorted(calls, key=lambda call: call.lineno) if call.args]
-    return list(dict.fromkeys(name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)))
+    return list(
+        dict.fromkeys(
+            name.value
+            for name in names
+            if isinstance(name, ast.Constant) and isinstance(name.value, str)
+        )
+    )
 
 
 def _is_reader(func: ast.expr) -> bool:
-    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "env"
+    return (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == "env"
+    )
 
 
 #: What one person may say in a test is no stranger's flood; tests of the limits set their own.
@@ -34,7 +48,8 @@ UNLIMITED = {
 
 
 def clean_environment(**values: str) -> dict[str, str]:
-    """This process's environment with every setting empty, except ``values``, and without limits of answers.
+    """This process's environment with every setting empty, except ``values``, and without limits of
+    answers.
 
     Empty and not removed: the process environment wins over a ``.env`` file, so
     that an empty value also keeps out what a developer wrote there. Proxies are

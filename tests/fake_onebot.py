@@ -26,7 +26,11 @@ MISSING: Any = object()
 
 _message_ids = itertools.count(1_287_000_001)
 _INFORMATION: dict[str, Any] = {
-    "get_version_info": {"app_name": "NapCat.Onebot", "app_version": "4.8.0", "protocol_version": "v11"},
+    "get_version_info": {
+        "app_name": "NapCat.Onebot",
+        "app_version": "4.8.0",
+        "protocol_version": "v11",
+    },
     "get_status": {"online": True, "good": True},
 }
 
@@ -49,12 +53,21 @@ def ok(data: Any = None, **fields: Any) -> Frame:
 
 def failed(retcode: int = 1200, wording: str = "scripted failure", **fields: Any) -> Frame:
     """A failed answer as NapCat words it, without its echo."""
-    return {"status": "failed", "retcode": retcode, "data": None, "message": wording, "wording": wording, **fields}
+    return {
+        "status": "failed",
+        "retcode": retcode,
+        "data": None,
+        "message": wording,
+        "wording": wording,
+        **fields,
+    }
 
 
 def spoken(action: Frame) -> str:
     """The joined text segments of a sending action."""
-    return "".join(part["data"]["text"] for part in action["params"]["message"] if part["type"] == "text")
+    return "".join(
+        part["data"]["text"] for part in action["params"]["message"] if part["type"] == "text"
+    )
 
 
 async def handshake_status(url: str, **options: Any) -> int:
@@ -92,7 +105,13 @@ class FakeOneBot:
         self._sends: asyncio.Queue[Frame] = asyncio.Queue()
         self._greet = greet
         bearer = f"Bearer {token}" if token is not None else None
-        wanted = {"X-Self-ID": str(self_id), "X-Client-Role": role, "Authorization": bearer, "Origin": origin, **(headers or {})}
+        wanted = {
+            "X-Self-ID": str(self_id),
+            "X-Client-Role": role,
+            "Authorization": bearer,
+            "Origin": origin,
+            **(headers or {}),
+        }
         self._dialling = connect(
             url,
             additional_headers={name: value for name, value in wanted.items() if value is not None},
@@ -114,33 +133,65 @@ class FakeOneBot:
         await self._socket.close()
         await self._reader
         if self.faults and kind is None:
-            raise AssertionError("the server broke the rules of the wire:\n" + "\n".join(self.faults))
+            raise AssertionError(
+                "the server broke the rules of the wire:\n" + "\n".join(self.faults)
+            )
 
     # --- Events -----------------------------------------------------------------
 
     async def say_private(self, user_id: int | str, message: Message, **overrides: Any) -> Frame:
-        """Tell a private message; returns the event. ``overrides`` replace fields, ``MISSING`` removes one."""
-        return await self._say(user_id, message, {"message_type": "private", "sub_type": "friend"}, overrides)
+        """Tell a private message; returns the event. ``overrides`` replace fields, ``MISSING``
+        removes one."""
+        return await self._say(
+            user_id, message, {"message_type": "private", "sub_type": "friend"}, overrides
+        )
 
     async def say_group(
-        self, group_id: int | str, user_id: int | str, message: Message, *, mention: bool = True, **overrides: Any
+        self,
+        group_id: int | str,
+        user_id: int | str,
+        message: Message,
+        *,
+        mention: bool = True,
+        **overrides: Any,
     ) -> Frame:
-        """Tell a group message, the bot mentioned before it unless ``mention`` is false; returns the event."""
-        parts = [text(f" {message}" if mention else message)] if isinstance(message, str) else message
-        fields = {"message_type": "group", "sub_type": "normal", "group_id": group_id, "group_name": f"group {group_id}"}
-        return await self._say(user_id, [at(self.self_id), *parts] if mention else parts, fields, overrides)
+        """Tell a group message, the bot mentioned before it unless ``mention`` is false; returns
+        the event."""
+        parts = (
+            [text(f" {message}" if mention else message)] if isinstance(message, str) else message
+        )
+        fields = {
+            "message_type": "group",
+            "sub_type": "normal",
+            "group_id": group_id,
+            "group_name": f"group {group_id}",
+        }
+        return await self._say(
+            user_id, [at(self.self_id), *parts] if mention else parts, fields, overrides
+        )
 
-    async def heartbeat(self, *, online: bool | None = True, interval: int = 30_000, **overrides: Any) -> Frame:
+    async def heartbeat(
+        self, *, online: bool | None = True, interval: int = 30_000, **overrides: Any
+    ) -> Frame:
         """Tell a heartbeat; ``interval`` in milliseconds."""
         status = {"online": online, "good": True}
-        return await self.tell("meta_event", meta_event_type="heartbeat", status=status, interval=interval, **overrides)
+        return await self.tell(
+            "meta_event", meta_event_type="heartbeat", status=status, interval=interval, **overrides
+        )
 
     async def lifecycle(self, sub_type: str = "connect", **overrides: Any) -> Frame:
-        return await self.tell("meta_event", meta_event_type="lifecycle", sub_type=sub_type, **overrides)
+        return await self.tell(
+            "meta_event", meta_event_type="lifecycle", sub_type=sub_type, **overrides
+        )
 
     async def tell(self, post_type: str, **fields: Any) -> Frame:
         """Send any event; ``time`` and ``self_id`` are filled in."""
-        event = {"time": int(time.time()), "self_id": self.self_id, "post_type": post_type, **fields}
+        event = {
+            "time": int(time.time()),
+            "self_id": self.self_id,
+            "post_type": post_type,
+            **fields,
+        }
         event = {name: value for name, value in event.items() if value is not MISSING}
         await self.send_raw(json.dumps(event, ensure_ascii=False))
         return event
@@ -149,7 +200,9 @@ class FakeOneBot:
         """Send a frame as it is: text as a text frame, bytes as a binary one."""
         await self._socket.send(frame)
 
-    async def _say(self, user_id: int | str, message: Message, fields: Frame, overrides: Frame) -> Frame:
+    async def _say(
+        self, user_id: int | str, message: Message, fields: Frame, overrides: Frame
+    ) -> Frame:
         message_id = next(_message_ids)
         parts = [text(message)] if isinstance(message, str) else message
         usual = {
@@ -161,14 +214,17 @@ class FakeOneBot:
             "font": 14,
             "message": parts,
             "message_format": "array",
-            "raw_message": "".join(part["data"].get("text", f"[CQ:{part['type']}]") for part in parts),
+            "raw_message": "".join(
+                part["data"].get("text", f"[CQ:{part['type']}]") for part in parts
+            ),
         }
         return await self.tell("message", **(usual | fields | overrides))
 
     # --- Answers ----------------------------------------------------------------
 
     def answer_with(self, answering: Answering) -> None:
-        """Answer each action with what ``answering`` returns for it (see ``ok`` and ``failed``), None for silence."""
+        """Answer each action with what ``answering`` returns for it (see ``ok`` and ``failed``),
+        None for silence."""
         self._answering = answering
 
     def stay_silent(self) -> None:
@@ -181,7 +237,9 @@ class FakeOneBot:
 
     async def answer(self, action: Frame, answer: Frame | None = None) -> None:
         """Answer one action by hand, late or on another socket than the one it came on."""
-        await self.send_raw(json.dumps({**(answer or ok()), "echo": action.get("echo")}, ensure_ascii=False))
+        await self.send_raw(
+            json.dumps({**(answer or ok()), "echo": action.get("echo")}, ensure_ascii=False)
+        )
 
     def usual_answer(self, action: Frame) -> Frame:
         """What a client in good health answers to ``action``, without its echo."""
@@ -194,16 +252,26 @@ class FakeOneBot:
 
     # --- What the server does ---------------------------------------------------
 
-    async def next_action(self, timeout: float = 5) -> Frame:  # noqa: ASYNC109 - a bound, not a scope
-        """The next action that asks for more than information (``get_…``); raises when none comes in time."""
+    async def next_action(self, timeout: float = 5) -> Frame:  # noqa: ASYNC109
+        """The next action that asks for more than information (``get_…``); raises when none comes
+        in time."""
         try:
             async with asyncio.timeout(timeout):
                 return await self._sends.get()
         except TimeoutError:
-            raise AssertionError(f"no action within {timeout} s; all so far: {self.actions}") from None
+            raise AssertionError(
+                f"no action within {timeout} s; all so far: {self.actions}"
+            ) from None
 
-    async def no_action(self, *, group: int | None = None, user: int | None = None, timeout: float = 5) -> None:  # noqa: ASYNC109
-        """Prove that nothing was sent since the last ``next_action``, without waiting for time to pass.
+    async def no_action(
+        self,
+        *,
+        group: int | None = None,
+        user: int | None = None,
+        timeout: float = 5,  # noqa: ASYNC109
+    ) -> None:
+        """Prove that nothing was sent since the last ``next_action``, without waiting for time to
+        pass.
 
         A probe message is told, and its answer must be the very next action. One chat's
         messages are answered in order, so that the proof is strict for the chat probed:
@@ -254,7 +322,11 @@ def parse_action(frame: str | bytes) -> Frame:
     if isinstance(frame, bytes):
         raise ValueError("not a text frame")
     action = json.loads(frame, parse_constant=_refuse_constant)
-    if not isinstance(action, dict) or not isinstance(action.get("action"), str) or not isinstance(action.get("params"), dict):
+    if (
+        not isinstance(action, dict)
+        or not isinstance(action.get("action"), str)
+        or not isinstance(action.get("params"), dict)
+    ):
         raise ValueError("not an action with params")
     if not isinstance(action.get("echo"), str) or not action["echo"]:
         raise ValueError("the echo is not a text")
@@ -267,7 +339,11 @@ def _check_params(params: Frame) -> None:
         if isinstance(params.get(name), str) and params[name].isdigit():
             raise ValueError(f"{name} is digits, but not a number")
     for part in params.get("message", []) if params.get("message") is not None else []:
-        if not (isinstance(part, dict) and isinstance(part.get("type"), str) and isinstance(part.get("data"), dict)):
+        if not (
+            isinstance(part, dict)
+            and isinstance(part.get("type"), str)
+            and isinstance(part.get("data"), dict)
+        ):
             raise ValueError("the message is not an array of segments")
         if not all(isinstance(value, str) for value in part["data"].values()):
             raise ValueError("a segment's value is not a text")

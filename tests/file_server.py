@@ -33,10 +33,19 @@ class Reply:
 
 
 def sends(
-    body: bytes = b"", content_type: str = "application/octet-stream", *, status: int = 200, **headers: str | None
+    body: bytes = b"",
+    content_type: str = "application/octet-stream",
+    *,
+    status: int = 200,
+    **headers: str | None,
 ) -> Reply:
     """An ordinary answer; ``content_encoding="gzip"`` sets a header, None leaves one out."""
-    return Reply(lambda: [head(status, {"Content-Type": content_type, "Content-Length": str(len(body))}, headers), body])
+    return Reply(
+        lambda: [
+            head(status, {"Content-Type": content_type, "Content-Length": str(len(body))}, headers),
+            body,
+        ]
+    )
 
 
 def redirects(location: str, status: int = 302) -> Reply:
@@ -78,11 +87,16 @@ def says_raw(*pieces: bytes, is_held: bool = False) -> Reply:
     return Reply(lambda: pieces, is_held=is_held)
 
 
-def head(status: int, usual: Mapping[str, str], extra: Mapping[str, str | None] | None = None) -> bytes:
+def head(
+    status: int, usual: Mapping[str, str], extra: Mapping[str, str | None] | None = None
+) -> bytes:
     """The lines above a body; names in ``extra`` are written with underscores and win."""
     headers: dict[str, str | None] = dict(usual)
     headers |= {name.replace("_", "-").title(): value for name, value in (extra or {}).items()}
-    lines = [f"HTTP/1.1 {status} Whatever", *(f"{name}: {value}" for name, value in headers.items() if value is not None)]
+    lines = [
+        f"HTTP/1.1 {status} Whatever",
+        *(f"{name}: {value}" for name, value in headers.items() if value is not None),
+    ]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -141,7 +155,9 @@ class FileServer:
         self._connections = 0
         self._changed = threading.Condition()
         self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="file-server", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="file-server", daemon=True
+        )
 
     def __enter__(self) -> "FileServer":
         self._thread.start()
@@ -166,14 +182,16 @@ class FileServer:
         self._replies[path] = reply
         return self.url + path
 
-    async def wait_for_requests(self, count: int, timeout: float = 5) -> list[Request]:  # noqa: ASYNC109 - a bound, not a scope
+    async def wait_for_requests(self, count: int, timeout: float = 5) -> list[Request]:  # noqa: ASYNC109
         """Wait until ``count`` requests have arrived."""
         await self._wait_until(lambda: len(self.requests) >= count, f"{count} requests", timeout)
         return list(self.requests)
 
     async def wait_until_unused(self, timeout: float = 5) -> None:  # noqa: ASYNC109 - as above
         """Wait until no client is connected."""
-        await self._wait_until(lambda: self._connections == 0, "the end of all connections", timeout)
+        await self._wait_until(
+            lambda: self._connections == 0, "the end of all connections", timeout
+        )
 
     async def _wait_until(self, met: Callable[[], bool], what: str, seconds: float) -> None:
         def wait() -> bool:
@@ -181,14 +199,18 @@ class FileServer:
                 return self._changed.wait_for(met, seconds)
 
         if not await asyncio.to_thread(wait):
-            raise AssertionError(f"{what} awaited in vain for {seconds} s; requests: {self.requests}")
+            raise AssertionError(
+                f"{what} awaited in vain for {seconds} s; requests: {self.requests}"
+            )
 
     # --- The server -------------------------------------------------------------
 
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         tasks: set[asyncio.Task[Any]] = set()
-        server = await asyncio.start_server(lambda r, w: self._accept(r, w, tasks), self._host, 0, ssl=self._tls)
+        server = await asyncio.start_server(
+            lambda r, w: self._accept(r, w, tasks), self._host, 0, ssl=self._tls
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         await self._stopping.wait()
@@ -197,7 +219,12 @@ class FileServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tasks: set[asyncio.Task[Any]]) -> None:
+    def _accept(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        tasks: set[asyncio.Task[Any]],
+    ) -> None:
         task = asyncio.get_running_loop().create_task(self._connected(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -216,11 +243,15 @@ class FileServer:
             self._connections += change
             self._changed.notify_all()
 
-    async def _answer(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         with self._changed:
             self.requests.append(request)
             self._changed.notify_all()
-        reply = self._replies.get(request.target.partition("?")[0]) or sends(b"nothing here", "text/plain", status=404)
+        reply = self._replies.get(request.target.partition("?")[0]) or sends(
+            b"nothing here", "text/plain", status=404
+        )
         sending = asyncio.ensure_future(_send(reply, writer))
         leaving = asyncio.ensure_future(reader.read())
         try:
@@ -234,7 +265,8 @@ class FileServer:
 
 
 class ScriptedNames:
-    """A resolver: each name has the answers it was given, the last one for good. What it was not told is unknown."""
+    """A resolver: each name has the answers it was given, the last one for good. What it was not
+    told is unknown."""
 
     def __init__(self, **answers: list[list[str]]) -> None:
         self.asked: list[str] = []
@@ -260,5 +292,10 @@ async def _send(reply: Reply, writer: asyncio.StreamWriter) -> None:
 async def _read(reader: asyncio.StreamReader) -> Request:
     first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _version = first.split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    return Request(method, target, headers, await reader.readexactly(int(headers.get("content-length", 0))))
+    headers = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines if line)
+    }
+    return Request(
+        method, target, headers, await reader.readexactly(int(headers.get("content-length", 0)))
+    )

@@ -41,7 +41,11 @@ class NetworkGuard:
 
     def __enter__(self) -> "NetworkGuard":
         # Connecting a datagram socket sends nothing; it is how a machine learns its own address.
-        self._wrap(socket.socket, "connect", lambda sock, address: sock.type == socket.SOCK_DGRAM or _stays_here(sock, address))
+        self._wrap(
+            socket.socket,
+            "connect",
+            lambda sock, address: sock.type == socket.SOCK_DGRAM or _stays_here(sock, address),
+        )
         self._wrap(socket.socket, "connect_ex", _stays_here)
         self._wrap(socket.socket, "sendto", lambda sock, _data, *rest: _stays_here(sock, rest[-1]))
         self._wrap(socket, "getaddrinfo", lambda host, *_rest, **_options: _needs_no_lookup(host))
@@ -95,7 +99,8 @@ def _needs_no_lookup(host: str | bytes | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds: how far the clocks that matter to one thread have come, or the difference of two such readings."""
+    """Seconds: how far the clocks that matter to one thread have come, or the difference of two
+    such readings."""
 
     wall: float
     computed: float
@@ -106,7 +111,9 @@ class Spent:
     """CPU time of the other threads of this process, for which this one may have had to wait."""
 
     def __sub__(self, earlier: "Spent") -> "Spent":
-        return Spent(*(getattr(self, each.name) - getattr(earlier, each.name) for each in fields(self)))
+        return Spent(
+            *(getattr(self, each.name) - getattr(earlier, each.name) for each in fields(self))
+        )
 
     def is_plain(self, tick: float) -> bool:
         """Whether the thread computed all the time, and was looked at when it should have been."""
@@ -125,7 +132,8 @@ class Queued:
 
 
 def stall(spent: Spent, queued: Queued, tick: float) -> float:
-    """How long the thread surely computed or waited of its own accord; one look proves no more than a ``tick`` of waiting.
+    """How long the thread surely computed or waited of its own accord; one look proves no more than
+    a ``tick`` of waiting.
 
     What a machine short of cores, garbage collection or another thread may have taken is
     left out. Computing is believed for as long as the watcher was kept from looking by
@@ -147,7 +155,8 @@ class _Callback:
 
 
 class LoopWatch:
-    """Collects callbacks of this thread's event loop in which code under ``roots`` took longer than ``limit`` seconds.
+    """Collects callbacks of this thread's event loop in which code under ``roots`` took longer than
+    ``limit`` seconds.
 
     A second thread looks at the stack every ``tick`` seconds, and after a call that lets
     no other thread run as soon as that has ended, which is still in the function that made it.
@@ -157,7 +166,9 @@ class LoopWatch:
     that is busy otherwise. ``stalls`` is complete after the ``with`` block.
     """
 
-    def __init__(self, roots: Sequence[Path] = PRODUCTION, limit: float = 0.25, tick: float = 0.025) -> None:
+    def __init__(
+        self, roots: Sequence[Path] = PRODUCTION, limit: float = 0.25, tick: float = 0.025
+    ) -> None:
         self.stalls: list[str] = []
         self._roots = tuple(f"{root}/" for root in roots)
         self._limit = limit
@@ -198,7 +209,9 @@ class LoopWatch:
         self.stalls += map(self._told, self._stalled)
         gc.callbacks.remove(self._note_collection)
 
-    def _run(self, original: Callable[[asyncio.events.Handle], None], handle: asyncio.events.Handle) -> None:
+    def _run(
+        self, original: Callable[[asyncio.events.Handle], None], handle: asyncio.events.Handle
+    ) -> None:
         self._current = _Callback(time.perf_counter(), time.thread_time())
         try:
             original(handle)
@@ -231,7 +244,9 @@ class LoopWatch:
 
     def _note_stall(self, callback: _Callback, stack: Stack, now: Spent) -> None:
         last, queued = self._last, Queued()
-        spent = now - replace(last, wall=max(last.wall, callback.wall), computed=max(last.computed, callback.computed))
+        spent = now - replace(
+            last, wall=max(last.wall, callback.wall), computed=max(last.computed, callback.computed)
+        )
         if not spent.is_plain(self._tick):
             before, self._queue = self._queue, self._queued()
             queued = self._queue - before
@@ -249,7 +264,9 @@ class LoopWatch:
 
     def _is_ours(self, stack: Stack) -> bool:
         names = [(code.co_filename, code.co_name) for code, _ in stack]
-        return any(file.startswith(self._roots) for file, _ in names) and not any(map(_is_excused, names))
+        return any(file.startswith(self._roots) for file, _ in names) and not any(
+            map(_is_excused, names)
+        )
 
     def _told(self, callback: _Callback) -> str:
         """Where it was seen last: what is ours, and where that had led to."""
@@ -263,10 +280,13 @@ class LoopWatch:
 
 
 def _stack(frame: FrameType | None) -> Stack:
-    """Who is at work, the outermost first. A function that was only just entered has done nothing yet."""
+    """Who is at work, the outermost first. A function that was only just entered has done nothing
+    yet."""
     if frame is not None and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == RESUME:
         frame = frame.f_back
-    return [(each.f_code, line) for each, line in traceback.walk_stack(frame)][::-1] if frame else []
+    return (
+        [(each.f_code, line) for each, line in traceback.walk_stack(frame)][::-1] if frame else []
+    )
 
 
 def _is_excused(place: tuple[str, str]) -> bool:
@@ -275,7 +295,8 @@ def _is_excused(place: tuple[str, str]) -> bool:
 
 
 def _queued(native_id: int | None) -> float:
-    """Seconds that the thread was ready to run and had no core; 0.0 where the system does not tell."""
+    """Seconds that the thread was ready to run and had no core; 0.0 where the system does not
+    tell."""
     try:
         return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):

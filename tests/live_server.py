@@ -26,7 +26,8 @@ Program = Literal["runserver", "daphne"]
 def free_port() -> int:
     """A port of the loopback address that nothing listens on now.
 
-    Of those that systems do not give to outgoing connections: what is started there again would meet one of another test.
+    Of those that systems do not give to outgoing connections: what is started there again would
+    meet one of another test.
     """
     for _ in range(100):
         port = random.randrange(20_000, 32_000)
@@ -76,7 +77,12 @@ class LiveServer:
         """Start the process and wait until ``/health`` answers 200."""
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command(), cwd=PROJECT, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self._command(),
+                cwd=PROJECT,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         end = time.monotonic() + timeout
         while not self.is_healthy():
@@ -94,13 +100,15 @@ class LiveServer:
         return self._end(signal.SIGKILL, 10)
 
     def restart(self, **env: str) -> Self:
-        """End the process if it runs, and start again on the same data folder, with ``env`` changed."""
+        """End the process if it runs, and start again on the same data folder, with ``env``
+        changed."""
         self.terminate()
         self.env |= env
         return self.start()
 
     def exit_code(self, timeout: float) -> int | None:
-        """The exit status once the process has ended, None when it still runs after ``timeout`` seconds."""
+        """The exit status once the process has ended, None when it still runs after ``timeout``
+        seconds."""
         assert self._process, "the server was never started"
         try:
             return self._process.wait(timeout)
@@ -130,7 +138,11 @@ class LiveServer:
 
     def _environment(self) -> dict[str, str]:
         admin = {"DJANGO_SUPERUSER_USERNAME": ADMIN, "DJANGO_SUPERUSER_PASSWORD": ADMIN_PASSWORD}
-        fixed = {"FROST_DATA_DIR": str(self.data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "PYTHONUNBUFFERED": "1"}
+        fixed = {
+            "FROST_DATA_DIR": str(self.data_dir),
+            "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+            "PYTHONUNBUFFERED": "1",
+        }
         return clean_environment(**(fixed | admin | self.env))
 
     # --- What can be seen of it -------------------------------------------------
@@ -148,23 +160,31 @@ class LiveServer:
     @property
     def log(self) -> str:
         """Everything the server has printed, over all its lives."""
-        return self._log_file.read_text(encoding="utf-8", errors="replace") if self._log_file.exists() else ""
+        return (
+            self._log_file.read_text(encoding="utf-8", errors="replace")
+            if self._log_file.exists()
+            else ""
+        )
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
         """What ``query`` finds in the server's SQLite file, read beside the running server."""
-        connection = sqlite3.connect(f"file:{self.data_dir / 'frostagent.sqlite3'}?mode=ro", uri=True, timeout=10)
+        connection = sqlite3.connect(
+            f"file:{self.data_dir / 'frostagent.sqlite3'}?mode=ro", uri=True, timeout=10
+        )
         try:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(query, values)]
         finally:
             connection.close()
 
-    async def row(self, query: str, *values: Any, timeout: float = 5) -> dict[str, Any]:  # noqa: ASYNC109 - a bound, not a scope
+    async def row(self, query: str, *values: Any, timeout: float = 5) -> dict[str, Any]:  # noqa: ASYNC109
         """The first row that ``query`` finds, awaited until there is one."""
         end = time.monotonic() + timeout
         while not (found := self.rows(query, *values)):
             if time.monotonic() > end:
-                raise AssertionError(f"no row within {timeout} s: {query} {values}\n{self.log[-2000:]}")
+                raise AssertionError(
+                    f"no row within {timeout} s: {query} {values}\n{self.log[-2000:]}"
+                )
             await asyncio.sleep(0.02)
         return found[0]
 

@@ -22,7 +22,14 @@ def plain(colour: tuple[int, int, int] = RED, size: tuple[int, int] = SIZE) -> I
 def noise(size: tuple[int, int], seed: int = 0) -> Image.Image:
     """A picture that hardly compresses."""
     grey = Image.effect_noise((size[0] // 2, size[1] // 2), 90).resize(size)
-    return Image.merge("RGB", (grey, grey.transpose(Image.Transpose.FLIP_LEFT_RIGHT), grey.point(lambda v: (v + seed) % 256)))
+    return Image.merge(
+        "RGB",
+        (
+            grey,
+            grey.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+            grey.point(lambda v: (v + seed) % 256),
+        ),
+    )
 
 
 def saved(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -32,7 +39,12 @@ def saved(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def picture(kind: str = "PNG", colour: tuple[int, int, int] = RED, size: tuple[int, int] = SIZE, **options: Any) -> bytes:
+def picture(
+    kind: str = "PNG",
+    colour: tuple[int, int, int] = RED,
+    size: tuple[int, int] = SIZE,
+    **options: Any,
+) -> bytes:
     return saved(plain(colour, size), kind, **options)
 
 

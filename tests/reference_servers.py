@@ -47,12 +47,22 @@ class ReferenceServers:
         return [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]
 
     def _program(self, name: str) -> str:
-        return str(FOLDER / "node_modules" / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js")
+        return str(
+            FOLDER
+            / "node_modules"
+            / "@modelcontextprotocol"
+            / f"server-{name}"
+            / "dist"
+            / "index.js"
+        )
 
 
 def reference_servers() -> ReferenceServers:
-    """The servers, installed if they were not; a test that asks where they cannot be is skipped, or fails."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])  # Node may have come as a wheel
+    """The servers, installed if they were not; a test that asks where they cannot be is skipped, or
+    fails."""
+    path = os.pathsep.join(
+        [os.environ.get("PATH", ""), str(Path(sys.executable).parent)]
+    )  # Node may have come as a wheel
     node, npm = (shutil.which(program, path=path) for program in ("node", "npm"))
     if node is None or npm is None:
         missing("Node and npm are not on this machine")
@@ -74,7 +84,8 @@ def missing(reason: str) -> NoReturn:
 
 
 def _about(node: str) -> tuple[int, str]:
-    """The major version of a Node, 0 for one that does not start, and its own path: what is in the ``PATH`` may be a script."""
+    """The major version of a Node, 0 for one that does not start, and its own path: what is in the
+    ``PATH`` may be a script."""
     words = [node, "-p", "`${parseInt(process.versions.node)} ${process.execPath}`"]
     found = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False).stdout
     version, _, program = found.strip().partition(" ")
@@ -86,7 +97,10 @@ def _is_installed() -> bool:
     noted = FOLDER / "node_modules" / ".package-lock.json"
     wanted = json.loads((FOLDER / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     wanted.pop("")
-    return noted.exists() and json.loads(noted.read_text(encoding="utf-8"))["packages"].keys() == wanted.keys()
+    return (
+        noted.exists()
+        and json.loads(noted.read_text(encoding="utf-8"))["packages"].keys() == wanted.keys()
+    )
 
 
 def _install(npm: str, path: str) -> None:
@@ -109,7 +123,8 @@ def _install(npm: str, path: str) -> None:
 
 
 class HttpServer:
-    """A server that listens on a port of this machine. It can be ended and started again on its port."""
+    """A server that listens on a port of this machine. It can be ended and started again on its
+    port."""
 
     def __init__(self, command: list[str]) -> None:
         self.port = free_port()
@@ -126,7 +141,9 @@ class HttpServer:
         """Start the process and wait until it listens."""
         environment = clean_environment(PORT=str(self.port))
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(self._command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet)
+        self._process = subprocess.Popen(
+            self._command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet
+        )
         end = time.monotonic() + seconds
         while not self._listens():
             if time.monotonic() > end:

@@ -41,7 +41,9 @@ class Call:
     id: str = field(default_factory=lambda: f"call_{next(_call_numbers)}")
 
 
-def says(content: str | list[dict[str, Any]] | None, *, finish_reason: str = "stop", **message: Any) -> Answer:
+def says(
+    content: str | list[dict[str, Any]] | None, *, finish_reason: str = "stop", **message: Any
+) -> Answer:
     """A final answer: text, content parts, or None. ``message`` adds fields such as ``refusal``."""
     return _completion({"role": "assistant", "content": content, **message}, finish_reason)
 
@@ -53,7 +55,10 @@ def call(name: str, /, **arguments: Any) -> Answer:
 
 def calls(*wanted: Call, content: str | None = None) -> Answer:
     """An answer that asks for several tool calls, with or without words beside them."""
-    return _completion({"role": "assistant", "content": content, "tool_calls": [_wire_call(c) for c in wanted]}, "tool_calls")
+    return _completion(
+        {"role": "assistant", "content": content, "tool_calls": [_wire_call(c) for c in wanted]},
+        "tool_calls",
+    )
 
 
 def returns(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
@@ -62,10 +67,16 @@ def returns(body: Any, *, status: int = 200, headers: Mapping[str, str] | None =
     return Answer(raw, status, headers or {})
 
 
-def fails(status: int, *, message: str = "scripted failure", retry_after: float | None = None) -> Answer:
+def fails(
+    status: int, *, message: str = "scripted failure", retry_after: float | None = None
+) -> Answer:
     """An HTTP error in the API's own form; ``retry_after`` in seconds."""
     headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
-    return returns({"error": {"message": message, "type": "scripted", "code": None}}, status=status, headers=headers)
+    return returns(
+        {"error": {"message": message, "type": "scripted", "code": None}},
+        status=status,
+        headers=headers,
+    )
 
 
 def hangs() -> Answer:
@@ -88,8 +99,16 @@ def _answer(answer: "Answer | str") -> Answer:
 
 
 def _wire_call(wanted: Call) -> dict[str, Any]:
-    arguments = wanted.arguments if isinstance(wanted.arguments, str) else json.dumps(wanted.arguments, ensure_ascii=False)
-    return {"id": wanted.id, "type": "function", "function": {"name": wanted.name, "arguments": arguments}}
+    arguments = (
+        wanted.arguments
+        if isinstance(wanted.arguments, str)
+        else json.dumps(wanted.arguments, ensure_ascii=False)
+    )
+    return {
+        "id": wanted.id,
+        "type": "function",
+        "function": {"name": wanted.name, "arguments": arguments},
+    }
 
 
 def _completion(message: dict[str, Any], finish_reason: str) -> Answer:
@@ -158,7 +177,9 @@ class ScriptedModel:
         self._decide: Decide | None = None
         self._complaints: list[str] = []
         self._open: set[asyncio.Task[Any]] = set()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="scripted-model", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="scripted-model", daemon=True
+        )
         self._started = threading.Event()
 
     def __enter__(self) -> "ScriptedModel":
@@ -182,7 +203,8 @@ class ScriptedModel:
             self._scripts[model].extend(_answer(answer) for answer in answers)
 
     def answer_with(self, decide: Decide) -> None:
-        """Let ``decide`` answer every request for which no answer is queued. It runs on the server's thread."""
+        """Let ``decide`` answer every request for which no answer is queued. It runs on the
+        server's thread."""
         with self._changed:
             self._decide = decide
 
@@ -192,26 +214,34 @@ class ScriptedModel:
             self._loop.call_soon_threadsafe(self._gate.release)
 
     def received(self, count: int, timeout: float = 5) -> list[Request]:
-        """Wait until ``count`` requests have arrived since the test began. Blocks: for tests that are not async."""
+        """Wait until ``count`` requests have arrived since the test began. Blocks: for tests that
+        are not async."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout):
-                raise AssertionError(f"{count} model calls were awaited, {len(self.requests)} came within {timeout} s")
+                raise AssertionError(
+                    f"{count} model calls were awaited, {len(self.requests)} came within {timeout} s"
+                )
             return list(self.requests)
 
-    async def wait_for_requests(self, count: int, timeout: float = 5) -> list[Request]:  # noqa: ASYNC109 - a bound, not a scope
+    async def wait_for_requests(self, count: int, timeout: float = 5) -> list[Request]:  # noqa: ASYNC109
         """As ``received``, without blocking the event loop."""
         return await asyncio.to_thread(self.received, count, timeout)
 
     def verify(self) -> None:
         """Raise when a request came that no answer was for, or an answer was never asked for."""
         with self._changed:
-            unused = {model or "any model": len(queue) for model, queue in self._scripts.items() if queue}
-            complaints = self._complaints + [f"{n} answers for {model} were never asked for" for model, n in unused.items()]
+            unused = {
+                model or "any model": len(queue) for model, queue in self._scripts.items() if queue
+            }
+            complaints = self._complaints + [
+                f"{n} answers for {model} were never asked for" for model, n in unused.items()
+            ]
         if complaints:
             raise AssertionError("the scripted model complains:\n" + "\n".join(complaints))
 
     def reset(self) -> None:
-        """Forget everything and cut the requests that still wait, so that the next test starts afresh."""
+        """Forget everything and cut the requests that still wait, so that the next test starts
+        afresh."""
         with self._changed:
             self.requests, self._complaints, self._decide = [], [], None
             self._scripts.clear()
@@ -220,7 +250,11 @@ class ScriptedModel:
     # --- The server -------------------------------------------------------------
 
     async def _serve(self) -> None:
-        self._loop, self._stopping, self._gate = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(0)
+        self._loop, self._stopping, self._gate = (
+            asyncio.get_running_loop(),
+            asyncio.Event(),
+            asyncio.Semaphore(0),
+        )
         app = web.Application(client_max_size=2**30)
         app.router.add_get("/v1/models", _list_models)
         app.router.add_route("*", "/{path:.*}", self._handle)
@@ -255,7 +289,9 @@ class ScriptedModel:
         if task.cancelled() or answer.fate == "dropped":
             _reset_connection(incoming)
         return web.Response(
-            body=answer.body, status=answer.status, headers={"Content-Type": "application/json", **answer.headers}
+            body=answer.body,
+            status=answer.status,
+            headers={"Content-Type": "application/json", **answer.headers},
         )
 
     async def _await_fate(self, fate: str) -> None:
@@ -274,12 +310,16 @@ class ScriptedModel:
             if queue:
                 return queue.popleft()
             decide = self._decide
-        return self._decided(decide, request) if decide else self._complain(f"unexpected call: {request.last_text!r}")
+        return (
+            self._decided(decide, request)
+            if decide
+            else self._complain(f"unexpected call: {request.last_text!r}")
+        )
 
     def _decided(self, decide: Decide, request: Request) -> Answer:
         try:
             return _answer(decide(request))
-        except Exception as error:  # noqa: BLE001 - a mistake of the test; it is reported when the test ends
+        except Exception as error:  # noqa: BLE001
             return self._complain(f"answer_with raised {error!r}")
 
     def _complain(self, complaint: str) -> Answer:

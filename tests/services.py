@@ -21,7 +21,8 @@ _database_numbers = itertools.count(1)
 
 
 class RedisServer:
-    """A Valkey server on the loopback address that keeps nothing. It can be stopped and started again on its port."""
+    """A Valkey server on the loopback address that keeps nothing. It can be stopped and started
+    again on its port."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -39,8 +40,19 @@ class RedisServer:
 
     def start(self, timeout: float = 10) -> None:
         """Start the process and wait until it answers a PING."""
-        options = ["--save", "", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", self._folder]
-        self._process = subprocess.Popen([_binary(), *options], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        options = [
+            "--save",
+            "",
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--dir",
+            self._folder,
+        ]
+        self._process = subprocess.Popen(
+            [_binary(), *options], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        )
         end = time.monotonic() + timeout
         while not self.is_ready():
             if _has_ended(self._process) or time.monotonic() > end:
@@ -105,7 +117,8 @@ class PostgresServer:
         self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def restart(self, mode: str) -> None:
-        """End every connection and start again. ``mode`` is pg_ctl's: ``fast`` rolls back, ``immediate`` is a crash."""
+        """End every connection and start again. ``mode`` is pg_ctl's: ``fast`` rolls back,
+        ``immediate`` is a crash."""
         self.stop(mode)
         self.start()
 
@@ -118,7 +131,12 @@ class PostgresServer:
 
     def _control(self, *words: str) -> None:
         where = ("-w", "-D", str(self._server.pgdata))
-        pgexec("pg_ctl", (*where, *words), bin_path=self._server.bin_path, user=self._server.system_user)
+        pgexec(
+            "pg_ctl",
+            (*where, *words),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+        )
 
     @property
     def socket_folder(self) -> str:
@@ -126,5 +144,7 @@ class PostgresServer:
         return str(self._server.get_postmaster_info().socket_dir)
 
     def _execute(self, statement: sql.Composed) -> None:
-        with contextlib.closing(psycopg.connect(self._server.get_uri(), autocommit=True)) as connection:
+        with contextlib.closing(
+            psycopg.connect(self._server.get_uri(), autocommit=True)
+        ) as connection:
             connection.execute(statement)

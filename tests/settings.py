@@ -19,4 +19,6 @@ os.environ.update(_clean)
 
 from frostproject.settings import *  # noqa: E402, F403
 
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one takes 0.3 s a login, by design
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.MD5PasswordHasher"
+]  # the real one takes 0.3 s a login, by design

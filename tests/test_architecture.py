@@ -10,7 +10,56 @@ import pytest
 
 from tests.environment import PROJECT, variables_of_settings, variables_read
 
-LAYERS = ("tools", "agent", "onebot", "frostproject")  # each may import itself and what stands before it
+LAYERS = (
+    "tools",
+    "agent",
+    "onebot",
+    "frostproject",
+)  # each may import itself and what stands before it
+ROOMS = {
+    "tools": (
+        ("errors", "refusals", "error_boundary", "log_limit"),
+        ("text", "processes"),
+        ("contract", "live_rows"),
+        ("schemas", "fetch"),
+        ("secrets", "plugin_sdk"),
+        ("models",),
+        ("registry",),
+        ("admin",),
+        ("functions", "http_tools", "mcp", "plugins"),
+        ("management", "apps", "vault"),
+    ),
+    "agent": (
+        ("domain",),
+        ("models", "llm"),
+        ("record",),
+        ("media", "memory", "run"),
+        ("chat", "api", "subagents", "stickers"),
+        ("builtin_tools",),
+        ("runtime",),
+        ("admin", "management", "apps"),
+    ),
+    "onebot": (
+        ("models", "protocol"),
+        ("connections",),
+        ("gateway", "admin"),
+        ("apps",),
+    ),
+    "frostproject": (
+        ("configuration", "models"),
+        ("settings", "web"),
+        ("server",),
+        ("signin",),
+        ("start", "doctor"),
+        ("admin", "apps", "asgi", "management", "templatetags", "urls"),
+    ),
+}
+"""The rooms of each layer, the lowest first. A room may import its own floor's others, but not both ways."""
+FACES = {
+    "tools.models"
+}  # Django looks for models there alone, so it names those of the rooms above it
+ORM_ROOMS = {"models", "record", "memory", "media", "stickers", "admin", "management"}
+"""The rooms of ``agent`` that know its tables."""
 SHIPPED = "plugins/hello"
 READS_ENVIRONMENT = {
     "frostproject.configuration.env",
@@ -18,7 +67,7 @@ READS_ENVIRONMENT = {
     "tools.processes.process_reaper",
 }  # the last hands on what it was given
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 400
+LONGEST_FILE = 480
 MEDIAN_FUNCTION = 10
 BROAD_HANDLERS = 9  # at boundaries alone; ARCHITECTURE.md names them
 
@@ -27,9 +76,17 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @cache
 def production() -> dict[str, ast.Module]:
-    """Every production module but migrations, by dotted name; a package goes by the package's name."""
-    files = [PROJECT / "manage.py", *(file for layer in (*LAYERS, SHIPPED) for file in sorted((PROJECT / layer).rglob("*.py")))]
-    return {_module(file): ast.parse(file.read_text(encoding="utf-8")) for file in files if "migrations" not in file.parts}
+    """Every production module but migrations, by dotted name; a package goes by the package's
+    name."""
+    files = [
+        PROJECT / "manage.py",
+        *(file for layer in (*LAYERS, SHIPPED) for file in sorted((PROJECT / layer).rglob("*.py"))),
+    ]
+    return {
+        _module(file): ast.parse(file.read_text(encoding="utf-8"))
+        for file in files
+        if "migrations" not in file.parts
+    }
 
 
 def _module(file: Path) -> str:
@@ -46,7 +103,9 @@ def imported(module: str, tree: ast.AST, known: frozenset[str]) -> Iterator[str]
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = (
-                ".".join([*module.split(".")[: -node.level or None], *filter(None, [node.module])]) if node.level else node.module
+                ".".join([*module.split(".")[: -node.level or None], *filter(None, [node.module])])
+                if node.level
+                else node.module
             )
             assert base
             for alias in node.names:
@@ -64,11 +123,47 @@ def upward_imports(modules: dict[str, ast.Module]) -> list[str]:
     ]
 
 
+def _room(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def rooms_out_of_order(modules: dict[str, ast.Module]) -> list[str]:
+    """Imports of a room by one that stands on a floor below it, and rooms without a floor."""
+    floors = {
+        f"{layer}.{room}": number
+        for layer, plan in ROOMS.items()
+        for number, rooms in enumerate(plan)
+        for room in rooms
+    }
+    pairs = {
+        (_room(name), _room(target))
+        for name, tree in modules.items()
+        for target in set(imported(name, tree, frozenset(modules))) & modules.keys()
+        if "." in name and "." in target and name not in FACES
+    }
+    inside = {(a, b) for a, b in pairs if a != b and a.split(".")[0] == b.split(".")[0]}
+    unknown = {room for pair in inside for room in pair if room not in floors}
+    wrong = {(a, b) for a, b in inside if floors.get(a, 0) < floors.get(b, 0)}
+    mutual = {(a, b) for a, b in inside if (b, a) in inside}
+    return sorted({*unknown, *(f"{a} imports {b}" for a, b in wrong | mutual)})
+
+
+def orm_users(modules: dict[str, ast.Module]) -> list[str]:
+    """Modules of ``agent`` that import its tables, though they are to speak of them in words alone."""
+    return [
+        name
+        for name, tree in modules.items()
+        if name.startswith("agent.") and _room(name).removeprefix("agent.") not in ORM_ROOMS
+        if any(_room(t) == "agent.models" for t in imported(name, tree, frozenset(modules)))
+    ]
+
+
 def circles(modules: dict[str, ast.Module]) -> list[str]:
     """Modules that import themselves by way of others when they are loaded."""
     known = frozenset(modules)
     loads = {
-        name: {t for part in _run_on_load(tree) for t in imported(name, part, known)} & known for name, tree in modules.items()
+        name: {t for part in _run_on_load(tree) for t in imported(name, part, known)} & known
+        for name, tree in modules.items()
     }
     return [name for name in loads if name in _reachable(loads, name)]
 
@@ -80,7 +175,9 @@ def _run_on_load(tree: ast.Module) -> Iterator[ast.AST]:
         node = waiting.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif not isinstance(node, Function) and not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        elif not isinstance(node, Function) and not (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ):
             waiting.extend(ast.iter_child_nodes(node))
 
 
@@ -110,10 +207,24 @@ def test_imports_never_point_upwards():
     assert upward_imports(production()) == []
 
 
+def test_rooms_import_what_stands_below_them():
+    assert rooms_out_of_order(production()) == []
+
+
+def test_the_run_loop_does_not_know_the_tables():
+    assert orm_users(production()) == []
+
+
 def test_a_plugin_that_ships_imports_of_this_project_the_sdk_alone():
     known = frozenset(production())
-    shipped = {name: tree for name, tree in production().items() if name.startswith(SHIPPED.replace("/", "."))}
-    assert {target for name, tree in shipped.items() for target in imported(name, tree, known)} & known == {"tools.plugin_sdk"}
+    shipped = {
+        name: tree
+        for name, tree in production().items()
+        if name.startswith(SHIPPED.replace("/", "."))
+    }
+    assert {
+        target for name, tree in shipped.items() for target in imported(name, tree, known)
+    } & known == {"tools.plugin_sdk"}
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -137,27 +248,41 @@ def length(function: Function) -> int:
 
 
 def broad_handlers(modules: dict[str, ast.Module]) -> list[str]:
-    """Every ``except`` that catches all exceptions and does not end by raising the same one again."""
+    """Every ``except`` that catches all exceptions and does not end by raising the same one
+    again."""
     return [
         f"{name}:{node.lineno}"
         for name, tree in modules.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.ExceptHandler) and _catches_everything(node) and ast.unparse(node.body[-1]) != "raise"
+        if isinstance(node, ast.ExceptHandler)
+        and _catches_everything(node)
+        and ast.unparse(node.body[-1]) != "raise"
     ]
 
 
 def _catches_everything(handler: ast.ExceptHandler) -> bool:
-    names = {"BaseException"} if handler.type is None else {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)}
+    names = (
+        {"BaseException"}
+        if handler.type is None
+        else {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)}
+    )
     return bool(names & {"Exception", "BaseException"})
 
 
 def test_no_function_is_longer_than_a_screen():
-    every = [(name, function) for name, tree in production().items() for function in functions(tree)]
-    assert [f"{name}.{function.name}" for name, function in every if length(function) > LONGEST_FUNCTION] == []
+    every = [
+        (name, function) for name, tree in production().items() for function in functions(tree)
+    ]
+    assert [
+        f"{name}.{function.name}" for name, function in every if length(function) > LONGEST_FUNCTION
+    ] == []
 
 
 def test_half_of_all_functions_are_short():
-    assert statistics.median(length(f) for tree in production().values() for f in functions(tree)) <= MEDIAN_FUNCTION
+    assert (
+        statistics.median(length(f) for tree in production().values() for f in functions(tree))
+        <= MEDIAN_FUNCTION
+    )
 
 
 def test_no_file_is_too_long():
@@ -195,8 +320,14 @@ def _starts_task(func: ast.expr, groups: set[str]) -> bool:
 
 
 def _task_groups(tree: ast.AST) -> set[str]:
-    items = [item for node in ast.walk(tree) if isinstance(node, ast.AsyncWith) for item in node.items]
-    return {ast.unparse(i.optional_vars) for i in items if i.optional_vars and "TaskGroup" in ast.unparse(i.context_expr)}
+    items = [
+        item for node in ast.walk(tree) if isinstance(node, ast.AsyncWith) for item in node.items
+    ]
+    return {
+        ast.unparse(i.optional_vars)
+        for i in items
+        if i.optional_vars and "TaskGroup" in ast.unparse(i.context_expr)
+    }
 
 
 def test_no_task_is_started_and_dropped():
@@ -214,7 +345,11 @@ def environment_readers(modules: dict[str, ast.Module]) -> list[str]:
         if name not in READS_ENVIRONMENT
         for node in _without_settings_default(tree)
         if (isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"})
-        or (isinstance(node, ast.ImportFrom) and node.module == "os" and {a.name for a in node.names} & {"environ", "getenv"})
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "os"
+            and {a.name for a in node.names} & {"environ", "getenv"}
+        )
     ]
 
 
@@ -222,7 +357,10 @@ def _without_settings_default(tree: ast.Module) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        if not (isinstance(node, ast.Call) and ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE',")):
+        if not (
+            isinstance(node, ast.Call)
+            and ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE',")
+        ):
             yield node
             waiting.extend(ast.iter_child_nodes(node))
 
@@ -277,4 +415,6 @@ def test_a_rule_sees_what_it_forbids_and_nothing_else(rule, found):
 
 
 def test_variables_are_found_where_they_are_read():
-    assert variables_read('A = env.text("B", "C")\nD = env.words("E") or env.flag("F")\ntext("G")') == ["B", "E", "F"]
+    assert variables_read(
+        'A = env.text("B", "C")\nD = env.words("E") or env.flag("F")\ntext("G")'
+    ) == ["B", "E", "F"]

@@ -27,25 +27,45 @@ DONE = (FIRST, SECOND, PRIVATE)
 
 
 def clean() -> Evidence:
-    """Three messages in two chats, each answered once; two of them were announced and called the tool."""
+    """Three messages in two chats, each answered once; two of them were announced and called the
+    tool."""
     messages: list[Message] = []
     runs: list[Run] = []
     calls: list[Call] = []
     heard: list[Heard] = []
     for number, mark in enumerate(DONE, 1):
-        messages.append(Message(10 * number, "in", "answered", str(mark), ACCOUNT, mark.chat, reason="private"))
+        messages.append(
+            Message(10 * number, "in", "answered", str(mark), ACCOUNT, mark.chat, reason="private")
+        )
         runs.append(Run(number, 10 * number, "finished"))
         spoken: list[tuple[str, int | None]] = [(marks.answer(mark), None)]
         if mark.sends:
-            calls += [Call(number, number, "chaos_count", "succeeded"), Call(100 + number, number, "send_message", "succeeded")]
+            calls += [
+                Call(number, number, "chaos_count", "succeeded"),
+                Call(100 + number, number, "send_message", "succeeded"),
+            ]
             spoken.insert(0, (marks.announcement(mark), 100 + number))
         for words, call in spoken:
             echo = f"e{len(heard)}"
             place = 10 * number + len(heard) + 1
-            messages.append(Message(place, "out", "delivered", words, ACCOUNT, mark.chat, echo=echo, run=number, call=call))
+            messages.append(
+                Message(
+                    place,
+                    "out",
+                    "delivered",
+                    words,
+                    ACCOUNT,
+                    mark.chat,
+                    echo=echo,
+                    run=number,
+                    call=call,
+                )
+            )
             heard.append(Heard(len(heard), ACCOUNT, mark.chat, words, echo, 0.0))
     hits = Counter({FIRST.id: 1, PRIVATE.id: 1})
-    return Evidence([Told(mark, ACCOUNT) for mark in DONE], heard, Record(messages, runs, calls), hits)
+    return Evidence(
+        [Told(mark, ACCOUNT) for mark in DONE], heard, Record(messages, runs, calls), hits
+    )
 
 
 def found(evidence: Evidence) -> dict[str, int]:
@@ -64,13 +84,18 @@ def unheard(evidence: Evidence, words: str) -> Evidence:
 
 def heard_again(evidence: Evidence, place: int, **values: Any) -> Evidence:
     """Something that was heard, once more at the end."""
-    return replace(evidence, heard=[*evidence.heard, replace(evidence.heard[place], order=99, **values)])
+    return replace(
+        evidence, heard=[*evidence.heard, replace(evidence.heard[place], order=99, **values)]
+    )
 
 
 def swapped(evidence: Evidence) -> Evidence:
     """The answers of the first chat in the wrong order."""
     orders = {marks.answer(FIRST): 2, marks.answer(SECOND): 1}
-    return replace(evidence, heard=[replace(one, order=orders.get(one.text, one.order)) for one in evidence.heard])
+    return replace(
+        evidence,
+        heard=[replace(one, order=orders.get(one.text, one.order)) for one in evidence.heard],
+    )
 
 
 def apologised(evidence: Evidence) -> Evidence:
@@ -102,7 +127,14 @@ def with_runs(evidence: Evidence, **values: Any) -> Evidence:
 def test_nothing_is_found_where_nothing_is_wrong():
     verdict = judge(clean())
     assert verdict.is_clean
-    assert verdict.figures == {"told": 3, "recorded": 3, "answered": 3, "apologies": 0, "tool_calls": 2, "announcements": 2}
+    assert verdict.figures == {
+        "told": 3,
+        "recorded": 3,
+        "answered": 3,
+        "apologies": 0,
+        "tool_calls": 2,
+        "announcements": 2,
+    }
 
 
 LOST: dict[str, Callable[[Evidence], Evidence]] = {
@@ -110,7 +142,9 @@ LOST: dict[str, Callable[[Evidence], Evidence]] = {
     "delivered and never heard": lambda e: unheard(e, marks.answer(SECOND)),
     "an announcement, likewise": lambda e: unheard(e, marks.announcement(PRIVATE)),
     "silent": lambda e: in_state(without_answer(e), str(SECOND), "silent"),
-    "unknown though nobody was cut off": lambda e: in_state(unheard(e, marks.answer(SECOND)), marks.answer(SECOND), "unknown"),
+    "unknown though nobody was cut off": lambda e: in_state(
+        unheard(e, marks.answer(SECOND)), marks.answer(SECOND), "unknown"
+    ),
 }
 
 
@@ -129,7 +163,12 @@ def test_what_was_lost_is_found(how):
 DOUBLED: dict[str, Callable[[Evidence], Evidence]] = {
     "an answer": lambda e: heard_again(e, 4),
     "an announcement": lambda e: heard_again(e, 3),
-    "a row": lambda e: replace(e, record=replace(e.record, messages=[*e.record.messages, replace(e.record.messages[0], id=999)])),
+    "a row": lambda e: replace(
+        e,
+        record=replace(
+            e.record, messages=[*e.record.messages, replace(e.record.messages[0], id=999)]
+        ),
+    ),
 }
 
 
@@ -148,16 +187,26 @@ def test_what_is_out_of_order_is_found():
 
 
 def test_an_announcement_behind_its_answer_is_found():
-    late = [replace(one, order=50 if one.text == marks.announcement(PRIVATE) else one.order) for one in clean().heard]
+    late = [
+        replace(one, order=50 if one.text == marks.announcement(PRIVATE) else one.order)
+        for one in clean().heard
+    ]
     assert found(replace(clean(), heard=late)) == {"misordered": 1}
 
 
 MISROUTED: dict[str, Callable[[Evidence], Evidence]] = {
     "heard in another chat": lambda e: replace(
-        e, heard=[replace(one, chat=FIRST.chat) if PRIVATE.chat in one.text else one for one in e.heard]
+        e,
+        heard=[
+            replace(one, chat=FIRST.chat) if PRIVATE.chat in one.text else one for one in e.heard
+        ],
     ),
-    "heard by another account": lambda e: replace(e, heard=[replace(one, account=OTHER) for one in e.heard]),
-    "filed in another chat": lambda e: changed(e, lambda row: row.text == str(PRIVATE), chat=FIRST.chat),
+    "heard by another account": lambda e: replace(
+        e, heard=[replace(one, account=OTHER) for one in e.heard]
+    ),
+    "filed in another chat": lambda e: changed(
+        e, lambda row: row.text == str(PRIVATE), chat=FIRST.chat
+    ),
     "shown to the model": lambda e: replace(e, crossings=["a mark of another chat"]),
 }
 
@@ -171,7 +220,10 @@ def test_a_tool_that_was_called_twice_is_found():
     assert found(replace(clean(), hits=Counter({FIRST.id: 2}))) == {"tool_twice": 1}
 
 
-@pytest.mark.parametrize(("words", "state"), [(str(SECOND), "waiting"), (str(SECOND), "running"), (marks.answer(SECOND), "sent")])
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [(str(SECOND), "waiting"), (str(SECOND), "running"), (marks.answer(SECOND), "sent")],
+)
 def test_a_row_without_an_end_is_found(words, state):
     assert found(in_state(clean(), words, state)) == {"unended": 1}
 
@@ -203,7 +255,12 @@ def test_an_answer_of_the_model_that_was_read_without_an_end_is_found():
 
 
 def test_what_was_cut_off_in_the_midst_of_a_send_may_be_unknown_and_is_counted_by_its_reason():
-    spoilt = changed(clean(), lambda row: row.text == marks.answer(SECOND), state="unknown", detail="the server stopped")
+    spoilt = changed(
+        clean(),
+        lambda row: row.text == marks.answer(SECOND),
+        state="unknown",
+        detail="the server stopped",
+    )
     verdict = judge(replace(unheard(spoilt, marks.answer(SECOND)), excuses=True))
     assert verdict.is_clean
     assert verdict.unknown == {"the server stopped": 1}
@@ -218,7 +275,8 @@ def test_what_was_in_the_buffers_of_a_socket_that_was_cut_is_counted_by_itself()
 
 
 @pytest.mark.parametrize(
-    ("story", "is_due"), [("500_1", False), ("500_9", True), ("hang_1", True), ("null_1", False), ("both", False)]
+    ("story", "is_due"),
+    [("500_1", False), ("500_9", True), ("hang_1", True), ("null_1", False), ("both", False)],
 )
 def test_an_apology_is_due_where_the_model_never_answered(story, is_due):
     assert Mark("group", 1, 1, story).may_fail is is_due
@@ -245,7 +303,9 @@ def test_the_model_calls_the_tool_then_sends_then_answers():
         mark, count = asked([framed(FIRST), *[result] * results])
         assert mark == FIRST
         message = decide(mark, count)
-        names += [call["function"]["name"] for call in message.get("tool_calls", ())] or [message["content"]]
+        names += [call["function"]["name"] for call in message.get("tool_calls", ())] or [
+            message["content"]
+        ]
     assert names == ["chaos_count", "send_message", marks.answer(FIRST)]
 
 
@@ -255,6 +315,9 @@ def test_a_seed_makes_the_same_load_again_and_another_seed_another():
 
     assert told("1/kills") == told("1/kills")
     assert told("1/kills") != told("2/kills")
-    peers = [{one.mark.peer for one in islice(sayings("1", number, 3, Load()), 50)} for number in range(2)]
+    peers = [
+        {one.mark.peer for one in islice(sayings("1", number, 3, Load()), 50)}
+        for number in range(2)
+    ]
     assert len(peers[0]) > 5
     assert not peers[0] & peers[1]

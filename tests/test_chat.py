@@ -1,4 +1,5 @@
-"""``manage.py chat``, run as people run it: in a process of its own, on a data folder of its own."""
+"""``manage.py chat``, run as people run it: in a process of its own, on a data folder of its
+own."""
 
 import json
 import os
@@ -26,13 +27,23 @@ class Terminal:
 
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
-        fixed = {"FROST_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "LANGUAGE_CODE": "en"}
+        fixed = {
+            "FROST_DATA_DIR": str(folder),
+            "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+            "LANGUAGE_CODE": "en",
+        }
         self.env = clean_environment(**(fixed | env))
 
     def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
         command = [sys.executable, "manage.py", "chat", *arguments]
-        return subprocess.Popen(command, cwd=PROJECT, env=self.env, **({"encoding": "utf-8"} | pipes | options))
+        return subprocess.Popen(
+            command, cwd=PROJECT, env=self.env, **({"encoding": "utf-8"} | pipes | options)
+        )
 
     def run(self, *arguments: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
         process = self.start(*arguments)
@@ -95,7 +106,10 @@ def test_a_question_is_answered_with_a_tool_call_on_a_fresh_data_folder(tmp_path
         ("terminal", "terminal", "private", "local")
     ]
     assert fresh.rows("SELECT origin, state FROM agent_run") == [("terminal", "finished")]
-    assert fresh.rows("SELECT direction, state FROM agent_message") == [("in", "answered"), ("out", "delivered")]
+    assert fresh.rows("SELECT direction, state FROM agent_message") == [
+        ("in", "answered"),
+        ("out", "delivered"),
+    ]
     assert fresh.rows("SELECT name FROM tools_toolconfig WHERE mock_enabled = 1 ORDER BY name") == [
         ("get_game_version",),
         ("get_weather",),
@@ -117,11 +131,17 @@ def test_what_was_said_is_remembered_by_the_next_process(scripted, model):
 
 
 def test_a_message_sent_by_a_tool_is_printed_at_once(scripted, model):
-    parts = [{"type": "plain", "text": "one moment"}, {"type": "image", "url": "https://example.org/a.png"}]
+    parts = [
+        {"type": "plain", "text": "one moment"},
+        {"type": "image", "url": "https://example.org/a.png"},
+    ]
     model.script([call("send_message", messages=parts), says("")])
     ended = scripted.run("--once", "hi")
     assert ended.stdout == "one moment[image: https://example.org/a.png]\n"
-    assert scripted.rows("SELECT state FROM agent_message ORDER BY id") == [("answered",), ("delivered",)]
+    assert scripted.rows("SELECT state FROM agent_message ORDER BY id") == [
+        ("answered",),
+        ("delivered",),
+    ]
 
 
 def test_a_failed_answer_says_sorry_and_ends_with_status_1(scripted, model):
@@ -129,14 +149,19 @@ def test_a_failed_answer_says_sorry_and_ends_with_status_1(scripted, model):
     ended = scripted.run("--once", "hi")
     assert ended.returncode == 1
     assert "cannot answer right now" in ended.stdout
-    assert scripted.rows("SELECT state FROM agent_message ORDER BY id") == [("failed",), ("delivered",)]
+    assert scripted.rows("SELECT state FROM agent_message ORDER BY id") == [
+        ("failed",),
+        ("delivered",),
+    ]
 
 
 def test_text_that_no_database_can_hold_is_mended(demo):
     process = demo.start(encoding=None)
     process.communicate(b"a\0b \xff c", timeout=SECONDS)
     assert process.returncode == 0
-    assert demo.rows("SELECT state, text FROM agent_message WHERE direction = 'in'") == [("answered", "a\ufffdb \ufffd c")]
+    assert demo.rows("SELECT state, text FROM agent_message WHERE direction = 'in'") == [
+        ("answered", "a\ufffdb \ufffd c")
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -154,22 +179,37 @@ def test_a_killed_chat_is_settled_at_the_next_start_and_not_answered(scripted, h
     hanging.kill()
     hanging.wait()
     assert scripted.rows("SELECT state FROM agent_run") == [("running",)]
-    scripted.change("UPDATE agent_serverprocess SET last_seen_at = '2001-01-01'")  # its lease runs out
+    scripted.change(
+        "UPDATE agent_serverprocess SET last_seen_at = '2001-01-01'"
+    )  # its lease runs out
     model.script(["new"])
     assert scripted.run("--once", "another").stdout == "new\n"
-    assert scripted.rows("SELECT state FROM agent_run ORDER BY id") == [("interrupted",), ("finished",)]
-    assert scripted.rows("SELECT state FROM agent_message ORDER BY id") == [("failed",), ("answered",), ("delivered",)]
+    assert scripted.rows("SELECT state FROM agent_run ORDER BY id") == [
+        ("interrupted",),
+        ("finished",),
+    ]
+    assert scripted.rows("SELECT state FROM agent_message ORDER BY id") == [
+        ("failed",),
+        ("answered",),
+        ("delivered",),
+    ]
     assert "北京天气" not in json.dumps(model.requests[-1].body, ensure_ascii=False)
 
 
 def test_tool_calls_that_never_began_do_not_stay_waiting(scripted, model):
-    weather, coder = ToolCall("use_subagent", {"subagent_name": "Coder", "content": "x"}), ToolCall("get_weather", {"city": "a"})
+    weather, coder = (
+        ToolCall("use_subagent", {"subagent_name": "Coder", "content": "x"}),
+        ToolCall("get_weather", {"city": "a"}),
+    )
     model.script([calls(weather, coder), hangs()])
     process = scripted.start("--once", "hi")
     model.received(2, SECONDS)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SECONDS)
-    assert scripted.rows("SELECT state FROM agent_toolcall ORDER BY position") == [("unknown",), ("failed",)]
+    assert scripted.rows("SELECT state FROM agent_toolcall ORDER BY position") == [
+        ("unknown",),
+        ("failed",),
+    ]
 
 
 def test_a_chat_and_a_server_work_on_one_data_folder(live, model):

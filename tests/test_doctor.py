@@ -27,10 +27,20 @@ KEY = "sk-a-key-that-nobody-may-see"
 
 
 def doctor(data_dir: Path, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    fixed = {"FROST_DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "LANGUAGE_CODE": "en"}
+    fixed = {
+        "FROST_DATA_DIR": str(data_dir),
+        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+        "LANGUAGE_CODE": "en",
+    }
     command = [sys.executable, "manage.py", "doctor", *arguments]
     return subprocess.run(
-        command, cwd=PROJECT, env=clean_environment(**(fixed | env)), capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=PROJECT,
+        env=clean_environment(**(fixed | env)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -59,17 +69,26 @@ def test_a_running_server_passes_every_check_and_no_secret_is_shown(start_server
     token = "a-token-nobody-may-see"
     secrets = {"ONEBOT_ACCESS_TOKEN": token, "HTTP_API_TOKEN": token[::-1], "UPSTREAM_API_KEY": KEY}
     server = start_server(**secrets)
-    said = doctor(server.data_dir, "--url", server.url, **(server.env | {"WS_LISTEN_ADDR": "127.0.0.1:1234"}))
+    said = doctor(
+        server.data_dir, "--url", server.url, **(server.env | {"WS_LISTEN_ADDR": "127.0.0.1:1234"})
+    )
     assert (said.returncode, said.stderr) == (0, ""), said.stdout
     assert {line[:5] for line in said.stdout.partition("\n\n")[0].splitlines()} == {"OK   "}
-    for text in ("The model scripted @", "token is let in", "Large frames (pictures) pass", "A wrong token is refused"):
+    for text in (
+        "The model scripted @",
+        "token is let in",
+        "Large frames (pictures) pass",
+        "A wrong token is refused",
+    ):
         assert text in said.stdout
     assert f"URL: {server.ws_url}" in said.stdout
     assert not [secret for secret in secrets.values() if secret in said.stdout]
 
 
 def test_something_wrong_gives_status_1_and_is_said_last(tmp_path):
-    said = doctor(tmp_path / "data", ONEBOT_ACCESS_TOKEN="short", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}")
+    said = doctor(
+        tmp_path / "data", ONEBOT_ACCESS_TOKEN="short", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}"
+    )
     assert said.returncode == 1
     assert "FAIL ONEBOT_ACCESS_TOKEN can be guessed." in said.stdout
     assert said.stdout.endswith("begin with FAIL.\n")
@@ -92,7 +111,10 @@ def test_a_model_that_answers_is_asked_with_a_tool_and_the_key(model):
     model.script(["OK"])
     assert endpoint(model.url).level is FindingLevel.OK
     (request,) = model.requests
-    assert (request.tool_names, request.headers["authorization"]) == (["get_weather"], f"Bearer {KEY}")
+    assert (request.tool_names, request.headers["authorization"]) == (
+        ["get_weather"],
+        f"Bearer {KEY}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +132,9 @@ def test_a_model_that_answers_is_asked_with_a_tool_and_the_key(model):
         ([hangs()], "did not answer within 0.2 s", "still being loaded"),
     ],
 )
-def test_each_way_an_endpoint_fails_is_explained(model: ScriptedModel, answers: list[Any], text: str, advice: str):
+def test_each_way_an_endpoint_fails_is_explained(
+    model: ScriptedModel, answers: list[Any], text: str, advice: str
+):
     model.script(answers)
     found = endpoint(model.url, seconds=0.2 if "0.2" in text else 20)
     assert found.level is FindingLevel.FAIL
@@ -153,7 +177,9 @@ def test_the_token_that_the_server_made_is_found_and_not_shown(start_server, mod
     model.script(["OK", "OK"])
     server = start_server(ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="")
     token = (server.data_dir / "onebot_access_token").read_text()
-    said = doctor(server.data_dir, "--url", server.url, **(server.env | {"WS_LISTEN_ADDR": "127.0.0.1:1234"}))
+    said = doctor(
+        server.data_dir, "--url", server.url, **(server.env | {"WS_LISTEN_ADDR": "127.0.0.1:1234"})
+    )
     assert said.returncode == 0, said.stdout
     assert "token is let in" in said.stdout
     assert f"Token: what is in the file {server.data_dir / 'onebot_access_token'}" in said.stdout
@@ -161,9 +187,15 @@ def test_the_token_that_the_server_made_is_found_and_not_shown(start_server, mod
 
 
 def test_a_probe_leaves_nothing_on_record(live: LiveServer):
-    before = live.rows("SELECT count(*) AS bots FROM onebot_bot"), live.rows("SELECT count(*) AS events FROM onebot_clientevent")
+    before = (
+        live.rows("SELECT count(*) AS bots FROM onebot_bot"),
+        live.rows("SELECT count(*) AS events FROM onebot_clientevent"),
+    )
     assert {found.level for found in probes.probe_server(live.url, TOKEN)} == {FindingLevel.OK}
-    after = live.rows("SELECT count(*) AS bots FROM onebot_bot"), live.rows("SELECT count(*) AS events FROM onebot_clientevent")
+    after = (
+        live.rows("SELECT count(*) AS bots FROM onebot_bot"),
+        live.rows("SELECT count(*) AS events FROM onebot_clientevent"),
+    )
     assert after == before
 
 
@@ -192,8 +224,13 @@ def test_another_program_on_the_port_is_recognised(stranger):
 
 
 def test_placeholders_of_the_prompt_that_need_a_value_are_listed():
-    (found,) = diagnosis.check_prompt('{date} {topic} {tool:x} {hint?} {"a": 1} { topic } {app:mood} {topic}')
-    assert (found.level, found.text.partition(": ")[2]) == (FindingLevel.NOTE, "{topic}, { topic }, {app:mood}")
+    (found,) = diagnosis.check_prompt(
+        '{date} {topic} {tool:x} {hint?} {"a": 1} { topic } {app:mood} {topic}'
+    )
+    assert (found.level, found.text.partition(": ")[2]) == (
+        FindingLevel.NOTE,
+        "{topic}, { topic }, {app:mood}",
+    )
     assert list(diagnosis.check_prompt('{date} {"a": 1}')) == []
 
 
@@ -209,7 +246,10 @@ def test_an_admin_whose_password_is_the_name_is_a_failure():
 
 @pytest.mark.django_db
 def test_an_installation_without_an_admin_is_warned():
-    assert [found.level for found in diagnosis.check_database()] == [FindingLevel.OK, FindingLevel.WARN]
+    assert [found.level for found in diagnosis.check_database()] == [
+        FindingLevel.OK,
+        FindingLevel.WARN,
+    ]
 
 
 def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):
@@ -219,11 +259,15 @@ def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):
 
 
 def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr(private_files, "_database_files", list)  # the suite's own is none of this folder
+    monkeypatch.setattr(
+        private_files, "_database_files", list
+    )  # the suite's own is none of this folder
     key = tmp_path / "secret_key"
     key.write_text("x")
     key.chmod(0o644)
-    assert [found.advice for found in diagnosis.check_file_access(tmp_path, tmp_path / ".env")] == [f"chmod go= {key}"]
+    assert [found.advice for found in diagnosis.check_file_access(tmp_path, tmp_path / ".env")] == [
+        f"chmod go= {key}"
+    ]
 
 
 @pytest.mark.parametrize("token", ["short", "ChangeMe"])
@@ -245,16 +289,24 @@ def test_a_file_of_a_token_that_others_can_read_is_a_warning(tmp_path, monkeypat
     path.write_text("x")
     path.chmod(0o640)
     monkeypatch.setattr(tokens, "token_sources", {"HTTP_API_TOKEN": path})
-    assert [(found.level, found.advice) for found in exposure.check_token_files()] == [(FindingLevel.WARN, f"chmod 600 {path}")]
+    assert [(found.level, found.advice) for found in exposure.check_token_files()] == [
+        (FindingLevel.WARN, f"chmod 600 {path}")
+    ]
 
 
 def test_what_is_open_is_a_warning_and_what_is_closed_is_none(settings):
-    assert {level for level, _ in findings(settings, WS_LISTEN_ADDR=("0.0.0.0", 1), ALLOWED_HOSTS=["localhost"])} == {
-        FindingLevel.OK
-    }
+    assert {
+        level
+        for level, _ in findings(
+            settings, WS_LISTEN_ADDR=("0.0.0.0", 1), ALLOWED_HOSTS=["localhost"]
+        )
+    } == {FindingLevel.OK}
     assert warned(findings(settings, TRUST_LOOPBACK=True), "TRUST_LOOPBACK is on")
     assert warned(findings(settings, ADMIN_NETWORKS=Networks.parse(["*"])), "ADMIN_NETWORKS is *")
-    assert warned(findings(settings, ADMIN_NETWORKS=Networks.parse(["private", "203.0.113.0/24"])), "in clear to networks")
+    assert warned(
+        findings(settings, ADMIN_NETWORKS=Networks.parse(["private", "203.0.113.0/24"])),
+        "in clear to networks",
+    )
     assert not warned(findings(settings, WS_LISTEN_ADDR=("127.0.0.1", 1)), "in clear to networks")
 
 
@@ -277,12 +329,17 @@ def test_accounts_with_a_token_of_their_own_are_named():
 
 def test_a_redis_that_does_not_answer_is_a_failure(redis_url):
     assert levels(diagnosis.check_channel_layer(redis_url))[-1][0] is FindingLevel.OK
-    assert levels(diagnosis.check_channel_layer(f"redis://127.0.0.1:{free_port()}/0"))[-1][0] is FindingLevel.FAIL
+    assert (
+        levels(diagnosis.check_channel_layer(f"redis://127.0.0.1:{free_port()}/0"))[-1][0]
+        is FindingLevel.FAIL
+    )
 
 
 def test_a_warning_of_the_system_checks_is_passed_on(settings):
     settings.UPSTREAM_ENDPOINT, settings.MODEL_NAME = "http://127.0.0.1:1/v1", ""
-    assert (FindingLevel.WARN, "UPSTREAM_ENDPOINT is set and MODEL_NAME is empty.") in levels(diagnosis.run_system_checks())
+    assert (FindingLevel.WARN, "UPSTREAM_ENDPOINT is set and MODEL_NAME is empty.") in levels(
+        diagnosis.run_system_checks()
+    )
 
 
 def test_the_client_is_told_every_address_of_a_server_open_to_others(settings):
@@ -290,4 +347,7 @@ def test_the_client_is_told_every_address_of_a_server_open_to_others(settings):
     lines = list(diagnosis.client_setting_lines(""))
     assert "URL: ws://127.0.0.1:4321/ws/frostagent" in lines
     assert not any("[::1]" in line for line in lines)
-    assert next(diagnosis.client_setting_lines("https://bot.example.org")) == "URL: wss://bot.example.org/ws/frostagent"
+    assert (
+        next(diagnosis.client_setting_lines("https://bot.example.org"))
+        == "URL: wss://bot.example.org/ws/frostagent"
+    )

@@ -1,4 +1,5 @@
-"""The fake client against a server of a few lines, so that it is not judged by the product it judges."""
+"""The fake client against a server of a few lines, so that it is not judged by the product it
+judges."""
 
 import asyncio
 import json
@@ -11,7 +12,15 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from tests.cast import BOT, GROUP, MEMBER, PROBE, PROBE_ANSWER, PROBER, STRANGER
-from tests.fake_onebot import MISSING, FakeOneBot, failed, handshake_status, parse_action, spoken, text
+from tests.fake_onebot import (
+    MISSING,
+    FakeOneBot,
+    failed,
+    handshake_status,
+    parse_action,
+    spoken,
+    text,
+)
 
 
 class Peer:
@@ -33,7 +42,13 @@ class Peer:
 
     async def say(self, user_id: int, words: str, echo: str = "") -> None:
         params = {"user_id": user_id, "message": [text(words)]}
-        await self.send({"action": "send_private_msg", "params": params, "echo": echo or f"e{id(params)}-{words}"})
+        await self.send(
+            {
+                "action": "send_private_msg",
+                "params": params,
+                "echo": echo or f"e{id(params)}-{words}",
+            }
+        )
 
     async def send(self, frame: Any) -> None:
         await self.sockets[-1].send(json.dumps(frame) if isinstance(frame, dict) else frame)
@@ -64,11 +79,19 @@ async def test_it_introduces_itself_as_clients_do(peer):
         }  # fmt: skip
         assert bot.self_id == BOT
     headers = peer.sockets[0].request.headers
-    assert (headers["X-Self-ID"], headers["X-Client-Role"], headers["User-Agent"]) == (str(BOT), "Universal", "OneBot/11")
+    assert (headers["X-Self-ID"], headers["X-Client-Role"], headers["User-Agent"]) == (
+        str(BOT),
+        "Universal",
+        "OneBot/11",
+    )
 
 
 async def test_headers_given_last_win_and_none_removes_one(peer):
-    async with FakeOneBot(peer.url, token="wrong", headers={"Authorization": "Bearer t0k", "X-Self-ID": None, "Via": "proxy"}):
+    async with FakeOneBot(
+        peer.url,
+        token="wrong",
+        headers={"Authorization": "Bearer t0k", "X-Self-ID": None, "Via": "proxy"},
+    ):
         headers = peer.sockets[0].request.headers
     assert "X-Self-ID" not in headers
     assert headers["Via"] == "proxy"
@@ -179,7 +202,14 @@ async def test_a_cut_connection_looks_cut_to_the_server(peer):
 
 
 def frame(**changes: Any) -> str:
-    return json.dumps({"action": "send_private_msg", "params": {"user_id": 1, "message": [text("hi")]}, "echo": "e"} | changes)
+    return json.dumps(
+        {
+            "action": "send_private_msg",
+            "params": {"user_id": 1, "message": [text("hi")]},
+            "echo": "e",
+        }
+        | changes
+    )
 
 
 @pytest.mark.parametrize(

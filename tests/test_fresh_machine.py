@@ -1,4 +1,5 @@
-"""What a newcomer meets first: the Makefile, the pinned packages, the example settings, the documents."""
+"""What a newcomer meets first: the Makefile, the pinned packages, the example settings, the
+documents."""
 
 import importlib.metadata
 import os
@@ -19,7 +20,14 @@ from frostproject.configuration.env import parse_dotenv
 from tests.environment import PROJECT, SETTINGS, variables_of_settings
 from tools.contract import ToolExecutionContext
 
-GUIDES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+GUIDES = (
+    "README.md",
+    "README.zh-CN.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+)
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 #: Names in capitals that documents mention and settings do not read.
 FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "FROST_TEST_NODE", "SAMPLE_TOOLS"}
@@ -49,9 +57,17 @@ def installed(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
+    }
     return subprocess.run(
-        ["make", *words], cwd=folder, env=kept | {"LC_ALL": "C"}, capture_output=True, text=True, timeout=60, check=False
+        ["make", *words],
+        cwd=folder,
+        env=kept | {"LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -111,7 +127,9 @@ def requirements(name: str) -> list[Requirement]:
 
 
 def pins(name: str = "constraints.txt") -> dict[str, str]:
-    return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements(name)}
+    return {
+        canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements(name)
+    }
 
 
 def needed_by(names: list[Requirement]) -> Iterator[str]:
@@ -127,18 +145,31 @@ def needed_by(names: list[Requirement]) -> Iterator[str]:
         for line in importlib.metadata.requires(requirement.name) or []:
             further = Requirement(line)
             extras = requirement.extras or {""}
-            if further.marker is None or any(further.marker.evaluate({"extra": extra}) for extra in extras):
+            if further.marker is None or any(
+                further.marker.evaluate({"extra": extra}) for extra in extras
+            ):
                 waiting.append(further)
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", *LOCKS, "constraints.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", *LOCKS, "constraints.txt"]
+)
 def test_every_package_is_pinned_to_one_version(name):
-    assert [str(r) for r in requirements(name) if not re.fullmatch(r"==[\w.]+", str(r.specifier)) or r.url] == []
+    assert [
+        str(r)
+        for r in requirements(name)
+        if not re.fullmatch(r"==[\w.]+", str(r.specifier)) or r.url
+    ] == []
 
 
 def test_every_package_that_is_pulled_in_is_pinned_at_the_version_that_is_tested():
-    known, wanted = pins(), set(needed_by(requirements("requirements.txt") + requirements("requirements-dev.txt")))
-    assert {name: importlib.metadata.version(name) for name in wanted} == {name: known.get(name) for name in wanted}
+    known, wanted = (
+        pins(),
+        set(needed_by(requirements("requirements.txt") + requirements("requirements-dev.txt"))),
+    )
+    assert {name: importlib.metadata.version(name) for name in wanted} == {
+        name: known.get(name) for name in wanted
+    }
 
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
@@ -152,8 +183,14 @@ def test_a_lock_holds_all_that_is_pulled_in_and_what_is_asked_for_no_more_is_gon
         ("requirements.lock", ["requirements.txt"]),
         ("requirements-dev.lock", ["requirements.txt", "requirements-dev.txt"]),
     ):
-        wanted = set(needed_by([requirement for file in files for requirement in requirements(file)]))
-        elsewhere = {canonicalize_name(r.name) for r in requirements(name) if r.marker and not r.marker.evaluate()}
+        wanted = set(
+            needed_by([requirement for file in files for requirement in requirements(file)])
+        )
+        elsewhere = {
+            canonicalize_name(r.name)
+            for r in requirements(name)
+            if r.marker and not r.marker.evaluate()
+        }
         assert set(pins(name)) - elsewhere == wanted, "run: make lock"
 
 
@@ -168,7 +205,11 @@ def test_the_locks_and_the_constraints_name_the_same_versions():
 def test_every_locked_package_has_hashes_and_no_file_says_where_to_load_it_from(name):
     entries = re.split(r"\n(?=\S)", text(name).strip())
     packages = [entry for entry in entries if not entry.startswith("#")]
-    assert [entry for entry in packages if not re.fullmatch(r"\S+==.*?(?: \\\n    --hash=sha256:[0-9a-f]{64})+", entry)] == []
+    assert [
+        entry
+        for entry in packages
+        if not re.fullmatch(r"\S+==.*?(?: \\\n    --hash=sha256:[0-9a-f]{64})+", entry)
+    ] == []
     assert "://" not in text(name)
 
 
@@ -179,8 +220,13 @@ def test_the_server_carries_no_package_under_the_gpl():
 
 
 def is_gpl(metadata: importlib.metadata.PackageMetadata) -> bool:
-    said = [*(metadata.get_all("License-Expression") or ()), *(metadata.get_all("Classifier") or ())]
-    return any(re.search(r"(?<!Lesser )General Public License|(?<!L)\bA?GPL", line) for line in said)
+    said = [
+        *(metadata.get_all("License-Expression") or ()),
+        *(metadata.get_all("Classifier") or ()),
+    ]
+    return any(
+        re.search(r"(?<!Lesser )General Public License|(?<!L)\bA?GPL", line) for line in said
+    )
 
 
 # --- The example settings -------------------------------------------------------
@@ -195,7 +241,9 @@ def test_the_example_file_shows_the_defaults(monkeypatch, tmp_path):
     for name in shown.keys() - {"FROST_DATA_DIR"}:
         monkeypatch.setenv(name, shown[name])
     example = runpy.run_path(str(SETTINGS))
-    assert {name: example.get(name) for name in shown} == {name: default.get(name) for name in shown}
+    assert {name: example.get(name) for name in shown} == {
+        name: default.get(name) for name in shown
+    }
 
 
 # --- The documents --------------------------------------------------------------
@@ -209,7 +257,10 @@ def test_links_lead_somewhere(name):
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_files_that_are_named_exist(name):
-    named = re.findall(r"`((?:agent|onebot|tools|frostproject|tests|benchmarks|chaos)/[\w/]*(?:\.py)?)`", text(name))
+    named = re.findall(
+        r"`((?:agent|onebot|tools|frostproject|tests|benchmarks|chaos)/[\w/]*(?:\.py)?)`",
+        text(name),
+    )
     assert [path for path in named if not (PROJECT / path).exists()] == []
 
 
@@ -229,10 +280,16 @@ def test_variables_that_are_named_are_read(name):
 
 
 def test_limits_stand_where_the_table_says():
-    rows = re.findall(r"^\|.*\| ((?:`[\w/.]+\.py` .*)) \|$", text("ARCHITECTURE.md"), flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\|.*\| ((?:`[\w/.]+\.py` .*)) \|$", text("ARCHITECTURE.md"), flags=re.MULTILINE
+    )
     pairs = [pair for row in rows for pair in limits(row)]
     assert len(pairs) > 20
-    assert [pair for pair in pairs if not re.search(rf"^(?:\w+, )*{pair[1]}\b.* = ", text(pair[0]), flags=re.MULTILINE)] == []
+    assert [
+        pair
+        for pair in pairs
+        if not re.search(rf"^(?:\w+, )*{pair[1]}\b.* = ", text(pair[0]), flags=re.MULTILINE)
+    ] == []
 
 
 def limits(row: str) -> Iterator[tuple[str, str]]:
@@ -256,10 +313,20 @@ async def test_the_tool_in_the_guide_can_be_called():
 
 def test_both_readmes_tell_the_same():
     english, chinese = (text(name) for name in ("README.md", "README.zh-CN.md"))
-    assert re.findall(r"^```(?:json|yaml|nginx|ini)\n(.*?)```", strip_comments(english), flags=re.DOTALL | re.MULTILINE) == (
-        re.findall(r"^```(?:json|yaml|nginx|ini)\n(.*?)```", strip_comments(chinese), flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(
+        r"^```(?:json|yaml|nginx|ini)\n(.*?)```",
+        strip_comments(english),
+        flags=re.DOTALL | re.MULTILINE,
+    ) == (
+        re.findall(
+            r"^```(?:json|yaml|nginx|ini)\n(.*?)```",
+            strip_comments(chinese),
+            flags=re.DOTALL | re.MULTILINE,
+        )
     )
-    assert len(re.findall(r"^#+ ", english, flags=re.MULTILINE)) == len(re.findall(r"^#+ ", chinese, flags=re.MULTILINE))
+    assert len(re.findall(r"^#+ ", english, flags=re.MULTILINE)) == len(
+        re.findall(r"^#+ ", chinese, flags=re.MULTILINE)
+    )
 
 
 def strip_comments(document: str) -> str:

@@ -120,7 +120,8 @@ async def test_a_stall_outside_the_watched_code_is_ignored(work):
 
 @pytest.mark.may_block("the stall is the subject")
 async def test_watched_code_is_not_blamed_for_what_came_before_it(tmp_path):
-    """A long operation that is no call: the watcher gets its first look on entering the function after it."""
+    """A long operation that is no call: the watcher gets its first look on entering the function
+    after it."""
     number, harmless = 3**1_500_000, elsewhere(tmp_path, "compute")
     with watched(tmp_path) as watch:
         await asyncio.sleep(0)
@@ -179,7 +180,15 @@ async def test_an_import_is_nobodys_stall(tmp_path, monkeypatch):
         (Spent(wall=0.01, computed=0.0), Queued(watched=0.008), 0.002),
         (Spent(wall=0.01, computed=0.0, others=0.01), Queued(), 0.0),
     ],
-    ids=["computing", "one long call", "busy machine", "collecting", "a late look", "no core", "another thread"],
+    ids=[
+        "computing",
+        "one long call",
+        "busy machine",
+        "collecting",
+        "a late look",
+        "no core",
+        "another thread",
+    ],
 )
 def test_only_what_is_proven_counts(spent, queued, seconds):
     assert stall(spent, queued, tick=0.01) == pytest.approx(seconds)
@@ -227,9 +236,19 @@ async def test_may_block():
 
 def test_guarded_tests_fail_even_when_the_code_copes(tmp_path):
     (tmp_path / "test_guarded.py").write_text(GUARDED)
-    options = ["-p", "tests.conftest", "--ds=tests.settings", "-o", "asyncio_mode=auto", "-p", "no:cacheprovider"]
+    options = [
+        "-p",
+        "tests.conftest",
+        "--ds=tests.settings",
+        "-o",
+        "asyncio_mode=auto",
+        "-p",
+        "no:cacheprovider",
+    ]
     command = [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}", str(tmp_path)]
-    output = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False).stdout
+    output = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
+    ).stdout
     assert "3 passed, 2 errors" in output, output
     assert "tried to leave this machine: [\"connect ('192.0.2.1', 80)\"]" in output
     assert "the event loop stood still" in output

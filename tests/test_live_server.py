@@ -16,7 +16,9 @@ async def test_a_message_goes_through_the_shared_server(live, model):
     async with FakeOneBot(live.ws_url, fresh_id(), token=TOKEN) as bot:
         await bot.say_private(user, "hi")
         assert spoken(await bot.next_action()) == "你好"
-        row = await live.row("SELECT text FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
+        row = await live.row(
+            "SELECT text FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user)
+        )
         assert row == {"text": "hi"}
         await bot.no_action(user=user)
 

@@ -1,4 +1,5 @@
-"""``manage.py doctor`` on MCP servers: those that cannot work are named with the reason, and no secret is shown."""
+"""``manage.py doctor`` on MCP servers: those that cannot work are named with the reason, and no
+secret is shown."""
 
 import sys
 from typing import Any
@@ -38,7 +39,10 @@ def test_servers_that_can_work_are_counted():
         (lambda: program(command="npx"), "MCP_ALLOWED_COMMANDS="),
         (lambda: program(command="no-such-program"), "“no-such-program” is not on this machine"),
         (lambda: program(command=""), "Name the program"),
-        (lambda: program(command=sys.executable, sealed_environment="broken"), "sealed under another secret key"),
+        (
+            lambda: program(command=sys.executable, sealed_environment="broken"),
+            "sealed under another secret key",
+        ),
         (lambda: address(url=""), "Enter the URL"),
         (lambda: address(url=f"http://127.0.0.1/?key={KEY}"), "FETCH_ALLOW does not list it"),
         (lambda: address(url=f"http://localhost/?key={KEY}"), "localhost has no public address"),

@@ -1,4 +1,5 @@
-"""Finding and installing the MCP servers of others: pinned, from whatever registry the machine has, or not at all."""
+"""Finding and installing the MCP servers of others: pinned, from whatever registry the machine has,
+or not at all."""
 
 import json
 import re

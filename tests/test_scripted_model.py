@@ -9,17 +9,32 @@ import openai
 import pytest
 
 from tests.cast import PROBE, PROBE_ANSWER
-from tests.scripted_model import Call, ScriptedModel, call, calls, drops, fails, hangs, held, returns, says
+from tests.scripted_model import (
+    Call,
+    ScriptedModel,
+    call,
+    calls,
+    drops,
+    fails,
+    hangs,
+    held,
+    returns,
+    says,
+)
 
 
 @pytest.fixture
 async def client(model: ScriptedModel) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=model.url, api_key="sk-test", max_retries=0, timeout=5) as client:
+    async with openai.AsyncOpenAI(
+        base_url=model.url, api_key="sk-test", max_retries=0, timeout=5
+    ) as client:
         yield client
 
 
 async def ask(client: openai.AsyncOpenAI, words: Any = "hello", model: str = "scripted") -> Any:
-    answer = await client.chat.completions.create(model=model, messages=[{"role": "user", "content": words}])
+    answer = await client.chat.completions.create(
+        model=model, messages=[{"role": "user", "content": words}]
+    )
     return answer.choices[0].message
 
 
@@ -32,16 +47,31 @@ async def test_requests_are_recorded_with_body_headers_and_path(model, client):
     model.script(["hi"])
     await ask(client, [{"type": "text", "text": "look "}, {"type": "text", "text": "here"}])
     (request,) = model.requests
-    assert (request.path, request.model, request.last_text) == ("/v1/chat/completions", "scripted", "look here")
+    assert (request.path, request.model, request.last_text) == (
+        "/v1/chat/completions",
+        "scripted",
+        "look here",
+    )
     assert request.headers["authorization"] == "Bearer sk-test"
 
 
 async def test_several_tool_calls_arrive_in_one_answer(model, client):
-    model.script([calls(Call("get_weather", {"city": "北京"}), Call("broken", "{not json", id="c2"), content="wait")])
+    model.script(
+        [
+            calls(
+                Call("get_weather", {"city": "北京"}),
+                Call("broken", "{not json", id="c2"),
+                content="wait",
+            )
+        ]
+    )
     message = await ask(client)
     assert message.content == "wait"
     assert json.loads(message.tool_calls[0].function.arguments) == {"city": "北京"}
-    assert (message.tool_calls[1].id, message.tool_calls[1].function.arguments) == ("c2", "{not json")
+    assert (message.tool_calls[1].id, message.tool_calls[1].function.arguments) == (
+        "c2",
+        "{not json",
+    )
 
 
 async def test_tool_call_ids_are_fresh(model, client):
@@ -134,7 +164,17 @@ async def test_the_silence_probe_is_answered_unasked_and_not_counted(model, clie
 
 
 async def test_other_endpoints_can_be_scripted(model, client):
-    model.script([returns({"object": "list", "model": "e", "data": [{"index": 0, "object": "embedding", "embedding": [1.0]}]})])
+    model.script(
+        [
+            returns(
+                {
+                    "object": "list",
+                    "model": "e",
+                    "data": [{"index": 0, "object": "embedding", "embedding": [1.0]}],
+                }
+            )
+        ]
+    )
     found = await client.embeddings.create(model="e", input="words", encoding_format="float")
     assert found.data[0].embedding == [1.0]
 

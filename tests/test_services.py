@@ -8,7 +8,9 @@ from channels_redis.core import RedisChannelLayer
 
 from frostproject.configuration.env import parse_database_url
 
-pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+pytest.importorskip(
+    "tests.services", reason="no server wheels for this platform", exc_type=ImportError
+)
 from tests.services import RedisServer
 
 
@@ -30,8 +32,12 @@ def test_a_redis_server_comes_back_on_its_port():
 def test_the_database_address_reaches_an_empty_database(postgres_url):
     entry = parse_database_url("DATABASE_URL", postgres_url)
     assert (entry["USER"], entry["PASSWORD"], entry["PORT"]) == ("postgres", "", "")
-    with psycopg.connect(host=str(entry["HOST"]), user="postgres", dbname=str(entry["NAME"])) as connection:
-        tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+    with psycopg.connect(
+        host=str(entry["HOST"]), user="postgres", dbname=str(entry["NAME"])
+    ) as connection:
+        tables = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchone()
     assert tables == (0,)
 
 

@@ -1,4 +1,5 @@
-"""The Chinese catalogue is complete and compiled. English needs none: the texts in the code are English."""
+"""The Chinese catalogue is complete and compiled. English needs none: the texts in the code are
+English."""
 
 import re
 
@@ -23,7 +24,11 @@ def test_texts_are_found_in_code_and_in_templates():
 def test_every_text_is_translated():
     known = catalogue()
     entries = {text: known.get(text[0] if isinstance(text, tuple) else text) for text in TEXTS}
-    wanting = {text for text, entry in entries.items() if entry is None or entry.fuzzy or not all(translated(entry))}
+    wanting = {
+        text
+        for text, entry in entries.items()
+        if entry is None or entry.fuzzy or not all(translated(entry))
+    }
     assert {text: TEXTS[text] for text in wanting} == {}
 
 

@@ -4,7 +4,8 @@ from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 FEATURES_WITH_PAGES = ("http_tools", "mcp", "plugins")
-"""Rooms that bring admin pages of their own, which Django does not find: it looks into ``tools.admin``."""
+"""Rooms that bring admin pages of their own, which Django does not find: it looks into
+``tools.admin``."""
 
 
 class ToolsConfig(AppConfig):

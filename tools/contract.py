@@ -33,7 +33,8 @@ class ToolIcon:
 
 @dataclass(slots=True)
 class ToolAnnotation:
-    """What is said about a tool beside its function. Never decides by itself whether it may be called."""
+    """What is said about a tool beside its function. Never decides by itself whether it may be
+    called."""
 
     audience: list[str] = field(default_factory=list)
     priority: float | None = None
@@ -122,7 +123,8 @@ class ToolSpec:
 
     @property
     def is_for_model(self) -> bool:
-        """Whether the model is among those that the tool is meant for; without an audience it is."""
+        """Whether the model is among those that the tool is meant for; without an audience it
+        is."""
         audience = self.annotation.audience if self.annotation else ()
         return not audience or "assistant" in audience or "model" in audience
 
@@ -136,14 +138,18 @@ class ToolSpec:
         description = self.description
         if self.is_long_running:
             description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
-        definition: dict[str, Any] = {"name": self.name, "description": neutralize_marks(description)}
+        definition: dict[str, Any] = {
+            "name": self.name,
+            "description": neutralize_marks(description),
+        }
         if self.parameters_schema is not None:
             definition["parameters_schema"] = _copied(self.parameters_schema)
         return definition
 
 
 def _copied(value: Any) -> Any:
-    """A deep copy of JSON. ``copy.deepcopy`` takes five times as long, and this runs before every model call."""
+    """A deep copy of JSON. ``copy.deepcopy`` takes five times as long, and this runs before every
+    model call."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -198,7 +204,8 @@ class ToolExecutionContext:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def report_progress(self, text: str, *, tell: bool = False) -> None:
-        """Put on record how far a long-running tool is; ``tell``: and have the model told, who may tell the chat.
+        """Put on record how far a long-running tool is; ``tell``: and have the model told, who may
+        tell the chat.
 
         May be called from any thread, returns at once, and does nothing where nobody
         could be told: of a call that is no long-running tool's, or without a chat.
@@ -209,7 +216,9 @@ class ToolExecutionContext:
     @property
     def is_owner(self) -> bool:
         """Whether the sender is one of the bot's owners, whose ids are ``metadata["owners"]``."""
-        return bool(self.user_id) and self.user_id in {str(owner) for owner in self.metadata.get("owners") or ()}
+        return bool(self.user_id) and self.user_id in {
+            str(owner) for owner in self.metadata.get("owners") or ()
+        }
 
     def availability(self) -> ToolAvailabilityContext:
         return ToolAvailabilityContext(
@@ -237,10 +246,13 @@ class ToolExecutionResult:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def get_history_content(self) -> str:
-        """The result as the model reads it: text, else item summaries, else structured content, else the error."""
+        """The result as the model reads it: text, else item summaries, else structured content,
+        else the error."""
         if text := self.content.strip():
             return text
-        if items := "\n".join(summary for item in self.content_items if (summary := item.history_text().strip())):
+        if items := "\n".join(
+            summary for item in self.content_items if (summary := item.history_text().strip())
+        ):
             return items
         if self.structured_content is not None:
             return _structured_text(self.structured_content)
@@ -267,8 +279,11 @@ class ToolProvider(Protocol):
         """The tools this provider offers in ``context`` (None: everywhere)."""
         ...
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        """Execute one call. A failure of the tool is a result with ``success=False``, not an exception."""
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        """Execute one call. A failure of the tool is a result with ``success=False``, not an
+        exception."""
         ...
 
     async def close(self) -> None:

@@ -19,7 +19,8 @@ class CapturedError:
 
 @contextlib.contextmanager
 def capture_error() -> Iterator[CapturedError]:
-    """Keep whatever goes wrong inside, for the code after the block to look at. Cancellation passes through."""
+    """Keep whatever goes wrong inside, for the code after the block to look at. Cancellation passes
+    through."""
     attempt = CapturedError()
     try:
         yield attempt

@@ -4,10 +4,10 @@
 
     ToolError
     ├── InvalidDeclaration    a function cannot be offered as a tool; its author is told, at import
-    ├── InvalidArguments      the model wrote arguments the tool does not take; the model is told and may try again
-    ├── CallRefused           the call may not be made; the model is told why
-    ├── ApprovalNeeded        the call may not be made yet; the caller asks, and the model is told that it waits
-    └── ToolFailed            the tool could not do it; the model is told why
+    ├── InvalidArguments      the model wrote arguments the tool does not take; the model is told
+    and may try again ├── CallRefused           the call may not be made; the model is told why
+    ├── ApprovalNeeded        the call may not be made yet; the caller asks, and the model is told
+    that it waits └── ToolFailed            the tool could not do it; the model is told why
 
 Their texts, but for the first, are written for the model. Any other exception that
 leaves a tool is a fault of the tool: it is logged with its traceback and reported as a

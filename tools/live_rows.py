@@ -1,4 +1,5 @@
-"""Rows that count from the next message on, in every process: each change of one makes a number grow."""
+"""Rows that count from the next message on, in every process: each change of one makes a number
+grow."""
 
 from typing import Any, cast
 
@@ -58,7 +59,9 @@ class LiveQuerySet(models.QuerySet[Any]):
 class LiveModel(models.Model):
     """A row that the operator edits: saving or deleting one, alone or in bulk, is a change."""
 
-    objects: Any = cast("Any", LiveQuerySet.as_manager())  # else the types are those of this abstract model
+    objects: Any = cast(
+        "Any", LiveQuerySet.as_manager()
+    )  # else the types are those of this abstract model
 
     class Meta:
         abstract = True

@@ -28,8 +28,8 @@ class LogLimit(logging.Filter):
     """Lets one line of each kind a minute through ``logger``.
 
     The first is said at once. What is held back is told by its newest line and a count
-    as soon as the minute is over, also where nothing follows; :func:`flush_log_limits` tells the rest.
-    A kind is the text of a line without its values, but for the first ``named`` of them,
+    as soon as the minute is over, also where nothing follows; :func:`flush_log_limits` tells the
+    rest. A kind is the text of a line without its values, but for the first ``named`` of them,
     and the type of its error; a line that tells no fault is of a kind only with its like.
     :meth:`warn` names it otherwise.
     """
@@ -62,10 +62,15 @@ class LogLimit(logging.Filter):
             return False
 
     def tell(self, *, everything: bool = False) -> None:
-        """Say what was held back and whose minute is over, and forget what was not; with ``everything`` all of it."""
+        """Say what was held back and whose minute is over, and forget what was not; with
+        ``everything`` all of it."""
         now = time.monotonic()
         with self._lock:
-            due = {kind: said for kind, said in self._said.items() if everything or now - said.at >= QUIET_SECONDS}
+            due = {
+                kind: said
+                for kind, said in self._said.items()
+                if everything or now - said.at >= QUIET_SECONDS
+            }
             for kind, said in due.items():
                 if said.count and not everything:
                     self._said[kind] = _Said(now)  # its minute begins anew

@@ -33,7 +33,9 @@ HIDDEN = ToolRefusal(RefusalReason.HIDDEN, "该工具不开放调用。")
 NOT_HERE = ToolRefusal(RefusalReason.WRONG_CHAT, "该工具在当前会话中不可用。")
 GROUPS_ONLY = ToolRefusal(RefusalReason.WRONG_CHAT, "该工具只能在群聊中使用。")
 PRIVATE_ONLY = ToolRefusal(RefusalReason.WRONG_CHAT, "该工具只能在私聊中使用。")
-SERVER_DOWN = ToolRefusal(RefusalReason.SERVER_DOWN, "提供该工具的服务暂时不可用，请稍后再试或改用其他方式。")
+SERVER_DOWN = ToolRefusal(
+    RefusalReason.SERVER_DOWN, "提供该工具的服务暂时不可用，请稍后再试或改用其他方式。"
+)
 
 _NOT_FOUND = {
     RefusalReason.UNKNOWN,
@@ -50,7 +52,9 @@ _COMPARED = 64
 def find_near_names(name: str, offered: Collection[str]) -> list[str]:
     """At most three of the ``offered`` names that ``name`` may have meant, the nearest first."""
     by_lower = {other.lower(): other for other in offered}
-    return [by_lower[match] for match in get_close_matches(name[:_COMPARED].lower(), by_lower, _NEAR)]
+    return [
+        by_lower[match] for match in get_close_matches(name[:_COMPARED].lower(), by_lower, _NEAR)
+    ]
 
 
 def refusal_message(name: str, refusal: ToolRefusal, near: Collection[str] = ()) -> str:

@@ -1,4 +1,5 @@
-"""Where the migration ``0003_sealed_arguments`` looks for :mod:`tools.secrets.encryption`: migrations are never edited."""
+"""Where the migration ``0003_sealed_arguments`` looks for :mod:`tools.secrets.encryption`:
+migrations are never edited."""
 
 from tools.secrets.encryption import encrypt as seal
 

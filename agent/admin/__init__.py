@@ -1,4 +1,5 @@
-"""The record as the operator reads it, which nobody can change, and the tools with their use of it."""
+"""The record as the operator reads it, which nobody can change, and the tools with their use of
+it."""
 
 from agent.admin.approvals import ApprovalAdmin
 from agent.admin.calls import ToolCallAdmin

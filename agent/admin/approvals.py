@@ -1,4 +1,5 @@
-"""Approvals: calls that wait for an owner's word, which may be given here as well as in the chat."""
+"""Approvals: calls that wait for an owner's word, which may be given here as well as in the
+chat."""
 
 import json
 from collections.abc import Iterable
@@ -21,7 +22,14 @@ from agent.models import Approval
 from agent.record.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
 from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.text.visible import escape_invisible_chars, escape_invisible_json
 
 APPROVE, REFUSE = "approve", "refuse"
@@ -39,7 +47,10 @@ class DecisionForm(_Form):
 
     decision = forms.ChoiceField(
         label=_("Decision"),
-        choices=[(APPROVE, _("approve: the call is made now")), (REFUSE, _("refuse: the call is not made"))],
+        choices=[
+            (APPROVE, _("approve: the call is made now")),
+            (REFUSE, _("refuse: the call is not made")),
+        ],
         widget=forms.RadioSelect,
         help_text=_("The model is told, and tells the chat."),
     )
@@ -47,14 +58,16 @@ class DecisionForm(_Form):
     class Meta:
         model = Approval
         fields = ("changed_arguments",)
-        field_classes = {"changed_arguments": IndentedJSONField}  # noqa: RUF012 - Django's own way to say it
+        field_classes = {"changed_arguments": IndentedJSONField}  # noqa: RUF012
         widgets = {"changed_arguments": forms.Textarea(attrs=JSON_INPUT)}  # noqa: RUF012 - as above
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         if field := self.fields.get("changed_arguments"):  # a page that only shows has none
             field.required = False
-            field.help_text = _("Other arguments to make the call with, all of them. Empty: as the model gave them.")
+            field.help_text = _(
+                "Other arguments to make the call with, all of them. Empty: as the model gave them."
+            )
 
     def clean_changed_arguments(self) -> dict[str, Any] | None:
         arguments = self.cleaned_data["changed_arguments"]
@@ -109,7 +122,9 @@ class ApprovalAdmin(RecordAdmin):
         by = cast("User", request.user).get_username()
         is_approval = form.cleaned_data["decision"] == APPROVE
         arguments = form.cleaned_data["changed_arguments"] if is_approval else None
-        request.ruling = settle_approval(obj.pk, is_approval=is_approval, by=by, arguments=arguments)  # type: ignore[attr-defined]
+        request.ruling = settle_approval(  # type: ignore[attr-defined]
+            obj.pk, is_approval=is_approval, by=by, arguments=arguments
+        )
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """A decision is made once: there is nothing to go on with afterwards."""
@@ -118,9 +133,14 @@ class ApprovalAdmin(RecordAdmin):
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
         match getattr(request, "ruling", None):
             case ApprovalOutcome.APPROVED:
-                messages.success(request, gettext("Approved. The call is made within seconds, and the chat is told."))
+                messages.success(
+                    request,
+                    gettext("Approved. The call is made within seconds, and the chat is told."),
+                )
             case ApprovalOutcome.REFUSED:
-                messages.success(request, gettext("Refused. The call is not made, and the chat is told."))
+                messages.success(
+                    request, gettext("Refused. The call is not made, and the chat is told.")
+                )
             case _:
                 messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
         return redirect("admin:agent_approval_change", obj.pk)
@@ -128,8 +148,13 @@ class ApprovalAdmin(RecordAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """Whoever decides what is decided by now is told so on its page, and not that it is forbidden."""
-        if request.method == "POST" and object_id and request.user.has_perm("agent.change_approval"):
+        """Whoever decides what is decided by now is told so on its page, and not that it is
+        forbidden."""
+        if (
+            request.method == "POST"
+            and object_id
+            and request.user.has_perm("agent.change_approval")
+        ):
             approval = self.get_object(request, unquote(object_id))
             if approval is not None and not _is_open(approval):
                 messages.warning(request, _too_late(approval))
@@ -143,12 +168,16 @@ class ApprovalAdmin(RecordAdmin):
     @admin.display(description=_("state"))
     def verdict(self, approval: Approval) -> str:
         """What became of the question, by whom; of one that waits, until when."""
-        beside = _until(approval) if approval.state == Approval.State.WAITING else approval.decided_by
+        beside = (
+            _until(approval) if approval.state == Approval.State.WAITING else approval.decided_by
+        )
         return format_html('{} <div class="quiet">{}</div>', self.outcome(approval), beside)
 
     @admin.display(description=_("chat session"))
     def place(self, approval: Approval) -> str:
-        return format_html('{} <div class="quiet">{}</div>', self.chat(approval), approval.call.requested_by)
+        return format_html(
+            '{} <div class="quiet">{}</div>', self.chat(approval), approval.call.requested_by
+        )
 
     @admin.display(description=_("tool"))
     def tool(self, approval: Approval) -> str:
@@ -160,7 +189,9 @@ class ApprovalAdmin(RecordAdmin):
 
     @admin.display(description=_("chat session"))
     def chat(self, approval: Approval) -> str:
-        return record_link("agent_chatsession", approval.session_id, approval.session.title or approval.session.key)
+        return record_link(
+            "agent_chatsession", approval.session_id, approval.session.title or approval.session.key
+        )
 
     @admin.display(description=_("asked"))
     def asked(self, approval: Approval) -> str:
@@ -172,7 +203,9 @@ class ApprovalAdmin(RecordAdmin):
 
     @admin.display(description=_("arguments"))
     def given(self, approval: Approval) -> str:
-        return clamp_text(escape_invisible_chars(json.dumps(approval.arguments, ensure_ascii=False)[:EXCERPT]))
+        return clamp_text(
+            escape_invisible_chars(json.dumps(approval.arguments, ensure_ascii=False)[:EXCERPT])
+        )
 
     @admin.display(description=_("arguments"))
     def arguments_json(self, approval: Approval) -> str:
@@ -185,7 +218,11 @@ class ApprovalAdmin(RecordAdmin):
 
 def _exact(arguments: dict[str, Any] | None) -> str:
     """Arguments as a block in which nothing is cut or unseen: they are what is decided about."""
-    return format_html('<pre class="json">{}</pre>', escape_invisible_json(arguments)) if arguments else "-"
+    return (
+        format_html('<pre class="json">{}</pre>', escape_invisible_json(arguments))
+        if arguments
+        else "-"
+    )
 
 
 def _until(approval: Approval) -> str:
@@ -197,9 +234,13 @@ def _too_late(approval: Approval) -> str:
     at = f"{timezone.localtime(approval.decided_at or approval.expires_at):%Y-%m-%d %H:%M:%S}"
     match approval.state:
         case Approval.State.APPROVED:
-            form = gettext("This call was already approved by %(who)s, at %(when)s. Your decision changes nothing.")
+            form = gettext(
+                "This call was already approved by %(who)s, at %(when)s. Your decision changes nothing."
+            )
         case Approval.State.REFUSED:
-            form = gettext("This call was already refused by %(who)s, at %(when)s. Your decision changes nothing.")
+            form = gettext(
+                "This call was already refused by %(who)s, at %(when)s. Your decision changes nothing."
+            )
         case _:
             form = gettext("This call expired at %(when)s, before anybody decided. It is not made.")
     return form % {"who": approval.decided_by, "when": at}

@@ -12,9 +12,23 @@ from django.utils.translation import ngettext
 
 from agent.models import Approval, Message, Run, ToolCall
 from tools.admin.filters import RecordedSince, Rows
-from tools.admin.record_pages import EXCERPT, RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.admin.record_pages import (
+    EXCERPT,
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.models import ToolConfig
-from tools.text.readable import arguments_text, drop_surrogates, json_block, shorten_text, text_block
+from tools.text.readable import (
+    arguments_text,
+    drop_surrogates,
+    json_block,
+    shorten_text,
+    text_block,
+)
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200
@@ -25,13 +39,19 @@ WHOLE_LIMIT = 1_000_000
 
 
 class ToolFilter(admin.SimpleListFilter):
-    """By tool, the names being those that are configured: listing those called would scan the table."""
+    """By tool, the names being those that are configured: listing those called would scan the
+    table."""
 
     title = _("tool")
     parameter_name = "tool"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name) for name in ToolConfig.objects.order_by("name").values_list("name", flat=True)[:TOOL_LIMIT]]
+        return [
+            (name, name)
+            for name in ToolConfig.objects.order_by("name").values_list("name", flat=True)[
+                :TOOL_LIMIT
+            ]
+        ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         return queryset.filter(tool_name=self.value()) if self.value() else queryset
@@ -81,7 +101,11 @@ class ToolCallAdmin(RecordAdmin):
 
     @admin.display(description=_("tool"))
     def tool(self, call: ToolCall) -> str:
-        return format_html("{} {}", call.tool_name, render_badge("mock", _("mock"))) if call.mocked else call.tool_name
+        return (
+            format_html("{} {}", call.tool_name, render_badge("mock", _("mock")))
+            if call.mocked
+            else call.tool_name
+        )
 
     @admin.display(description=_("state"))
     def outcome(self, call: ToolCall) -> str:
@@ -100,7 +124,10 @@ class ToolCallAdmin(RecordAdmin):
     def inner_runs(self, call: ToolCall) -> str:
         """The runs that the call set off."""
         pks = call.agent_runs.order_by("pk").values_list("pk", flat=True)[:RUN_LIMIT]
-        return format_html_join(" ", "{}", ((record_link("agent_run", pk, f"#{pk}"),) for pk in pks)) or "-"
+        return (
+            format_html_join(" ", "{}", ((record_link("agent_run", pk, f"#{pk}"),) for pk in pks))
+            or "-"
+        )
 
     @admin.display(description=_("approval"))
     def approval_link(self, call: ToolCall) -> str:
@@ -110,9 +137,15 @@ class ToolCallAdmin(RecordAdmin):
 
     @admin.display(description=_("outcome told in"))
     def later_runs(self, call: ToolCall) -> str:
-        """The runs in which the chat was told of progress and outcome, of a call that was longer than its own."""
+        """The runs in which the chat was told of progress and outcome, of a call that was longer
+        than its own."""
         told = load_outcome_runs([call]).get(call.pk, ())
-        return format_html_join(" ", "{}", ((record_link("agent_run", run.pk, f"#{run.pk}"),) for run in told)) or "-"
+        return (
+            format_html_join(
+                " ", "{}", ((record_link("agent_run", run.pk, f"#{run.pk}"),) for run in told)
+            )
+            or "-"
+        )
 
     @admin.display(description=_("arguments"))
     def given(self, call: ToolCall) -> str:
@@ -139,7 +172,10 @@ class ToolCallAdmin(RecordAdmin):
         """What was cut for the model, without what is shown as told to it."""
         if not call.full_result:
             return "-"
-        return format_html('<details><summary>{}</summary><div class="words">{}</div></details>', *_whole(call.full_result))
+        return format_html(
+            '<details><summary>{}</summary><div class="words">{}</div></details>',
+            *_whole(call.full_result),
+        )
 
     @admin.display(description=_("structured result"))
     def structured_json(self, call: ToolCall) -> str:
@@ -151,10 +187,17 @@ class ToolCallAdmin(RecordAdmin):
 
 
 def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
-    """The later runs in which the chat was told of ``calls``, by the key of the call, oldest first. One query."""
+    """The later runs in which the chat was told of ``calls``, by the key of the call, oldest first.
+    One query."""
     told: dict[int | None, list[Run]] = {}
-    later = Q(message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN)
-    found = Run.objects.filter(later).select_related("message").only("state", "parent", "message__tool_call")
+    later = Q(
+        message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN
+    )
+    found = (
+        Run.objects.filter(later)
+        .select_related("message")
+        .only("state", "parent", "message__tool_call")
+    )
     # Without an order, or a condition on the parent: either leads SQLite to walk through all runs.
     for run in sorted(found.order_by(), key=lambda run: run.pk)[:RUN_LIMIT]:
         if run.parent_id is None:
@@ -169,5 +212,7 @@ def render_approval_badge(approval: Approval) -> str:
 
 
 def _whole(text: str) -> tuple[str, str]:
-    count = ngettext("%(count)s character", "%(count)s characters", len(text)) % {"count": f"{len(text):,}"}
+    count = ngettext("%(count)s character", "%(count)s characters", len(text)) % {
+        "count": f"{len(text):,}"
+    }
     return count, drop_surrogates(shorten_text(text, WHOLE_LIMIT))

@@ -15,14 +15,17 @@ BUBBLE_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class ChatPage:
-    """Messages from old to new; ``older`` and ``newer`` are the ids to go on from, None at the ends."""
+    """Messages from old to new; ``older`` and ``newer`` are the ids to go on from, None at the
+    ends."""
 
     messages: list[Message]
     older: int | None
     newer: int | None
 
 
-def load_chat_page(session: ChatSession, *, before: int | None = None, after: int | None = None) -> ChatPage:
+def load_chat_page(
+    session: ChatSession, *, before: int | None = None, after: int | None = None
+) -> ChatPage:
     """The page that ends before id ``before``, or begins after id ``after``, or the newest one.
 
     A page at the new end is always the newest page, so that it is full. At most two queries.
@@ -30,7 +33,9 @@ def load_chat_page(session: ChatSession, *, before: int | None = None, after: in
     if after is not None:
         found = list(_bubbles(session).filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
         if len(found) > CHAT_PAGE_SIZE:
-            return ChatPage(found[:CHAT_PAGE_SIZE], older=found[0].pk, newer=found[CHAT_PAGE_SIZE - 1].pk)
+            return ChatPage(
+                found[:CHAT_PAGE_SIZE], older=found[0].pk, newer=found[CHAT_PAGE_SIZE - 1].pk
+            )
     elif before is not None:
         return _back(session, before)
     return _back(session, None)
@@ -50,12 +55,21 @@ def _back(session: ChatSession, before: int | None) -> ChatPage:
 def _bubbles(session: ChatSession) -> Any:
     shown = Message.objects.filter(session=session).select_related("tool_call")
     return shown.annotate(bubble=Left("text", BUBBLE_CHARACTERS), length=Length("text")).only(
-        "direction", "state", "reason", "detail", "sender_id", "sender_name", "run_id", "created_at", "tool_call__tool_name"
+        "direction",
+        "state",
+        "reason",
+        "detail",
+        "sender_id",
+        "sender_name",
+        "run_id",
+        "created_at",
+        "tool_call__tool_name",
     )
 
 
 def load_message_runs(messages: list[Message]) -> dict[int, list[Run]]:
-    """The runs made for each of ``messages``, by its id, oldest first, without those of agents inside. One query."""
+    """The runs made for each of ``messages``, by its id, oldest first, without those of agents
+    inside. One query."""
     behind: dict[int, list[Run]] = {}
     runs = Run.objects.filter(message__in=[m.pk for m in messages], parent=None).order_by("pk")
     for run in runs.only("message_id", "state", "error"):

@@ -1,4 +1,5 @@
-"""What models read in media, kept so that nobody is asked twice: looked at, and deleted to be asked again."""
+"""What models read in media, kept so that nobody is asked twice: looked at, and deleted to be asked
+again."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -12,7 +13,13 @@ from django.utils.translation import gettext_lazy as _
 from agent.admin.thumbnails import render_thumbnail
 from agent.models import Description, KeptFile
 from tools.admin.filters import RecordedSince
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+)
 from tools.text.readable import text_block
 
 #: Uses of a description that its page looks at.
@@ -29,7 +36,17 @@ class DescriptionAdmin(RecordAdmin):
     search_help_text: ClassVar = _(
         "The number of a description or a content hash; words are found among the newest 100,000 descriptions."
     )
-    fields = ("words", "pictures", "model", "created_at", "asked", "files", "content", "tokens", "messages")
+    fields = (
+        "words",
+        "pictures",
+        "model",
+        "created_at",
+        "asked",
+        "files",
+        "content",
+        "tokens",
+        "messages",
+    )
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return request.user.has_perm("agent.delete_description")
@@ -62,11 +79,20 @@ class DescriptionAdmin(RecordAdmin):
     @admin.display(description=_("copies"))
     def pictures(self, description: Description) -> str:
         newest = description.uses.order_by("-pk").values_list("message_id", flat=True).first() or 0
-        kept = KeptFile.objects.filter(uses__description=description, uses__message_id=newest).order_by("uses__position")
+        kept = KeptFile.objects.filter(
+            uses__description=description, uses__message_id=newest
+        ).order_by("uses__position")
         shown = format_html_join(" ", "{}", ((render_thumbnail(one),) for one in kept[:USES]))
         return format_html('<div class="thumbnails">{}</div>', shown) if shown else "-"
 
     @admin.display(description=_("messages"))
     def messages(self, description: Description) -> str:
-        pks = sorted(set(description.uses.order_by("-pk").values_list("message_id", flat=True)[:USES]))
-        return format_html_join(" ", "{}", ((record_link("agent_message", pk, f"#{pk}"),) for pk in pks)) or "-"
+        pks = sorted(
+            set(description.uses.order_by("-pk").values_list("message_id", flat=True)[:USES])
+        )
+        return (
+            format_html_join(
+                " ", "{}", ((record_link("agent_message", pk, f"#{pk}"),) for pk in pks)
+            )
+            or "-"
+        )

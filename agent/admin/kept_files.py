@@ -51,7 +51,10 @@ class KeptFileAdmin(RecordAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.thumbnail_view)
-        return [path("<int:pk>/thumbnail/", view, name="agent_keptfile_thumbnail"), *super().get_urls()]
+        return [
+            path("<int:pk>/thumbnail/", view, name="agent_keptfile_thumbnail"),
+            *super().get_urls(),
+        ]
 
     def thumbnail_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The small picture, for those who may read messages or copies."""

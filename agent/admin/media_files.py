@@ -53,12 +53,15 @@ class UploadForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["uploads"].help_text = gettext("At most %(limit)s each.") % {"limit": filesizeformat(UPLOAD_BYTES)}
+        self.fields["uploads"].help_text = gettext("At most %(limit)s each.") % {
+            "limit": filesizeformat(UPLOAD_BYTES)
+        }
 
 
 @admin.register(MediaFile)
 class MediaFileAdmin(ModelAdmin):
-    """Pages over a folder instead of a table; only permissions and the history of changes are Django's."""
+    """Pages over a folder instead of a table; only permissions and the history of changes are
+    Django's."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -93,7 +96,8 @@ class MediaFileAdmin(ModelAdmin):
         return self._page(request, "folder", page)
 
     def upload_view(self, request: HttpRequest) -> HttpResponse:
-        """Put the files of the form into the folder; what cannot be put there is named, the rest is kept."""
+        """Put the files of the form into the folder; what cannot be put there is named, the rest is
+        kept."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = UploadForm(request.POST, request.FILES) if request.method == "POST" else UploadForm()
@@ -102,7 +106,9 @@ class MediaFileAdmin(ModelAdmin):
         folder = request.GET.get("folder", "").strip("/")
         for file in form.cleaned_data["uploads"]:
             self._put(request, folder, file, replace=form.cleaned_data["replace"])
-        return HttpResponseRedirect(f"{reverse('admin:agent_mediafile_changelist')}?{urlencode({'folder': folder})}")
+        return HttpResponseRedirect(
+            f"{reverse('admin:agent_mediafile_changelist')}?{urlencode({'folder': folder})}"
+        )
 
     def remove_view(self, request: HttpRequest) -> HttpResponse:
         """Ask, and then take one file away."""
@@ -110,7 +116,9 @@ class MediaFileAdmin(ModelAdmin):
             raise PermissionDenied
         name = request.GET.get("path", "")
         if request.method != "POST":
-            return self._page(request, "remove", {"path": name, "folders": _trail(name.rpartition("/")[0])})
+            return self._page(
+                request, "remove", {"path": name, "folders": _trail(name.rpartition("/")[0])}
+            )
         try:
             remove_media_file(name)
         except MediaError as error:
@@ -121,11 +129,15 @@ class MediaFileAdmin(ModelAdmin):
         query = urlencode({"folder": name.rpartition("/")[0]})
         return HttpResponseRedirect(f"{reverse('admin:agent_mediafile_changelist')}?{query}")
 
-    def _put(self, request: HttpRequest, folder: str, file: "UploadedFile[bytes]", *, replace: bool) -> None:
+    def _put(
+        self, request: HttpRequest, folder: str, file: "UploadedFile[bytes]", *, replace: bool
+    ) -> None:
         try:
             kept = save_media_file(folder, file.name or "", file.chunks(), replace=replace)
         except NameTaken as taken:
-            words = gettext("“%(name)s” is there already and was left as it is. Tick the box to replace it.")
+            words = gettext(
+                "“%(name)s” is there already and was left as it is. Tick the box to replace it."
+            )
             messages.error(request, words % {"name": taken})
         except MediaError as error:
             messages.error(request, str(error))
@@ -134,7 +146,12 @@ class MediaFileAdmin(ModelAdmin):
             messages.success(request, gettext("“%(path)s” can be sent now.") % {"path": kept})
 
     def _page(self, request: HttpRequest, name: str, page: dict[str, Any]) -> HttpResponse:
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": self.opts.verbose_name_plural, **page}
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": self.opts.verbose_name_plural,
+            **page,
+        }
         return TemplateResponse(request, f"admin/agent/mediafile/{name}.html", context)
 
 

@@ -13,7 +13,14 @@ from django.utils.translation import gettext_lazy as _
 from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from tools.admin.filters import RecordedSince
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.text.readable import json_block, text_block
 
 #: Chats in which an id is looked for: one for each account that shares it.
@@ -28,25 +35,63 @@ class MessageAdmin(RecordAdmin):
     list_excerpts = ("text",)
     list_defer = ("detail", "media_text", "segments", "raw")
     text_fields = ("text",)
-    indexed_lookups = frozenset({"state__exact", "reason__exact", "session__id__exact", "run__id__exact"})
+    indexed_lookups = frozenset(
+        {"state__exact", "reason__exact", "session__id__exact", "run__id__exact"}
+    )
     search_help_text: ClassVar = _(
         "The id of a message, a sender, a group or a person is found exactly;"
         " words are found among the newest 100,000 messages, or the newest 20,000 of a filtered list."
     )
     fieldsets = (
-        (None, {"fields": ("chat_place", "direction", "sender", "words", "media_list", "media_text", "created_at")}),
+        (
+            None,
+            {
+                "fields": (
+                    "chat_place",
+                    "direction",
+                    "sender",
+                    "words",
+                    "media_list",
+                    "media_text",
+                    "created_at",
+                )
+            },
+        ),
         (
             _("What became of it"),
-            {"fields": ("outcome", "reason", "detail", "run_links", "tool_call", "settled_at", "in_history")},
+            {
+                "fields": (
+                    "outcome",
+                    "reason",
+                    "detail",
+                    "run_links",
+                    "tool_call",
+                    "settled_at",
+                    "in_history",
+                )
+            },
         ),
-        (_("As the client sent it"), {"fields": ("message_id", "happened_at", "temp_group_id", "segments_json", "event_json")}),
+        (
+            _("As the client sent it"),
+            {
+                "fields": (
+                    "message_id",
+                    "happened_at",
+                    "temp_group_id",
+                    "segments_json",
+                    "event_json",
+                )
+            },
+        ),
     )
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=parse_row_number(term) if term.startswith("#") else 0)
         yield Q(message_id=term)
         yield Q(sender_id=term)
-        for session in ChatSession.objects.filter(peer_id=term.rpartition(":")[2]).values_list("pk", flat=True)[:CHAT_LIMIT]:
+        for session in ChatSession.objects.filter(peer_id=term.rpartition(":")[2]).values_list(
+            "pk", flat=True
+        )[:CHAT_LIMIT]:
             yield Q(session=session)
 
     @admin.display(description=_("recorded at"))
@@ -55,14 +100,18 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("chat"))
     def chat(self, message: Message) -> str:
-        place = record_link("agent_chatsession", message.session_id, message.session.title or message.session.key)
+        place = record_link(
+            "agent_chatsession", message.session_id, message.session.title or message.session.key
+        )
         return format_html('{} <div class="quiet">{}</div>', place, self._speaker(message))
 
     @admin.display(description=_("chat"))
     def chat_place(self, message: Message) -> str:
         """The chat, opened where the message was said."""
         page = reverse("admin:agent_chatsession_change", args=(message.session_id,))
-        return format_html('<a href="{}?before={}#m{}">{}</a>', page, message.pk + 1, message.pk, message.session)
+        return format_html(
+            '<a href="{}?before={}#m{}">{}</a>', page, message.pk + 1, message.pk, message.session
+        )
 
     def _speaker(self, message: Message) -> object:
         if message.direction == Message.Direction.OUT:
@@ -71,7 +120,11 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("sender"))
     def sender(self, message: Message) -> str:
-        return f"{message.sender_name} ({message.sender_id})" if message.sender_name else message.sender_id or "-"
+        return (
+            f"{message.sender_name} ({message.sender_id})"
+            if message.sender_name
+            else message.sender_id or "-"
+        )
 
     @admin.display(description=_("text"))
     def excerpt(self, message: Message) -> str:
@@ -83,12 +136,18 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("media"))
     def media_list(self, message: Message) -> str:
-        """Pictures, voice and files that were looked for because of it, and why some could not be had."""
+        """Pictures, voice and files that were looked for because of it, and why some could not be
+        had."""
         shown = load_media_previews([message.pk]).get(message.pk)
         if shown is None:
             return "-"
-        words = ((thumbnail or medium.get_kind_display(), gettext(medium.reason or " ")) for thumbnail, medium in shown.media)
-        return format_html('<ul class="thumbnails">{}</ul>', format_html_join("", "<li>{} {}</li>", words))
+        words = (
+            (thumbnail or medium.get_kind_display(), gettext(medium.reason or " "))
+            for thumbnail, medium in shown.media
+        )
+        return format_html(
+            '<ul class="thumbnails">{}</ul>', format_html_join("", "<li>{} {}</li>", words)
+        )
 
     @admin.display(description=_("state"))
     def outcome(self, message: Message) -> str:
@@ -97,7 +156,11 @@ class MessageAdmin(RecordAdmin):
     @admin.display(description=_("state"))
     def decision(self, message: Message) -> str:
         state = render_badge(message.state, message.get_state_display())
-        return format_html('{} <div class="quiet">{}</div>', state, message.get_reason_display()) if message.reason else state
+        return (
+            format_html('{} <div class="quiet">{}</div>', state, message.get_reason_display())
+            if message.reason
+            else state
+        )
 
     @admin.display(description=_("run"))
     def run_link(self, message: Message) -> str:
@@ -105,8 +168,17 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("runs"))
     def run_links(self, message: Message) -> str:
-        pks = {message.run_id, *message.runs.order_by("pk").values_list("pk", flat=True)[:20]} - {None}
-        return format_html_join(" ", "{}", ((record_link("agent_run", pk, f"#{pk}"),) for pk in sorted(filter(None, pks)))) or "-"
+        pks = {message.run_id, *message.runs.order_by("pk").values_list("pk", flat=True)[:20]} - {
+            None
+        }
+        return (
+            format_html_join(
+                " ",
+                "{}",
+                ((record_link("agent_run", pk, f"#{pk}"),) for pk in sorted(filter(None, pks))),
+            )
+            or "-"
+        )
 
     @admin.display(description=_("segments"))
     def segments_json(self, message: Message) -> str:

@@ -14,10 +14,22 @@ from agent.models import Note
 #: Notes that one file may hold.
 EXPORT_LIMIT = 10_000
 EXPORT_FIELDS = (
-    *("id", "platform", "account", "owner_kind", "owner_id", "visibility", "chat", "source", "said_by", "said_by_name"),
+    *(
+        "id",
+        "platform",
+        "account",
+        "owner_kind",
+        "owner_id",
+        "visibility",
+        "chat",
+        "source",
+        "said_by",
+        "said_by_name",
+    ),
     *("message_id", "created_at", "last_used_at", "use_count", "expires_at", "tags", "text"),
 )
-#: What a spreadsheet takes for a formula, also behind what is not seen; in Chinese ones full-width signs compute as well.
+#: What a spreadsheet takes for a formula, also behind what is not seen; in Chinese ones full-width
+#: signs compute as well.
 FORMULA = re.compile(
     r"[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u2060-\u206f\ufeff]*[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
     r"|[\t\r\n]"
@@ -31,11 +43,14 @@ def export_notes_json(notes: Iterable[Note]) -> HttpResponse:
 
 
 def export_notes_csv(notes: Iterable[Note]) -> HttpResponse:
-    """A table with a head line. A cell that a spreadsheet would compute begins with an apostrophe."""
+    """A table with a head line. A cell that a spreadsheet would compute begins with an
+    apostrophe."""
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(EXPORT_FIELDS)
-    writer.writerows([_cell(_plain(getattr(note, name))) for name in EXPORT_FIELDS] for note in notes)
+    writer.writerows(
+        [_cell(_plain(getattr(note, name))) for name in EXPORT_FIELDS] for note in notes
+    )
     return _file("\ufeff" + table.getvalue(), "text/csv; charset=utf-8", "notes.csv")
 
 
@@ -49,4 +64,8 @@ def _cell(value: Any) -> Any:
 
 
 def _file(content: str, content_type: str, name: str) -> HttpResponse:
-    return HttpResponse(content, content_type=content_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return HttpResponse(
+        content,
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

@@ -14,7 +14,14 @@ from django.utils.translation import gettext_lazy as _
 from agent.memory.review_store import decide_proposal
 from agent.models import Digest, NoteProposal
 from tools.admin.filters import RecordedSince, Rows
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.text.readable import json_block, text_block
 
 
@@ -26,7 +33,18 @@ class NoteProposalAdmin(RecordAdmin):
     list_defer = ()
     indexed_lookups = frozenset({"state__exact"})
     text_fields = ("text", "decided_by")
-    fields = ("kind", "outcome", "notes", "result", "tags_json", "model", "created_at", "decided_by", "decided_at", "before_json")
+    fields = (
+        "kind",
+        "outcome",
+        "notes",
+        "result",
+        "tags_json",
+        "model",
+        "created_at",
+        "decided_by",
+        "decided_at",
+        "before_json",
+    )
 
     @admin.display(description=_("recorded at"))
     def recorded(self, proposal: NoteProposal) -> str:
@@ -39,7 +57,10 @@ class NoteProposalAdmin(RecordAdmin):
     @admin.display(description=_("memory notes"))
     def notes(self, proposal: NoteProposal) -> str:
         """The notes as they were, each linked to what it is now."""
-        rows = ((record_link("agent_note", note["pk"], f"#{note['pk']}"), clamp_text(note["text"])) for note in proposal.before)
+        rows = (
+            (record_link("agent_note", note["pk"], f"#{note['pk']}"), clamp_text(note["text"]))
+            for note in proposal.before
+        )
         return format_html_join("", "{} {}", rows) or "-"
 
     @admin.display(description=_("text"))
@@ -68,12 +89,21 @@ class NoteProposalAdmin(RecordAdmin):
 
     def _decided(self, request: HttpRequest, queryset: Rows, *, accept: bool) -> None:
         by = cast("User", request.user).get_username()
-        states = [decide_proposal(pk, by=by, accept=accept) for pk in queryset.order_by("pk").values_list("pk", flat=True)]
-        count = sum(state in (NoteProposal.State.APPLIED, NoteProposal.State.REJECTED) for state in states)
-        words = ngettext("%(count)d proposal was decided.", "%(count)d proposals were decided.", count) % {"count": count}
+        states = [
+            decide_proposal(pk, by=by, accept=accept)
+            for pk in queryset.order_by("pk").values_list("pk", flat=True)
+        ]
+        count = sum(
+            state in (NoteProposal.State.APPLIED, NoteProposal.State.REJECTED) for state in states
+        )
+        words = ngettext(
+            "%(count)d proposal was decided.", "%(count)d proposals were decided.", count
+        ) % {"count": count}
         self.message_user(request, words, messages.SUCCESS)
         if NoteProposal.State.STALE in states:
-            words = gettext("Some notes have changed since they were reviewed, and were left as they are.")
+            words = gettext(
+                "Some notes have changed since they were reviewed, and were left as they are."
+            )
             self.message_user(request, words, messages.WARNING)
 
 

@@ -1,4 +1,5 @@
-"""Notes: what the bot remembers, for the operator to read, to correct, to take away and to forget."""
+"""Notes: what the bot remembers, for the operator to read, to correct, to take away and to
+forget."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +14,10 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
+from agent.domain.notes import TEXT_LIMIT
 from agent.memory.erasure import erase_person, find_person_notes
 from agent.memory.full_text import search_notes
 from agent.models import Note
-from agent.models.note import TEXT_LIMIT
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
@@ -49,7 +50,11 @@ class NoteForm(_Form):
             *("text", "tags", "visibility", "platform", "account", "chat"),
             *("owner_kind", "owner_id", "expires_at"),
         )
-        widgets = {"text": forms.Textarea(attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT})}  # noqa: RUF012
+        widgets = {  # noqa: RUF012 - Django's own form
+            "text": forms.Textarea(
+                attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT}
+            )
+        }
 
     def clean_tags(self) -> Any:
         """An emptied field means that there are none."""
@@ -64,7 +69,9 @@ class NoteAdmin(RecordAdmin):
     list_filter = (RecordedSince, "source", "visibility", "owner_kind")
     list_defer = ("words", "signs", "embedding")
     indexed_lookups = frozenset({"source__exact"})
-    search_help_text: ClassVar = _("Words of the notes, the id of a person, a group or a chat, or #number of a note.")
+    search_help_text: ClassVar = _(
+        "Words of the notes, the id of a person, a group or a chat, or #number of a note."
+    )
     change_form_template = "admin/change_form.html"
     readonly_fields = ("source", "speaker", "said_in", "created_at", "use_count", "last_used_at")
     fieldsets = (
@@ -109,7 +116,9 @@ class NoteAdmin(RecordAdmin):
 
     @admin.display(description=_("about"))
     def about(self, note: Note) -> str:
-        return format_html('{} <div class="quiet">{}</div>', note.owner_id or "-", note.get_owner_kind_display())
+        return format_html(
+            '{} <div class="quiet">{}</div>', note.owner_id or "-", note.get_owner_kind_display()
+        )
 
     @admin.display(description=_("visible to"))
     def seen_by(self, note: Note) -> str:
@@ -122,7 +131,9 @@ class NoteAdmin(RecordAdmin):
 
     @admin.display(description=_("times used"))
     def used(self, note: Note) -> str:
-        return format_html('{} <div class="quiet">{}</div>', note.use_count, format_moment(note.last_used_at))
+        return format_html(
+            '{} <div class="quiet">{}</div>', note.use_count, format_moment(note.last_used_at)
+        )
 
     @admin.display(description=_("said by"))
     def speaker(self, note: Note) -> str:
@@ -147,33 +158,52 @@ class NoteAdmin(RecordAdmin):
         if len(pks) > EXPORT_LIMIT:
             self.message_user(
                 request,
-                gettext("One file holds at most %(limit)d notes: choose fewer.") % {"limit": EXPORT_LIMIT},
+                gettext("One file holds at most %(limit)d notes: choose fewer.")
+                % {"limit": EXPORT_LIMIT},
                 messages.ERROR,
             )
             return None
-        return form(Note.objects.filter(pk__in=pks).defer("words", "signs", "embedding").order_by("pk"))
+        return form(
+            Note.objects.filter(pk__in=pks).defer("words", "signs", "embedding").order_by("pk")
+        )
 
     @admin.action(description=_("Erase the people of these notes"), permissions=["delete"])
     def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
         """Show how much is known of the people, and erase it once that is confirmed."""
         people = list_note_people(queryset)
         if "confirmed" not in request.POST:
-            known = [(platform, person, find_person_notes(platform, person).count()) for platform, person in people]
+            known = [
+                (platform, person, find_person_notes(platform, person).count())
+                for platform, person in people
+            ]
             page = {
                 "title": gettext("Erase people"),
                 "people": known,
                 "opts": self.opts,
             }
-            page |= {"selected": request.POST.getlist("_selected_action"), "across": request.POST.get("select_across", "0")}
-            return TemplateResponse(request, "admin/agent/note/erase.html", {**self.admin_site.each_context(request), **page})
+            page |= {
+                "selected": request.POST.getlist("_selected_action"),
+                "across": request.POST.get("select_across", "0"),
+            }
+            return TemplateResponse(
+                request,
+                "admin/agent/note/erase.html",
+                {**self.admin_site.each_context(request), **page},
+            )
         count = sum(erase_person(platform, person) for platform, person in people)
-        words = ngettext("%(count)d note was erased.", "%(count)d notes were erased.", count) % {"count": count}
+        words = ngettext("%(count)d note was erased.", "%(count)d notes were erased.", count) % {
+            "count": count
+        }
         self.message_user(request, words, messages.SUCCESS)
         return None
 
 
 def list_note_people(notes: Rows) -> list[tuple[str, str]]:
     """Platform and id of the first people that ``notes`` are about or were told by."""
-    rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[:EXPORT_LIMIT]
-    people = {(row[0], row[3]) for row in rows} | {(row[0], row[2]) for row in rows if row[1] == Note.Owner.PERSON}
+    rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[
+        :EXPORT_LIMIT
+    ]
+    people = {(row[0], row[3]) for row in rows} | {
+        (row[0], row[2]) for row in rows if row[1] == Note.Owner.PERSON
+    }
     return sorted(person for person in people if person[1])[:PEOPLE_LIMIT]

@@ -15,7 +15,14 @@ from agent.admin.calls import load_outcome_runs
 from agent.admin.turns import parse_transcript
 from agent.models import Approval, Message, Run, Step, ToolCall
 from tools.admin.filters import RecordedSince, Rows
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.text.readable import arguments_text, drop_surrogates
 
 #: Steps, calls and messages of one run that are shown.
@@ -24,7 +31,8 @@ STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
 
 @dataclass(frozen=True, slots=True)
 class RelatedRows:
-    """What belongs to the calls of a run, by their keys: agents' runs, later runs that told their outcome, approvals."""
+    """What belongs to the calls of a run, by their keys: agents' runs, later runs that told their
+    outcome, approvals."""
 
     inner: Mapping[int | None, list[Run]]
     later: Mapping[int | None, list[Run]]
@@ -63,7 +71,11 @@ class RunAdmin(RecordAdmin):
 
     @admin.display(description=_("started"))
     def started(self, run: Run) -> str:
-        return format_html('{} <div class="quiet">{}</div>', format_moment(run.started_at), format_run_duration(run))
+        return format_html(
+            '{} <div class="quiet">{}</div>',
+            format_moment(run.started_at),
+            format_run_duration(run),
+        )
 
     @admin.display(description=_("state"))
     def outcome(self, run: Run) -> str:
@@ -71,11 +83,17 @@ class RunAdmin(RecordAdmin):
 
     @admin.display(description=_("chat"))
     def chat(self, run: Run) -> str:
-        return record_link("agent_chatsession", run.session_id, run.session.title or run.session.key) if run.session else "-"
+        return (
+            record_link("agent_chatsession", run.session_id, run.session.title or run.session.key)
+            if run.session
+            else "-"
+        )
 
     @admin.display(description=_("final answer"))
     def answer(self, run: Run) -> str:
-        return clamp_text(getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", ""))
+        return clamp_text(
+            getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", "")
+        )
 
     @admin.display(description=_("tokens"))
     def tokens(self, run: Run) -> str:
@@ -87,9 +105,15 @@ class RunAdmin(RecordAdmin):
         messages = list(_messages(obj, calls)) if sees("agent.view_message") else []
         asked = _asked(obj)
         beside = RelatedRows(
-            load_inner_runs(calls), load_outcome_runs(calls), _approvals(calls) if sees("agent.view_approval") else {}
+            load_inner_runs(calls),
+            load_outcome_runs(calls),
+            _approvals(calls) if sees("agent.view_approval") else {},
         )
-        steps = [_shown_step(step, calls, messages, beside) for step in _steps(obj)] if sees("agent.view_step") else []
+        steps = (
+            [_shown_step(step, calls, messages, beside) for step in _steps(obj)]
+            if sees("agent.view_step")
+            else []
+        )
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         return {
             "seconds": format_run_duration(obj),
@@ -124,7 +148,9 @@ def _steps(run: Run) -> Iterable[Step]:
 
 def _calls(run: Run) -> Iterable[ToolCall]:
     return (
-        ToolCall.objects.filter(run=run).defer("structured_content", "full_result").order_by("step_id", "position")[:CALL_LIMIT]
+        ToolCall.objects.filter(run=run)
+        .defer("structured_content", "full_result")
+        .order_by("step_id", "position")[:CALL_LIMIT]
     )
 
 
@@ -139,12 +165,16 @@ def _told(asked: Message | None) -> ToolCall | None:
     """The earlier run's call that a run tells the outcome of."""
     if asked is None or asked.tool_call_id is None:
         return None
-    return ToolCall.objects.only("run_id", "tool_name", "state").filter(pk=asked.tool_call_id).first()
+    return (
+        ToolCall.objects.only("run_id", "tool_name", "state").filter(pk=asked.tool_call_id).first()
+    )
 
 
 def _approvals(calls: Sequence[ToolCall]) -> dict[int | None, Approval]:
     """The questions to the owners about ``calls``, by the key of the call."""
-    asked = Approval.objects.filter(call__in=[call.pk for call in calls]).only("call_id", "code", "state")
+    asked = Approval.objects.filter(call__in=[call.pk for call in calls]).only(
+        "call_id", "code", "state"
+    )
     return {approval.call_id: approval for approval in asked}
 
 
@@ -158,14 +188,18 @@ def load_inner_runs(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
 
 
 def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
-    """What went out. What an agent's tools say is said by the run around it, so it is found by the calls."""
+    """What went out. What an agent's tools say is said by the run around it, so it is found by the
+    calls."""
     source = Q(tool_call__in=[call.pk for call in calls]) if run.parent_id else Q(run=run)
     sent = Message.objects.filter(source, direction=Message.Direction.OUT).order_by("pk")
     return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
 
 
-def _shown_step(step: Step, calls: list[ToolCall], messages: list[Message], beside: "RelatedRows") -> dict[str, Any]:
-    """A step with its calls inside, and inside each call the messages it sent and what else there is on record of it."""
+def _shown_step(
+    step: Step, calls: list[ToolCall], messages: list[Message], beside: "RelatedRows"
+) -> dict[str, Any]:
+    """A step with its calls inside, and inside each call the messages it sent and what else there
+    is on record of it."""
     inside = [call for call in calls if call.step_id == step.pk]
     return {
         "step": step,

@@ -44,7 +44,11 @@ class AccountFilter(admin.SimpleListFilter):
 def known_accounts(platform: str = "onebot") -> list[str]:
     """The accounts that have chats: one look-up in the unique index for each, not a scan."""
     accounts: list[str] = []
-    rows = ChatSession.objects.filter(platform=platform).order_by("account").values_list("account", flat=True)
+    rows = (
+        ChatSession.objects.filter(platform=platform)
+        .order_by("account")
+        .values_list("account", flat=True)
+    )
     while len(accounts) < ACCOUNT_LIMIT:
         account = rows.filter(account__gt=accounts[-1] if accounts else "").first()
         if account is None:
@@ -70,8 +74,11 @@ class ChatSessionAdmin(RecordAdmin):
         """Of a chat, its state, its timing gate and its limits can be changed."""
         return request.user.has_perm("agent.change_chatsession")
 
-    def save_model(self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool) -> None:
-        """Store what was changed on the page and nothing else of the row, which goes on living meanwhile."""
+    def save_model(
+        self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool
+    ) -> None:
+        """Store what was changed on the page and nothing else of the row, which goes on living
+        meanwhile."""
         save_changes([form.change()])
         if changes := form.changed_columns():
             ChatSession.objects.filter(pk=obj.pk).update(**changes)
@@ -98,21 +105,38 @@ class ChatSessionAdmin(RecordAdmin):
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
         state = obj.state if isinstance(obj.state, dict) else {}
-        context: dict[str, Any] = {"state": state, "state_json": format_readable(state), "silences": _silences(obj)}
+        context: dict[str, Any] = {
+            "state": state,
+            "state_json": format_readable(state),
+            "silences": _silences(obj),
+        }
         if not request.user.has_perm("agent.view_message"):
             return context
         page = load_chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
-        behind = load_message_runs([m for m in page.messages if m.direction == Message.Direction.IN])
+        behind = load_message_runs(
+            [m for m in page.messages if m.direction == Message.Direction.IN]
+        )
         media = load_media_previews([message.pk for message in page.messages])
-        bubbles = [(message, behind.get(message.pk, []), media.get(message.pk)) for message in page.messages]
+        bubbles = [
+            (message, behind.get(message.pk, []), media.get(message.pk))
+            for message in page.messages
+        ]
         bottom = page.messages[-1].pk if bubbles else 0
-        return context | {"page": page, "bubbles": bubbles, "bubble_limit": BUBBLE_CHARACTERS, "bottom": bottom}
+        return context | {
+            "page": page,
+            "bubbles": bubbles,
+            "bubble_limit": BUBBLE_CHARACTERS,
+            "bottom": bottom,
+        }
 
 
 def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
     """To whom nothing is said for a while, and until when."""
     place = f"{session.platform}:{session.account}:{session.key}"
-    return [(who, datetime.fromtimestamp(until, UTC)) for who, until in find_silences(place, int(timezone.now().timestamp()))]
+    return [
+        (who, datetime.fromtimestamp(until, UTC))
+        for who, until in find_silences(place, int(timezone.now().timestamp()))
+    ]
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

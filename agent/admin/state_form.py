@@ -1,4 +1,5 @@
-"""What an operator may set of a chat: its state, which the persona's prompt shows, and its timing gate."""
+"""What an operator may set of a chat: its state, which the persona's prompt shows, and its timing
+gate."""
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
@@ -10,7 +11,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.prompt_template import is_value_name
-from agent.domain.state import SIZE_LIMIT, TEMPORARY, StateChange, diff_states, is_same_json, stored_state_size
+from agent.domain.state import (
+    SIZE_LIMIT,
+    TEMPORARY,
+    StateChange,
+    diff_states,
+    is_same_json,
+    stored_state_size,
+)
 from agent.models import ChatSession
 from tools.admin.json_field import IndentedJSONField
 
@@ -26,7 +34,8 @@ else:
 
 
 class StateForm(_Form):
-    """The state as JSON. What the page showed is sent along, so that only what was changed there is saved."""
+    """The state as JSON. What the page showed is sent along, so that only what was changed there is
+    saved."""
 
     state = IndentedJSONField(
         label=_("state"),
@@ -53,7 +62,9 @@ class StateForm(_Form):
 
     def _kept(self, name: str) -> int | None:
         """As for the state: what is left out stays."""
-        is_omitted = self.fields[name].widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name))
+        is_omitted = self.fields[name].widget.value_omitted_from_data(
+            self.data, self.files, self.add_prefix(name)
+        )
         limit: int | None = self.initial.get(name) if is_omitted else self.cleaned_data[name]
         return limit
 
@@ -65,13 +76,22 @@ class StateForm(_Form):
     def clean_timing_gate(self) -> bool | None:
         """As for the state: what is left out stays."""
         field = self.fields["timing_gate"]
-        if field.widget.value_omitted_from_data(self.data, self.files, self.add_prefix("timing_gate")):
+        if field.widget.value_omitted_from_data(
+            self.data, self.files, self.add_prefix("timing_gate")
+        ):
             return self.initial.get("timing_gate")
-        return bool(self.cleaned_data["timing_gate"]) if self.cleaned_data["timing_gate"] is not None else None
+        return (
+            bool(self.cleaned_data["timing_gate"])
+            if self.cleaned_data["timing_gate"] is not None
+            else None
+        )
 
     def clean_state(self) -> dict[str, Any]:
-        """A request that leaves the field out, as a script's may, changes nothing; an emptied one empties the state."""
-        if self.fields["state"].widget.value_omitted_from_data(self.data, self.files, self.add_prefix("state")):
+        """A request that leaves the field out, as a script's may, changes nothing; an emptied one
+        empties the state."""
+        if self.fields["state"].widget.value_omitted_from_data(
+            self.data, self.files, self.add_prefix("state")
+        ):
             return self._stored
         state = self.cleaned_data["state"]
         if faults := list(state_messages({} if state is None else state, self._stored)):
@@ -105,19 +125,30 @@ def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(state, dict):
         yield gettext('Write an object: {"name": "value"}.')
         return
-    written = {name: value for name, value in state.items() if name not in stored or not is_same_json(value, stored[name])}
+    written = {
+        name: value
+        for name, value in state.items()
+        if name not in stored or not is_same_json(value, stored[name])
+    }
     faults = [fault for name, value in written.items() if (fault := _fault(name, value))]
     yield from faults
     if not faults and (over := stored_state_size(state)) > SIZE_LIMIT:
-        yield gettext("A state has room for %(limit)d bytes; this one has %(size)d.") % {"limit": SIZE_LIMIT, "size": over}
+        yield gettext("A state has room for %(limit)d bytes; this one has %(size)d.") % {
+            "limit": SIZE_LIMIT,
+            "size": over,
+        }
 
 
 def _fault(name: str, value: Any) -> str:
     """What is wrong with one entry as somebody wrote it; "" if nothing is."""
     if name.startswith(TEMPORARY):
-        fault = gettext("“%(name)s”: what begins with temp: is never stored; only tools set it, for one run.")
+        fault = gettext(
+            "“%(name)s”: what begins with temp: is never stored; only tools set it, for one run."
+        )
     elif not is_value_name(name):
-        fault = gettext("“%(name)s” is no name: write letters, digits and _, at most with app: or user: before them.")
+        fault = gettext(
+            "“%(name)s” is no name: write letters, digits and _, at most with app: or user: before them."
+        )
     elif isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
         fault = gettext("“%(name)s” needs a text, a number, true, false or null.")
     else:

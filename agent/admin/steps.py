@@ -9,13 +9,28 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models import Step
 from tools.admin.filters import RecordedSince
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+)
 from tools.text.readable import json_block, text_block
 
 
 @admin.register(Step)
 class StepAdmin(RecordAdmin):
-    list_display = ("recorded", "run_link", "number", "phase", "finish_reason", "tokens", "latency_ms", "failure")
+    list_display = (
+        "recorded",
+        "run_link",
+        "number",
+        "phase",
+        "finish_reason",
+        "tokens",
+        "latency_ms",
+        "failure",
+    )
     list_filter = (RecordedSince,)
     list_excerpts = ("error",)
     list_defer = ("request", "tools", "response")

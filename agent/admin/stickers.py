@@ -25,8 +25,21 @@ from agent.media.folder_listing import NameTaken, remove_media_file, safe_name, 
 from agent.media.media_folder import media_folder_root, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER
-from agent.stickers.store import LARGEST, TYPES, locate_sticker, sticker_stamp, sync_stickers, words_from_path
-from tools.admin.record_pages import ModelAdmin, RecordAdmin, clamp_text, format_moment, render_badge
+from agent.stickers.store import (
+    LARGEST,
+    TYPES,
+    locate_sticker,
+    sticker_stamp,
+    sync_stickers,
+    words_from_path,
+)
+from tools.admin.record_pages import (
+    ModelAdmin,
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    render_badge,
+)
 from tools.models import ConfigVersion
 
 #: Names that are tried for a file whose own one is taken.
@@ -34,7 +47,10 @@ NAMES = 1_000
 #: Pixels of a picture's height on its page and in the list.
 SIDE, PREVIEW_SIDE = 144, 64
 #: What browsers may do with a picture that somebody put into the folder.
-HEADERS = {"Cache-Control": "private, max-age=60", "Content-Security-Policy": "default-src 'none'; sandbox"}
+HEADERS = {
+    "Cache-Control": "private, max-age=60",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Sticker]
@@ -60,22 +76,26 @@ class NewStickerForm(StickerForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["picture"].help_text = gettext("JPEG, PNG, GIF, WebP or BMP, at most %(limit)s.") % {
-            "limit": filesizeformat(LARGEST)
-        }
+        self.fields["picture"].help_text = gettext(
+            "JPEG, PNG, GIF, WebP or BMP, at most %(limit)s."
+        ) % {"limit": filesizeformat(LARGEST)}
 
     def clean_picture(self) -> "UploadedFile[bytes]":
         """Refuse what cannot be sent, and what is there already."""
         file: UploadedFile[bytes] = self.cleaned_data["picture"]
         if (file.size or 0) > LARGEST:
-            raise ValidationError(gettext("The file is larger than %(limit)s MiB.") % {"limit": LARGEST >> 20})
+            raise ValidationError(
+                gettext("The file is larger than %(limit)s MiB.") % {"limit": LARGEST >> 20}
+            )
         content = file.read()
         file.seek(0)
         if sniff_mime_type(content[:HEAD]) not in TYPES:
             raise ValidationError(gettext("This is no picture that can be sent."))
         sha256 = hashlib.sha256(content).hexdigest()
         if known := Sticker.objects.filter(sha256=sha256).first():
-            raise ValidationError(gettext("This picture is there already: %(sticker)s") % {"sticker": known})
+            raise ValidationError(
+                gettext("This picture is there already: %(sticker)s") % {"sticker": known}
+            )
         self.instance.sha256 = sha256
         return file
 
@@ -100,19 +120,37 @@ class StickerAdmin(RecordAdmin):
     text_fields = ("words", "tags", "path")
     search_help_text: ClassVar = _("Words, tags or names of files, or #number of a sticker.")
     change_form_template = "admin/change_form.html"
-    readonly_fields = ("picture", "path", "condition", "sha256", "use_count", "last_used_at", "created_at")
+    readonly_fields = (
+        "picture",
+        "path",
+        "condition",
+        "sha256",
+        "use_count",
+        "last_used_at",
+        "created_at",
+    )
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
             return ((None, {"fields": ("picture", "words", "tags", "enabled")}),)
         facts = ("path", "condition", "sha256", "use_count", "last_used_at", "created_at")
-        return ((None, {"fields": ("picture", "words", "tags", "enabled")}), (_("File"), {"fields": facts}))
+        return (
+            (None, {"fields": ("picture", "words", "tags", "enabled")}),
+            (_("File"), {"fields": facts}),
+        )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.readonly_fields if obj else ()
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        return super().get_form(request, obj, change, **options | ({} if obj else {"form": NewStickerForm, "fields": None}))
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        return super().get_form(
+            request,
+            obj,
+            change,
+            **options | ({} if obj else {"form": NewStickerForm, "fields": None}),
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return ModelAdmin.has_add_permission(self, request)
@@ -127,7 +165,9 @@ class StickerAdmin(RecordAdmin):
         view = self.admin_site.admin_view(self.picture_view)
         return [path("<int:pk>/picture/", view, name="agent_sticker_picture"), *super().get_urls()]
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         """The list, after a look at the folder."""
         if request.method == "GET":
             sync_stickers([None])
@@ -148,7 +188,8 @@ class StickerAdmin(RecordAdmin):
         return HttpResponse(content, content_type=mime, headers=HEADERS)
 
     def save_model(self, request: HttpRequest, obj: Sticker, form: Any, change: bool) -> None:
-        """Store the row, in the place of one that a look at the folder has just made of the file."""
+        """Store the row, in the place of one that a look at the folder has just made of the
+        file."""
         if not change:
             obj.pk = Sticker.objects.filter(path=obj.path).values_list("pk", flat=True).first()
             obj.stamp = sticker_stamp(obj.path)
@@ -193,7 +234,11 @@ class StickerAdmin(RecordAdmin):
     @admin.display(description=_("words"))
     def described(self, sticker: Sticker) -> str:
         words = clamp_text(str(sticker))
-        return format_html('{} <div class="quiet">{}</div>', words, sticker.tags) if sticker.tags else words
+        return (
+            format_html('{} <div class="quiet">{}</div>', words, sticker.tags)
+            if sticker.tags
+            else words
+        )
 
     @admin.display(description=_("state"))
     def condition(self, sticker: Sticker) -> str:
@@ -202,11 +247,17 @@ class StickerAdmin(RecordAdmin):
             return render_badge("failed", gettext("missing on disk"))
         if not sticker.sha256:
             return render_badge("failed", gettext("cannot be sent"))
-        return render_badge("delivered", gettext("enabled")) if sticker.enabled else render_badge("silent", gettext("disabled"))
+        return (
+            render_badge("delivered", gettext("enabled"))
+            if sticker.enabled
+            else render_badge("silent", gettext("disabled"))
+        )
 
     @admin.display(description=_("times used"))
     def used(self, sticker: Sticker) -> str:
-        return format_html('{} <div class="quiet">{}</div>', sticker.use_count, format_moment(sticker.last_used_at))
+        return format_html(
+            '{} <div class="quiet">{}</div>', sticker.use_count, format_moment(sticker.last_used_at)
+        )
 
 
 def _shown(sticker: Sticker, height: int) -> str:
@@ -236,13 +287,18 @@ def _content(sticker: Sticker) -> bytes:
 
 
 def _put(file: "UploadedFile[bytes]") -> str:
-    """Put an uploaded picture into the folder, beside one of the same name if there is one; its path there."""
+    """Put an uploaded picture into the folder, beside one of the same name if there is one; its
+    path there."""
     (media_folder_root() / FOLDER).mkdir(parents=True, exist_ok=True)
-    ending = {"image/jpeg": ".jpg"}.get(kind := sniff_mime_type(file.read(HEAD)), f".{kind.partition('/')[2]}")
+    ending = {"image/jpeg": ".jpg"}.get(
+        kind := sniff_mime_type(file.read(HEAD)), f".{kind.partition('/')[2]}"
+    )
     file.seek(0)
     stem = Path(safe_name(file.name or "")).stem
     for number in range(1, NAMES):
         name = f"{stem}-{number}{ending}" if number > 1 else f"{stem}{ending}"
         with contextlib.suppress(NameTaken):
-            return save_media_file(FOLDER, name, file.chunks(), replace=False).removeprefix(f"{FOLDER}/")
+            return save_media_file(FOLDER, name, file.chunks(), replace=False).removeprefix(
+                f"{FOLDER}/"
+            )
     raise NameTaken(stem)

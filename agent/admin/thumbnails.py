@@ -1,4 +1,5 @@
-"""Pictures of messages as pages show them: small, from our own copies, made anew and never a sender's file."""
+"""Pictures of messages as pages show them: small, from our own copies, made anew and never a
+sender's file."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,11 +21,15 @@ SIDE, BYTES = 480, 2**17
 #: Types that thumbnails are made in.
 TYPES = frozenset({"image/jpeg", "image/png"})
 #: The copy of a hash never changes.
-HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "Content-Security-Policy": "default-src 'none'; sandbox"}
+HEADERS = {
+    "Cache-Control": "private, max-age=86400, immutable",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
 
 
 class MediaPreviews:
-    """The media of one message: each with its thumbnail, and what was read in them, each text once."""
+    """The media of one message: each with its thumbnail, and what was read in them, each text
+    once."""
 
     def __init__(self) -> None:
         self.media: list[tuple[str, MessageMedia]] = []
@@ -34,7 +39,9 @@ class MediaPreviews:
         description = medium.description
         words = description.text if description else medium.name
         name = medium.name if medium.kind == "file" else ""
-        self.media.append((render_thumbnail(medium.kept, words, name) if medium.kept else "", medium))
+        self.media.append(
+            (render_thumbnail(medium.kept, words, name) if medium.kept else "", medium)
+        )
         if description is not None and description not in self.descriptions:
             self.descriptions.append(description)
 
@@ -42,14 +49,17 @@ class MediaPreviews:
 def load_media_previews(message_pks: Sequence[int]) -> dict[int, MediaPreviews]:
     """What became of the media of each message, by its id. One query."""
     behind: dict[int, MediaPreviews] = {}
-    media = MessageMedia.objects.filter(message_id__in=message_pks).select_related("kept", "description")
+    media = MessageMedia.objects.filter(message_id__in=message_pks).select_related(
+        "kept", "description"
+    )
     for medium in media.order_by("message_id", "position"):
         behind.setdefault(medium.message_id, MediaPreviews()).add(medium)
     return behind
 
 
 def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
-    """The thumbnail of a copy, made when it is asked for first. Raises Http404 where there can be none."""
+    """The thumbnail of a copy, made when it is asked for first. Raises Http404 where there can be
+    none."""
     files = wiring.build_file_store()
     path = files.thumbnail_path(kept.sha256)
     try:
@@ -66,7 +76,8 @@ def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
 
 
 def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> str:
-    """A copy as a small picture that leads to its page; its ``name`` or type in words where it is no picture."""
+    """A copy as a small picture that leads to its page; its ``name`` or type in words where it is
+    no picture."""
     if kept is None:
         return "-"
     page = reverse("admin:agent_keptfile_change", args=(kept.pk,))
@@ -75,5 +86,8 @@ def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> 
     source = reverse("admin:agent_keptfile_thumbnail", args=(kept.pk,))
     alt = words[:200] or _("picture")
     return format_html(
-        '<a class="thumbnail" href="{}"><img src="{}" alt="{}" loading="lazy" decoding="async"></a>', page, source, alt
+        '<a class="thumbnail" href="{}"><img src="{}" alt="{}" loading="lazy" decoding="async"></a>',
+        page,
+        source,
+        alt,
     )

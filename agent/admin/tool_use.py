@@ -15,7 +15,8 @@ PERIOD = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """Calls within :data:`PERIOD`. Durations in ms are those of calls that reached the tool, None without any."""
+    """Calls within :data:`PERIOD`. Durations in ms are those of calls that reached the tool, None
+    without any."""
 
     calls: int
     failures: int
@@ -27,12 +28,15 @@ class ToolUse:
 
 
 def load_tool_use(tool_name: str) -> ToolUse:
-    """One query of :data:`CALL_LIMIT` rows at most; the period is cut here, so that no old row is walked over for it."""
+    """One query of :data:`CALL_LIMIT` rows at most; the period is cut here, so that no old row is
+    walked over for it."""
     newest = ToolCall.objects.filter(tool_name=tool_name).order_by("-pk")
     rows = list(newest.values_list("created_at", "state", "mocked", "duration_ms")[:CALL_LIMIT])
     begin = timezone.now() - PERIOD
     recent = [(state, mocked, duration) for at, state, mocked, duration in rows if at >= begin]
-    durations = sorted(duration for _, mocked, duration in recent if duration is not None and not mocked)
+    durations = sorted(
+        duration for _, mocked, duration in recent if duration is not None and not mocked
+    )
     return ToolUse(
         calls=len(recent),
         failures=sum(state == ToolCall.State.FAILED for state, _, _ in recent),
@@ -44,5 +48,6 @@ def load_tool_use(tool_name: str) -> ToolUse:
 
 
 def percentile(ordered: list[int], percent: int) -> int | None:
-    """The smallest value that ``percent`` % of the ``ordered`` ones do not exceed (nearest rank); None of nothing."""
+    """The smallest value that ``percent`` % of the ``ordered`` ones do not exceed (nearest rank);
+    None of nothing."""
     return ordered[math.ceil(len(ordered) * percent / 100) - 1] if ordered else None

@@ -1,4 +1,5 @@
-"""The page of a tool with what only the agent knows: how it was used, and what it does when it is run."""
+"""The page of a tool with what only the agent knows: how it was used, and what it does when it is
+run."""
 
 from typing import Any
 
@@ -25,26 +26,45 @@ class ToolPageAdmin(ToolConfigAdmin):
         page = super().page_context(request, config)
         if request.user.has_perm("agent.view_toolcall"):
             page["use"] = load_tool_use(config.name)
-            page["calls_url"] = reverse("admin:agent_toolcall_changelist", query={"tool": config.name})
+            page["calls_url"] = reverse(
+                "admin:agent_toolcall_changelist", query={"tool": config.name}
+            )
         if self.has_change_permission(request, config):
             page["trial_url"] = reverse("admin:tools_toolconfig_trial", args=(config.pk,))
         return page
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.trial_view)
-        return [path("<path:object_id>/trial/", view, name="tools_toolconfig_trial"), *super().get_urls()]
+        return [
+            path("<path:object_id>/trial/", view, name="tools_toolconfig_trial"),
+            *super().get_urls(),
+        ]
 
     def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The form for the tool's arguments and, once it is sent, what the call came to."""
         config = self.changeable(request, object_id)
-        form = ArgumentForm(config.declaration.get("parameters_schema"), request.POST if request.method == "POST" else None)
+        form = ArgumentForm(
+            config.declaration.get("parameters_schema"),
+            request.POST if request.method == "POST" else None,
+        )
         page: dict[str, Any] = {"form": form, "obstacle": explain_obstacle(config)}
         if not page["obstacle"] and form.is_valid():
             trial = run_trial(config, form.arguments())
-            self.log_change(request, config, gettext("Test run: %(outcome)s.") % {"outcome": _outcome(trial)})
+            self.log_change(
+                request, config, gettext("Test run: %(outcome)s.") % {"outcome": _outcome(trial)}
+            )
             page |= trial_context(trial)
-        page |= {"title": gettext("Test run"), "subtitle": str(config), "original": config, "opts": self.opts}
-        return TemplateResponse(request, "admin/tools/toolconfig/trial.html", {**self.admin_site.each_context(request), **page})
+        page |= {
+            "title": gettext("Test run"),
+            "subtitle": str(config),
+            "original": config,
+            "opts": self.opts,
+        }
+        return TemplateResponse(
+            request,
+            "admin/tools/toolconfig/trial.html",
+            {**self.admin_site.each_context(request), **page},
+        )
 
 
 def trial_context(trial: ToolTrial) -> dict[str, Any]:
@@ -58,7 +78,9 @@ def trial_context(trial: ToolTrial) -> dict[str, Any]:
         "text": drop_surrogates(shorten_text(text)),
         "error": drop_surrogates(shorten_text(result.error_message)),
         "detail": drop_surrogates(shorten_text(str(result.metadata.get("error_detail") or ""))),
-        "structured_json": "" if result.structured_content is None else format_readable(result.structured_content),
+        "structured_json": ""
+        if result.structured_content is None
+        else format_readable(result.structured_content),
         "pictures": [_data_url(item) for item in result.content_items if is_picture(item)],
     }
 

@@ -9,7 +9,12 @@ from asgiref.sync import async_to_sync
 from django.utils.translation import gettext
 
 from agent.runtime import serving, wiring
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.models import ToolConfig
 from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
 from tools.registry.registry import ToolRegistry
@@ -54,11 +59,16 @@ def explain_obstacle(config: ToolConfig) -> str:
     anywhere, without_chat = _with_registry(lambda registry: _listed(registry, config.name))
     if not anywhere:
         return gettext("Nobody provides this tool at present.")
-    return "" if without_chat else gettext("This tool acts in a chat, and there is none here. Ask the bot to use it.")
+    return (
+        ""
+        if without_chat
+        else gettext("This tool acts in a chat, and there is none here. Ask the bot to use it.")
+    )
 
 
 def run_trial(config: ToolConfig, arguments: Any) -> ToolTrial:
-    """Call the tool, without a chat, its state and a sender; every way it can go wrong is a failed result.
+    """Call the tool, without a chat, its state and a sender; every way it can go wrong is a failed
+    result.
 
     Whoever may change the row may also approve: the call does not wait for an owner.
     """
@@ -74,7 +84,8 @@ async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
 
 
 def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
-    """What ``work`` comes to with the registry that serves, on its own loop; where none does, with one made for it."""
+    """What ``work`` comes to with the registry that serves, on its own loop; where none does, with
+    one made for it."""
     settings = UnscopedSettings()
     if serving_now := serving.get_serving():
         return serving_now.run(lambda registry: work(registry.under(lambda: settings.current)))

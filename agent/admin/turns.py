@@ -10,7 +10,8 @@ from tools.text.readable import arguments_text, drop_surrogates, format_readable
 
 @dataclass(frozen=True, slots=True)
 class TranscriptMessage:
-    """One message of a model call: who speaks, what is said, which tools are called as (name, arguments)."""
+    """One message of a model call: who speaks, what is said, which tools are called as (name,
+    arguments)."""
 
     role: str
     text: str
@@ -18,7 +19,12 @@ class TranscriptMessage:
 
     @property
     def role_name(self) -> str:
-        names = {"system": _("system"), "user": _("user"), "assistant": _("assistant"), "tool": _("tool")}
+        names = {
+            "system": _("system"),
+            "user": _("user"),
+            "assistant": _("assistant"),
+            "tool": _("tool"),
+        }
         return names.get(self.role, self.role)
 
 

@@ -1,4 +1,5 @@
-"""Calls of tools by programs outside, with no chat and no model of ours: each decided by the registry, and on record."""
+"""Calls of tools by programs outside, with no chat and no model of ours: each decided by the
+registry, and on record."""
 
 import asyncio
 import json
@@ -13,7 +14,12 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.claims import Claim
 from agent.domain.states import RunOrigin
-from agent.record.external_calls import ExternalCallKeys, StartExternalCall, begin_external_calls, end_external_calls
+from agent.record.external_calls import (
+    ExternalCallKeys,
+    StartExternalCall,
+    begin_external_calls,
+    end_external_calls,
+)
 from agent.record.record import Record
 from agent.record.steps import NewCall
 from agent.record.subagent_runs import RunBreakOff, break_off_runs
@@ -46,7 +52,8 @@ class ExternalCalls:
         self._origin = origin
 
     async def list_tools(self) -> list[ToolSpec]:
-        """What may be called now, by what the operator has set up by now; a spec is the same object while it is unchanged."""
+        """What may be called now, by what the operator has set up by now; a spec is the same object
+        while it is unchanged."""
         await self._record.refresh()
         return sort_for_model(await self._registry.list_tools(self._context().availability()))
 
@@ -59,21 +66,35 @@ class ExternalCalls:
         await self._record.room()
         await self._record.refresh()
         given = _given(arguments)
-        new = NewCall(f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), "")
+        new = NewCall(
+            f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), ""
+        )
         entry = await self._begun(new)
-        invocation = ToolInvocation(tool_name, given, new.call_id, metadata={"tool_call_pk": entry.call_pk})
+        invocation = ToolInvocation(
+            tool_name, given, new.call_id, metadata={"tool_call_pk": entry.call_pk}
+        )
         started = time.monotonic()
         try:
             result = await self._made(invocation)
-        except (Exception, asyncio.CancelledError):  # not for here, but the record must not say that it goes on
+        except (
+            Exception,
+            asyncio.CancelledError,
+        ):  # not for here, but the record must not say that it goes on
             self._break_off(entry)
             raise
-        outcome = call_outcome(entry.call_pk, result, result_text(new.call_id, result, can_see=False), elapsed_ms(started))
+        outcome = call_outcome(
+            entry.call_pk,
+            result,
+            result_text(new.call_id, result, can_see=False),
+            elapsed_ms(started),
+        )
         await self._record.submit(end_external_calls, (entry, outcome), Claim(entry.run_pk))
         return result
 
     async def _begun(self, new: NewCall) -> ExternalCallKeys:
-        begun = self._record.submit(begin_external_calls, StartExternalCall(self._origin, new, self._record.process_id))
+        begun = self._record.submit(
+            begin_external_calls, StartExternalCall(self._origin, new, self._record.process_id)
+        )
         try:
             return await asyncio.shield(begun)
         except asyncio.CancelledError:  # it may be committed all the same
@@ -98,19 +119,22 @@ class ExternalCalls:
             self._break_off(begun.result())
 
     def _break_off(self, entry: ExternalCallKeys) -> None:
-        """Not awaited: whoever was cancelled is given no time for it, and what was asked to be put down stays asked."""
+        """Not awaited: whoever was cancelled is given no time for it, and what was asked to be put
+        down stays asked."""
         self._record.submit(break_off_runs, RunBreakOff(entry.run_pk, STOPPED))
 
 
 def _is_for_outside(spec: ToolSpec) -> bool:
-    """Not the timing gate's tools, nor the one that finds tools: outside, all of them are listed."""
+    """Not the timing gate's tools, nor the one that finds tools: outside, all of them are
+    listed."""
     if spec.provider_name != PROVIDER_NAME:
         return True
     return spec.metadata.get("builtin_stage") != "timing" and spec.name != SEARCH_TOOL
 
 
 def _given(arguments: Mapping[str, Any]) -> Any:
-    """``arguments`` for the registry; as text where they hold a number that is not JSON, which it then refuses in words."""
+    """``arguments`` for the registry; as text where they hold a number that is not JSON, which it
+    then refuses in words."""
     try:
         json.dumps(arguments, allow_nan=False)
     except RecursionError:

@@ -29,7 +29,8 @@ NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 def to_mcp_tool(spec: ToolSpec, *, any_value: bool) -> Tool:
-    """A tool's declaration. Structured results other than objects are declared where the caller's protocol has ``any_value``."""
+    """A tool's declaration. Structured results other than objects are declared where the caller's
+    protocol has ``any_value``."""
     return Tool(
         name=spec.name,
         title=spec.title or None,
@@ -58,7 +59,8 @@ def _hints(annotation: ToolAnnotation) -> ToolAnnotations:
 
 
 def to_mcp_result(result: ToolExecutionResult, *, any_value: bool) -> CallToolResult:
-    """What came of a call. There is always something to read, for models whose programs show them nothing else."""
+    """What came of a call. There is always something to read, for models whose programs show them
+    nothing else."""
     value = result.structured_content
     return CallToolResult(
         content=list(_blocks(result)) or [TextContent(text=NO_TEXT[result.success])],
@@ -68,7 +70,8 @@ def to_mcp_result(result: ToolExecutionResult, *, any_value: bool) -> CallToolRe
 
 
 def _blocks(result: ToolExecutionResult) -> Iterator[ContentBlock]:
-    """The text and then the items that it leaves out; one that cannot be passed on stands there in words."""
+    """The text and then the items that it leaves out; one that cannot be passed on stands there in
+    words."""
     text = make_storable(_text(result))
     if text:
         yield TextContent(text=text)
@@ -79,7 +82,8 @@ def _blocks(result: ToolExecutionResult) -> Iterator[ContentBlock]:
 
 
 def _text(result: ToolExecutionResult) -> str:
-    """What is said beside the items: a failure's reason, or the result's words where it has some of its own."""
+    """What is said beside the items: a failure's reason, or the result's words where it has some of
+    its own."""
     if not result.success and result.error_message.strip():
         return result.error_message.strip()
     return result.content.strip() if result.content_items else result.get_history_content()
@@ -95,7 +99,9 @@ def _block(item: ToolContentItem) -> ContentBlock:
             return AudioContent(data=item.data, mime_type=item.mime_type)
         case "resource_link" if item.uri:
             kind, words = item.mime_type or None, item.description or None
-            return ResourceLink(uri=item.uri, name=item.name or item.uri, description=words, mime_type=kind)
+            return ResourceLink(
+                uri=item.uri, name=item.name or item.uri, description=words, mime_type=kind
+            )
         case "resource" if item.uri and (item.text or item.data):
             return EmbeddedResource(resource=_contents(item))
         case _:

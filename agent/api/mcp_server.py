@@ -1,4 +1,5 @@
-"""The MCP server of this program: the tools that make sense without a chat, for clients of the Model Context Protocol.
+"""The MCP server of this program: the tools that make sense without a chat, for clients of the
+Model Context Protocol.
 
 Loaded only where ``/mcp`` is switched on: importing the SDK takes half a second and
 memory, so what every start loads must not import this module.
@@ -13,9 +14,20 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ServerEvent,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent.api.external_calls import ExternalCalls
@@ -38,7 +50,8 @@ ServerContext = ServerRequestContext[Any, Any]
 
 
 class ToolServer:
-    """The tools of ``registry`` behind the SDK's server; its calls are on record as runs of the origin ``mcp``."""
+    """The tools of ``registry`` behind the SDK's server; its calls are on record as runs of the
+    origin ``mcp``."""
 
     def __init__(self, record: Record, registry: ToolRegistry) -> None:
         self._calls = ExternalCalls(record, registry, RunOrigin.MCP)
@@ -46,7 +59,8 @@ class ToolServer:
         self._listeners = ListenHandler(self._watch, max_subscriptions=LISTENERS)
         self._server = Server(
             NAME,
-            # Our tools ask for no headers of their own; without this the SDK lists all tools for each call, to look.
+            # Our tools ask for no headers of their own; without this the SDK lists all tools for
+            # each call, to look.
             get_tool_input_schema=lambda name: None,
             on_list_tools=self._list,
             on_call_tool=self._call,
@@ -54,17 +68,22 @@ class ToolServer:
         )
 
     def sessions(self) -> StreamableHTTPSessionManager:
-        """What answers requests, each for itself: no session, no memory of who asked. To be run once."""
+        """What answers requests, each for itself: no session, no memory of who asked. To be run
+        once."""
         return StreamableHTTPSessionManager(self._server, stateless=True)
 
     def hang_up(self) -> None:
         """End the streams of those who listen; each is told so."""
         self._listeners.close()
 
-    async def _list(self, context: ServerContext, params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def _list(
+        self, context: ServerContext, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
         with capture_error() as attempt:
             specs = await self._calls.list_tools()
-            return ListToolsResult(tools=[to_mcp_tool(spec, any_value=_takes_any_value(context)) for spec in specs])
+            return ListToolsResult(
+                tools=[to_mcp_tool(spec, any_value=_takes_any_value(context)) for spec in specs]
+            )
         raise _fault("The tools could not be listed for an MCP client", attempt.error)
 
     async def _call(self, context: ServerContext, params: CallToolRequestParams) -> CallToolResult:
@@ -75,7 +94,8 @@ class ToolServer:
 
 
 class ToolWatch:
-    """Tells those who listen when other tools can be called than before. Looks only while somebody listens."""
+    """Tells those who listen when other tools can be called than before. Looks only while somebody
+    listens."""
 
     def __init__(self, tools: Callable[[], Awaitable[Sequence[ToolSpec]]]) -> None:
         self._tools = tools
@@ -115,11 +135,14 @@ class ToolWatch:
 
 def _same(before: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> bool:
     """Whether nothing was declared anew: a spec is the same object while it is unchanged."""
-    return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
+    return len(before) == len(now) and all(
+        one is other for one, other in zip(before, now, strict=True)
+    )
 
 
 def _takes_any_value(context: ServerContext) -> bool:
-    """Whether structured results may be other than objects in the caller's revision of the protocol."""
+    """Whether structured results may be other than objects in the caller's revision of the
+    protocol."""
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 

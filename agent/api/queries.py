@@ -36,10 +36,15 @@ class StatelessQueries:
         context = ToolExecutionContext(metadata={"chat_state": ChatState()})
         noted: list[str] = []
         if messages[0]["role"] != "system":
-            prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self._engine.registry)
+            prompt = await render_chat_prompt(
+                settings.SYSTEM_PROMPT, context, self._engine.registry
+            )
             messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
         messages = [
-            one if one["role"] == "system" else {**one, "content": neutralize_content(one["content"])} for one in messages
+            one
+            if one["role"] == "system"
+            else {**one, "content": neutralize_content(one["content"])}
+            for one in messages
         ]
         task = RunRequest(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
         try:

@@ -1,4 +1,5 @@
-"""What a reply may carry beside words: pictures by address, path or name, and a sticker by words."""
+"""What a reply may carry beside words: pictures by address, path or name, and a sticker by
+words."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,17 +33,32 @@ class ChosenSticker:
 
 
 class AttachmentFinder:
-    """Finds what a call wants to attach. Without a ``gallery`` pictures have no names; without a ``record`` there are no stickers."""
+    """Finds what a call wants to attach. Without a ``gallery`` pictures have no names; without a
+    ``record`` there are no stickers."""
 
-    def __init__(self, record: Record | None, gallery: ChatImages | None, files: FileStore, sight: StickerChooser | None) -> None:
+    def __init__(
+        self,
+        record: Record | None,
+        gallery: ChatImages | None,
+        files: FileStore,
+        sight: StickerChooser | None,
+    ) -> None:
         self._record = record
         self._gallery = gallery
         self._files = files
         self._sight = sight
 
-    async def pictures(self, chat: ChatAddress, wanted: Sequence["PictureName | dict[str, Any]"]) -> list[MessagePart]:
-        """The pictures that :func:`parse_picture_arguments` made out. Raises :class:`tools.errors.ToolFailed` for one that there is not."""
-        return [await self._named(chat, one) if isinstance(one, PictureName) else parse_message_part(one) for one in wanted]
+    async def pictures(
+        self, chat: ChatAddress, wanted: Sequence["PictureName | dict[str, Any]"]
+    ) -> list[MessagePart]:
+        """The pictures that :func:`parse_picture_arguments` made out. Raises
+        :class:`tools.errors.ToolFailed` for one that there is not."""
+        return [
+            await self._named(chat, one)
+            if isinstance(one, PictureName)
+            else parse_message_part(one)
+            for one in wanted
+        ]
 
     async def _named(self, chat: ChatAddress, name: PictureName) -> MessagePart:
         if self._gallery is None:
@@ -52,7 +68,8 @@ class AttachmentFinder:
         return MessagePart("image", path=str(path.resolve()))
 
     async def sticker(self, words: str) -> ChosenSticker | None:
-        """The sticker that fits ``words`` best; None for no words. Raises :class:`tools.errors.ToolFailed` where there is none."""
+        """The sticker that fits ``words`` best; None for no words. Raises
+        :class:`tools.errors.ToolFailed` where there is none."""
         if not words:
             return None
         if self._record is None:
@@ -66,13 +83,19 @@ class AttachmentFinder:
 
 
 def parse_picture_arguments(name: str, given: Sequence[str]) -> list[PictureName | dict[str, Any]]:
-    """What the texts of the argument ``name`` mean: names of pictures, or items as ``send_message`` takes them.
+    """What the texts of the argument ``name`` mean: names of pictures, or items as ``send_message``
+    takes them.
 
     Raises :class:`InvalidArguments` for addresses and paths that are not allowed.
     """
-    wanted = [parse_picture_name(one) or {"type": "image", ("url" if "://" in one else "path"): one} for one in given]
+    wanted = [
+        parse_picture_name(one) or {"type": "image", ("url" if "://" in one else "path"): one}
+        for one in given
+    ]
     faults = [
-        f"{name}[{n}]{fault}" for n, one in enumerate(wanted) if isinstance(one, dict) and (fault := check_message_item(one))
+        f"{name}[{n}]{fault}"
+        for n, one in enumerate(wanted)
+        if isinstance(one, dict) and (fault := check_message_item(one))
     ]
     if faults:
         raise InvalidArguments(faults)

@@ -11,18 +11,26 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 def _ending(end: EndReason, text: str) -> BuiltinHandler:
-    async def handle(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+    async def handle(
+        invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
         return build_end_result(invocation.tool_name, end, text)
 
     return handle
 
 
 async def _go_on(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
-    return ToolExecutionResult(invocation.tool_name, success=True, content="继续。", metadata={"timing_action": "continue"})
+    return ToolExecutionResult(
+        invocation.tool_name, success=True, content="继续。", metadata={"timing_action": "continue"}
+    )
 
 
-def _tool(name: str, description: str, handler: BuiltinHandler, stage: ToolStage, *traits: str) -> BuiltinTool:
-    return BuiltinTool(name, description, NOTHING, handler, needs_chat=True, stage=stage, traits=frozenset(traits))
+def _tool(
+    name: str, description: str, handler: BuiltinHandler, stage: ToolStage, *traits: str
+) -> BuiltinTool:
+    return BuiltinTool(
+        name, description, NOTHING, handler, needs_chat=True, stage=stage, traits=frozenset(traits)
+    )
 
 
 FINISH = _tool(

@@ -48,11 +48,14 @@ class BuiltinTool:
     """What switches it on: a setting, or whether there is anything for it to work with."""
     timeout_seconds: int = 60
     calls_per_minute: int = 0
-    """How often one person may have it called, until the operator says otherwise; 0 for any number."""
+    """How often one person may have it called, until the operator says otherwise; 0 for any
+    number."""
     on_timeout: str = ""
-    """What the model is told when the time is up and the effect may be in the world; "" for a plain failure."""
+    """What the model is told when the time is up and the effect may be in the world; "" for a plain
+    failure."""
     own_faults: Callable[[dict[str, Any], ToolExecutionContext], Sequence[str]] | None = None
-    """The faults that the handler would find, for arguments that do not fit ``parameters`` either (:mod:`tools.registry.argument_checks`)."""
+    """The faults that the handler would find, for arguments that do not fit ``parameters`` either
+    (:mod:`tools.registry.argument_checks`)."""
 
     def spec(self) -> ToolSpec:
         return ToolSpec(
@@ -76,5 +79,6 @@ class BuiltinTool:
         )
 
     def is_available(self, context: ToolAvailabilityContext | None) -> bool:
-        """Whether it is switched on and has what it needs; stage, visibility and scope are judged after that."""
+        """Whether it is switched on and has what it needs; stage, visibility and scope are judged
+        after that."""
         return self.is_on() and (context is None or not self.needs_chat or bool(context.session_id))

@@ -24,13 +24,17 @@ OLDER = "还有更早的消息，继续查看请用 before: {cursor}"
 NO_OLDER = "没有更早的消息了。"
 RECALLED = "[消息已撤回]"
 NOTHING = "本会话中没有更早的消息。"
-UNKNOWN = "before 不是本会话中的消息：{before}。请使用本会话中消息的 message_id，或上一次结果给出的值。"
+UNKNOWN = (
+    "before 不是本会话中的消息：{before}。请使用本会话中消息的 message_id，或上一次结果给出的值。"
+)
 
 
 def build_history_tool(record: Record | None) -> BuiltinTool:
     """The tool over ``record``; without one it is never offered."""
 
-    async def fetch_history(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+    async def fetch_history(
+        invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
         if record is None:
             raise ToolFailed(NOTHING)
         chat = cast("MessageSender", context.metadata["speaker"]).chat
@@ -47,7 +51,10 @@ def build_history_tool(record: Record | None) -> BuiltinTool:
         parameters={
             "type": "object",
             "properties": {
-                "num": {"type": "integer", "description": f"要几条，1 到 {HIGHEST_NUMBER}，默认 {NUMBER}"},
+                "num": {
+                    "type": "integer",
+                    "description": f"要几条，1 到 {HIGHEST_NUMBER}，默认 {NUMBER}",
+                },
                 "before": {
                     "type": "string",
                     "maxLength": 128,
@@ -71,7 +78,10 @@ def describe_message(said: RecordedMessage) -> dict[str, Any]:
     sender: dict[str, str] = {"bot": "你自己"} if said.from_bot else {"user_id": said.sender_id}
     if not said.from_bot and (name := clean_name(said.sender_name)):
         sender["name"] = name
-    line: dict[str, Any] = {"sender": sender, "time": timezone.localtime(said.at).strftime("%Y-%m-%d %H:%M")}
+    line: dict[str, Any] = {
+        "sender": sender,
+        "time": timezone.localtime(said.at).strftime("%Y-%m-%d %H:%M"),
+    }
     if said.message_id:
         line["message_id"] = said.message_id
     text = said.text if len(said.text) <= TEXT_LIMIT else f"{said.text[:TEXT_LIMIT]}…"
@@ -79,7 +89,8 @@ def describe_message(said: RecordedMessage) -> dict[str, Any]:
 
 
 def fit_messages_on_page(messages: Sequence[RecordedMessage]) -> list[RecordedMessage]:
-    """The newest of ``messages`` that fit on one page, in their order; the newest one always does."""
+    """The newest of ``messages`` that fit on one page, in their order; the newest one always
+    does."""
     kept, room = list[RecordedMessage](), PAGE_LIMIT
     for said in reversed(messages):
         room -= len(json_line(describe_message(said))) + 1
@@ -97,4 +108,6 @@ def _result(page: MessagePage) -> ToolExecutionResult:
     told = [describe_message(said) for said in messages]
     end = OLDER.format(cursor=f"#{messages[0].pk}") if has_older else NO_OLDER
     content = f"{fence_values(FenceKind.HISTORY, told)}\n{end}"
-    return ToolExecutionResult(NAME, success=True, content=content, structured_content=told, metadata={FENCED: True})
+    return ToolExecutionResult(
+        NAME, success=True, content=content, structured_content=told, metadata={FENCED: True}
+    )

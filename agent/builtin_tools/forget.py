@@ -10,10 +10,15 @@ NAME = "forget"
 NOT_ALLOWED = "编号 {pk} 的记忆不能由当前发言者删除：只能删除关于自己或自己说过的，本群的由群管理员删除，其余请在后台删除。"
 
 
-async def forget_note(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
-    """Remove one note by its number. A note that cannot be seen here is treated as one that does not exist."""
+async def forget_note(
+    invocation: ToolInvocation, context: ToolExecutionContext
+) -> ToolExecutionResult:
+    """Remove one note by its number. A note that cannot be seen here is treated as one that does
+    not exist."""
     pk = invocation.arguments["note_id"]
-    fate = await get_notebook(context).forget(DeleteNote(get_viewer(context), pk, is_manager=is_chat_manager(context)))
+    fate = await get_notebook(context).forget(
+        DeleteNote(get_viewer(context), pk, is_manager=is_chat_manager(context))
+    )
     match fate:
         case NoteResult.DONE:
             return memory_result(NAME, f"已忘记编号 {pk} 的内容。")
@@ -29,7 +34,12 @@ TOOL = BuiltinTool(
     parameters={
         "type": "object",
         "properties": {
-            "note_id": {"type": "integer", "minimum": 1, "maximum": 2**53, "description": "要删除的记忆的编号"},
+            "note_id": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 2**53,
+                "description": "要删除的记忆的编号",
+            },
         },
         "required": ["note_id"],
     },

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.note_service import NoteService
 from agent.run.flow import FENCED
 from tools.contract import ToolExecutionContext, ToolExecutionResult
@@ -20,7 +20,9 @@ def get_viewer(context: ToolExecutionContext) -> NoteViewer:
 
 def memory_result(name: str, content: str, structured: Any = None) -> ToolExecutionResult:
     """``content`` for the model; what is in it of notes is fenced."""
-    return ToolExecutionResult(name, success=True, content=content, structured_content=structured, metadata={FENCED: True})
+    return ToolExecutionResult(
+        name, success=True, content=content, structured_content=structured, metadata={FENCED: True}
+    )
 
 
 def memory_failure(name: str, text: str) -> ToolExecutionResult:

@@ -1,4 +1,5 @@
-"""Whom a message may mention on the model's word: people, and everybody only for who may do so by his own right."""
+"""Whom a message may mention on the model's word: people, and everybody only for who may do so by
+his own right."""
 
 import re
 
@@ -11,7 +12,8 @@ _PERSON = re.compile(r"[1-9][0-9]{0,18}")
 
 
 def check_mention(user_id: str, context: ToolExecutionContext) -> str:
-    """Why the sender of ``context`` cannot have ``user_id`` mentioned, as the end of a sentence; "" where he can."""
+    """Why the sender of ``context`` cannot have ``user_id`` mentioned, as the end of a sentence; ""
+    where he can."""
     if user_id == EVERYBODY:
         return (
             ""

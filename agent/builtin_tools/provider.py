@@ -4,7 +4,13 @@ from collections.abc import Iterable
 
 from agent.builtin_tools.entry import PROVIDER_TYPE, BuiltinTool
 from agent.run.flow import PROVIDER_NAME
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 
 
 class MaisakaBuiltinToolProvider:
@@ -19,7 +25,9 @@ class MaisakaBuiltinToolProvider:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [spec for entry, spec in self._entries.values() if entry.is_available(context)]
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
         entry, _ = self._entries[invocation.tool_name]
         return await entry.handler(invocation, context or ToolExecutionContext())
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_result
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.note_service import NoteService
 from agent.memory.notes_store import NoteSearch
 from agent.memory.prompt_block import describe_note, quote_notes
@@ -22,17 +22,32 @@ MODES = {"search": "按内容", "time": "按时间", "hybrid": "两者都用"}
 LIMIT, HIGHEST_LIMIT = 5, 20
 #: Years within which a time can be meant, so that no zone's offset leads out of the calendar.
 YEARS = range(1970, 9999)
-NOTHING_ASKED = "query 和时间（time_start 或 time_end）至少要给出一个；查询一个人请用 query_person_profile"
+NOTHING_ASKED = (
+    "query 和时间（time_start 或 time_end）至少要给出一个；查询一个人请用 query_person_profile"
+)
 NOTHING_FOUND = "没有找到相关的记忆。"
 
 PARAMETERS: JsonSchema = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "maxLength": 1_000, "description": "要找的内容"},
-        "limit": {"type": "integer", "description": f"最多返回几条，1 到 {HIGHEST_LIMIT}，默认 {LIMIT}"},
-        "mode": {"type": "string", "description": "search 按内容，time 按时间，hybrid 两者都用；默认按给出的条件"},
-        "person_name": {"type": "string", "maxLength": 200, "description": "只找关于这个人或他说过的，可以是名字或 ID"},
-        "time_start": {"type": "string", "description": "从何时起，如 2026-11-05 或 2026-11-05 18:30"},
+        "limit": {
+            "type": "integer",
+            "description": f"最多返回几条，1 到 {HIGHEST_LIMIT}，默认 {LIMIT}",
+        },
+        "mode": {
+            "type": "string",
+            "description": "search 按内容，time 按时间，hybrid 两者都用；默认按给出的条件",
+        },
+        "person_name": {
+            "type": "string",
+            "maxLength": 200,
+            "description": "只找关于这个人或他说过的，可以是名字或 ID",
+        },
+        "time_start": {
+            "type": "string",
+            "description": "从何时起，如 2026-11-05 或 2026-11-05 18:30",
+        },
         "time_end": {"type": "string", "description": "到何时止，格式相同"},
     },
 }
@@ -49,9 +64,16 @@ class MemoryQuery:
     limit: int
 
 
-async def query_memory(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
-    """Look among the notes that this chat may see; where a person has none, among everybody's, and say so."""
-    ask, here, book = parse_memory_query(invocation.arguments), get_viewer(context), get_notebook(context)
+async def query_memory(
+    invocation: ToolInvocation, context: ToolExecutionContext
+) -> ToolExecutionResult:
+    """Look among the notes that this chat may see; where a person has none, among everybody's, and
+    say so."""
+    ask, here, book = (
+        parse_memory_query(invocation.arguments),
+        get_viewer(context),
+        get_notebook(context),
+    )
     search = NoteSearch(here, ask.words, since=ask.since, until=ask.until, limit=ask.limit)
     if not ask.person:
         return _answer(await book.find(search))
@@ -63,7 +85,9 @@ async def query_memory(invocation: ToolInvocation, context: ToolExecutionContext
     return _answer(others, remark) if others else _answer([])
 
 
-async def _of_person(book: NoteService, here: NoteViewer, search: NoteSearch, person: str) -> list[RecalledNote]:
+async def _of_person(
+    book: NoteService, here: NoteViewer, search: NoteSearch, person: str
+) -> list[RecalledNote]:
     people = await book.people_named(here, person) or (person,)
     return await book.find(replace(search, people=people))
 
@@ -77,7 +101,10 @@ def parse_memory_query(arguments: dict[str, Any]) -> MemoryQuery:
     if mode not in ("", *MODES):
         options = "、".join(f"{name}（{words}）" for name, words in MODES.items())
         raise InvalidArguments([f"mode 不支持: {clean_name(mode)}，可用的有 {options}"])
-    words, since, until = "" if mode == "time" else words, *((None, None) if mode == "search" else (since, until))
+    words, since, until = (
+        "" if mode == "time" else words,
+        *((None, None) if mode == "search" else (since, until)),
+    )
     if not (words or since or until):
         raise InvalidArguments([NOTHING_ASKED])
     if since and until and since > until:
@@ -87,16 +114,23 @@ def parse_memory_query(arguments: dict[str, Any]) -> MemoryQuery:
 
 
 def parse_query_time(text: str, name: str, of_day: time) -> datetime | None:
-    """The time that ``text`` means, a day alone being ``of_day`` of it; None for "". Raises InvalidArguments."""
+    """The time that ``text`` means, a day alone being ``of_day`` of it; None for "". Raises
+    InvalidArguments."""
     text = text.strip()
     if not text:
         return None
     try:
-        at = datetime.combine(date.fromisoformat(text), of_day) if len(text) <= 10 else datetime.fromisoformat(text)
+        at = (
+            datetime.combine(date.fromisoformat(text), of_day)
+            if len(text) <= 10
+            else datetime.fromisoformat(text)
+        )
     except ValueError:
         at = datetime.min  # noqa: DTZ901 - out of range, as a text that is no time
     if at.year not in YEARS:
-        raise InvalidArguments([f"{name} 不是可以识别的时间，请写成 2026-11-05 或 2026-11-05 18:30"])
+        raise InvalidArguments(
+            [f"{name} 不是可以识别的时间，请写成 2026-11-05 或 2026-11-05 18:30"]
+        )
     return timezone.make_aware(at) if timezone.is_naive(at) else at
 
 

@@ -4,10 +4,9 @@ from typing import Any
 
 from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.memory import get_notebook, get_viewer, memory_failure, memory_result
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT, NoteViewer
 from agent.domain.states import NoteSource, NoteVisibility
 from agent.memory.notes_store import OWNER_LIMIT, NewNote, NoteResult
-from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments
 from tools.text.storable import make_storable
@@ -38,7 +37,11 @@ PARAMETERS: JsonSchema = {
             "enum": ["person", "chat"],
             "description": "关于谁：person 某个人（默认），chat 当前的群或会话",
         },
-        "person_id": {"type": "string", "maxLength": 64, "description": "about 为 person 时这个人的 ID，默认为当前发言者"},
+        "person_id": {
+            "type": "string",
+            "maxLength": 64,
+            "description": "about 为 person 时这个人的 ID，默认为当前发言者",
+        },
         "visibility": {
             "type": "string",
             "enum": [NoteVisibility.CHAT.value, NoteVisibility.PERSON.value],
@@ -49,13 +52,20 @@ PARAMETERS: JsonSchema = {
             "enum": [NoteSource.USER.value, NoteSource.MODEL.value],
             "description": "user 用户亲口说的（默认），model 你自己的判断",
         },
-        "days": {"type": "integer", "minimum": 1, "maximum": DAYS_LIMIT, "description": "多少天后失效，默认一直有效"},
+        "days": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": DAYS_LIMIT,
+            "description": "多少天后失效，默认一直有效",
+        },
     },
     "required": ["text"],
 }
 
 
-async def remember_note(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+async def remember_note(
+    invocation: ToolInvocation, context: ToolExecutionContext
+) -> ToolExecutionResult:
     """Write one note for this chat or, in private, for its sender; never for everyone."""
     wish = _wish(invocation.arguments, get_viewer(context), invocation.metadata.get("tool_call_pk"))
     written = await get_notebook(context).remember(wish)
@@ -65,19 +75,27 @@ async def remember_note(invocation: ToolInvocation, context: ToolExecutionContex
         case NoteResult.FULL_OF_OTHERS:
             return memory_failure(NAME, FULL_OF_OTHERS)
         case NoteResult.KNOWN:
-            return memory_result(NAME, f"这件事已经记过了，编号 {written.pk}。", {"note": written.pk, "known": True})
+            return memory_result(
+                NAME, f"这件事已经记过了，编号 {written.pk}。", {"note": written.pk, "known": True}
+            )
         case _:
-            return memory_result(NAME, f"已记住，编号 {written.pk}。", {"note": written.pk, "known": False})
+            return memory_result(
+                NAME, f"已记住，编号 {written.pk}。", {"note": written.pk, "known": False}
+            )
 
 
 def _wish(arguments: dict[str, Any], here: NoteViewer, call_pk: int | None) -> NewNote:
     visibility = NoteVisibility(arguments.get("visibility") or NoteVisibility.CHAT)
     about_chat = arguments.get("about") == "chat"
-    person = "" if about_chat else make_storable(arguments.get("person_id") or "").strip() or here.person
+    person = (
+        "" if about_chat else make_storable(arguments.get("person_id") or "").strip() or here.person
+    )
     if visibility == NoteVisibility.PERSON and person != here.person:
         raise InvalidArguments([PRIVATE_FOR_OTHERS])
     text = make_storable(arguments["text"]).strip()
-    tags = dict.fromkeys(tag for tag in (make_storable(tag).strip() for tag in arguments.get("tags") or ()) if tag)
+    tags = dict.fromkeys(
+        tag for tag in (make_storable(tag).strip() for tag in arguments.get("tags") or ()) if tag
+    )
     if not text:
         raise InvalidArguments(["text 不能为空"])
     return NewNote(

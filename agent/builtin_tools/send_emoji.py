@@ -32,7 +32,8 @@ NOTHING_FITS = "没有符合“{wish}”的表情。可以试试这些：{exampl
 
 
 class StickerAvailability:
-    """Whether there are stickers, as this process knows it. Used from one event loop, but for :meth:`reload`."""
+    """Whether there are stickers, as this process knows it. Used from one event loop, but for
+    :meth:`reload`."""
 
     def __init__(self, record: Record | None) -> None:
         self._record = record
@@ -40,15 +41,19 @@ class StickerAvailability:
         self._looked: float | None = None
 
     def has_any(self) -> bool:
-        """Whether any sticker may be sent, as of the last look; no I/O. Has the folder looked at now and then."""
+        """Whether any sticker may be sent, as of the last look; no I/O. Has the folder looked at
+        now and then."""
         now = time.monotonic()
-        if self._record is not None and (self._looked is None or now - self._looked >= LOOK_SECONDS):
+        if self._record is not None and (
+            self._looked is None or now - self._looked >= LOOK_SECONDS
+        ):
             self._looked = now
             self._record.submit(store.sync_stickers, None).add_done_callback(self._counted)
         return self._count > 0
 
     def reload(self) -> None:
-        """Look at folder and rows at once. Runs in the database thread, when the operator has changed something."""
+        """Look at folder and rows at once. Runs in the database thread, when the operator has
+        changed something."""
         (self._count,) = store.sync_stickers([None])
 
     def _counted(self, future: "asyncio.Future[int]") -> None:
@@ -56,13 +61,17 @@ class StickerAvailability:
             self._count = future.result()
 
 
-def build_sticker_tool(record: Record | None, box: StickerAvailability, sight: StickerChooser | None = None) -> BuiltinTool:
+def build_sticker_tool(
+    record: Record | None, box: StickerAvailability, sight: StickerChooser | None = None
+) -> BuiltinTool:
     """The tool over the collection of ``box``; without a ``record`` it is never offered.
 
     ``sight`` chooses among what the words leave, where the operator wants that.
     """
 
-    async def send_emoji(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+    async def send_emoji(
+        invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
         wish = invocation.arguments["words"].strip()
         if not wish:
             raise InvalidArguments(["words 不能为空"])
@@ -83,7 +92,12 @@ def build_sticker_tool(record: Record | None, box: StickerAvailability, sight: S
         parameters={
             "type": "object",
             "properties": {
-                "words": {"type": "string", "minLength": 1, "maxLength": 200, "description": "想要的表情：情绪、内容或场合"},
+                "words": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 200,
+                    "description": "想要的表情：情绪、内容或场合",
+                },
             },
             "required": ["words"],
         },
@@ -95,8 +109,11 @@ def build_sticker_tool(record: Record | None, box: StickerAvailability, sight: S
     )
 
 
-async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str) -> tuple[StickerCandidate, MessagePart]:
-    """The sticker that fits best among those whose file is there, and its picture. Raises :class:`ToolFailed`."""
+async def choose_sticker(
+    record: Record, sight: StickerChooser | None, wish: str
+) -> tuple[StickerCandidate, MessagePart]:
+    """The sticker that fits best among those whose file is there, and its picture. Raises
+    :class:`ToolFailed`."""
     every = await record.submit(store.list_sticker_candidates, None)
     if not every:
         raise ToolFailed(NO_STICKERS)
@@ -109,7 +126,10 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
         raise ToolFailed(NOTHING_FITS.format(wish=wish, examples=_examples(every)))
     for one in fitting:
         path = store.locate_sticker(one.path)
-        if path is not None and (await asyncio.to_thread(media_folder.regular_file_size, path) or 0) > 0:
+        if (
+            path is not None
+            and (await asyncio.to_thread(media_folder.regular_file_size, path) or 0) > 0
+        ):
             return one, MessagePart("image", path=str(path))
         logger.warning("The sticker %s is not on disk", one.path)
         await record.submit(store.mark_stickers_missing, one.pk)
@@ -117,5 +137,7 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
 
 
 def _examples(every: Sequence[StickerCandidate]) -> str:
-    words = dict.fromkeys(text[:EXAMPLE_LENGTH] for one in every if (text := f"{one.words} {one.tags}".strip()))
+    words = dict.fromkeys(
+        text[:EXAMPLE_LENGTH] for one in every if (text := f"{one.words} {one.tags}".strip())
+    )
     return "、".join(list(words)[:EXAMPLES]) or "（都还没有说明）"

@@ -28,7 +28,9 @@ SENT = "图片已发送"
 def build_image_tool(gallery: ChatImages | None, files: FileStore) -> BuiltinTool:
     """The tool over ``gallery``; without one it is never offered."""
 
-    async def send_image(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+    async def send_image(
+        invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
         name = parse_picture_choice(invocation.arguments)
         if gallery is None:
             raise ToolFailed(ONE_OF_BOTH)
@@ -36,7 +38,9 @@ def build_image_tool(gallery: ChatImages | None, files: FileStore) -> BuiltinToo
         kept = await gallery.find(speaker.chat, name)
         path = await asyncio.to_thread(find_sendable_file, files, kept)
         delivery = await speaker.say(
-            [MessagePart("image", path=str(path.resolve()))], "[图片]", tool_call_pk=invocation.metadata["tool_call_pk"]
+            [MessagePart("image", path=str(path.resolve()))],
+            "[图片]",
+            tool_call_pk=invocation.metadata["tool_call_pk"],
         )
         return delivery_result(NAME, delivery, SENT)
 
@@ -70,7 +74,9 @@ def build_image_tool(gallery: ChatImages | None, files: FileStore) -> BuiltinToo
 
 def parse_picture_choice(arguments: dict[str, Any]) -> PictureName:
     """The picture that a call means. Raises :class:`InvalidArguments` for what cannot be meant."""
-    msg_id, index = (make_storable(arguments.get(key) or "").strip() for key in ("msg_id", "media_index"))
+    msg_id, index = (
+        make_storable(arguments.get(key) or "").strip() for key in ("msg_id", "media_index")
+    )
     if bool(msg_id) == bool(index):
         raise InvalidArguments([ONE_OF_BOTH])
     name = PictureName(OF_MESSAGE, msg_id, (), 1) if msg_id else parse_picture_name(index)

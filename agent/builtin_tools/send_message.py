@@ -1,4 +1,5 @@
-"""``send_message``: the model speaks before its run is over, with pictures, mentions, quotes and files."""
+"""``send_message``: the model speaks before its run is over, with pictures, mentions, quotes and
+files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -39,10 +40,19 @@ PARAMETERS: JsonSchema = {
                         "mention_user @某人，quote 引用某条消息",
                     },
                     "text": {"type": "string", "description": "文本内容，type 为 plain 时必填"},
-                    "path": {"type": "string", "description": "媒体文件夹内的文件路径（相对路径），用于图片、语音、视频、文件"},
+                    "path": {
+                        "type": "string",
+                        "description": "媒体文件夹内的文件路径（相对路径），用于图片、语音、视频、文件",
+                    },
                     "url": {"type": "string", "description": "媒体的 http(s) 地址，优先于 path"},
-                    "mention_user_id": {"type": "string", "description": "要 @ 的用户 ID（数字），type 为 mention_user 时必填"},
-                    "message_id": {"type": "string", "description": "要引用的消息 ID，type 为 quote 时必填"},
+                    "mention_user_id": {
+                        "type": "string",
+                        "description": "要 @ 的用户 ID（数字），type 为 mention_user 时必填",
+                    },
+                    "message_id": {
+                        "type": "string",
+                        "description": "要引用的消息 ID，type 为 quote 时必填",
+                    },
                 },
                 "required": ["type"],
             },
@@ -56,7 +66,9 @@ PARAMETERS: JsonSchema = {
 }
 
 
-async def send_message(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+async def send_message(
+    invocation: ToolInvocation, context: ToolExecutionContext
+) -> ToolExecutionResult:
     """Send to the run's own chat, and tell the model what the client said to it."""
     speaker = cast("MessageSender", context.metadata["speaker"])
     arguments = invocation.arguments
@@ -66,7 +78,12 @@ async def send_message(invocation: ToolInvocation, context: ToolExecutionContext
     said = []
     for message in _messages(parts):
         text = _as_text(message)
-        said.append((text, await speaker.say(message, text, tool_call_pk=invocation.metadata["tool_call_pk"])))
+        said.append(
+            (
+                text,
+                await speaker.say(message, text, tool_call_pk=invocation.metadata["tool_call_pk"]),
+            )
+        )
     return _result(said)
 
 
@@ -81,38 +98,62 @@ def _messages(parts: list[MessagePart]) -> list[list[MessagePart]]:
 
 
 def _result(said: list[tuple[str, Delivery]]) -> ToolExecutionResult:
-    """What the model is told of the messages sent, each with its text: never to send again what may be there."""
+    """What the model is told of the messages sent, each with its text: never to send again what may
+    be there."""
     states = {delivery.state for _, delivery in said}
     if MessageState.FAILED not in states:
-        return ToolExecutionResult(NAME, success=True, content=UNCONFIRMED if MessageState.UNKNOWN in states else CONFIRMED)
-    failed = [(text, delivery.error) for text, delivery in said if delivery.state == MessageState.FAILED]
+        return ToolExecutionResult(
+            NAME, success=True, content=UNCONFIRMED if MessageState.UNKNOWN in states else CONFIRMED
+        )
+    failed = [
+        (text, delivery.error) for text, delivery in said if delivery.state == MessageState.FAILED
+    ]
     names = [f" {text[:NAME_LENGTH]}" if len(said) > 1 else "" for text, _ in failed]
     lines = [f"消息发送失败{name}: {error}" for name, (_, error) in zip(names, failed, strict=True)]
     lines += [REST_IS_SENT] if len(failed) < len(said) else []
     return ToolExecutionResult(NAME, success=False, error_message="\n".join(lines))
 
 
-def check_message_arguments(arguments: Mapping[str, Any], context: ToolExecutionContext) -> list[str]:
+def check_message_arguments(
+    arguments: Mapping[str, Any], context: ToolExecutionContext
+) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
     items = arguments.get("messages")
-    known = _session_faults(arguments.get("session"), cast("MessageSender", context.metadata["speaker"]))
+    known = _session_faults(
+        arguments.get("session"), cast("MessageSender", context.metadata["speaker"])
+    )
     return [*known, *(_item_faults(items, context) if isinstance(items, list) else ())]
 
 
 def _session_faults(session: object, speaker: MessageSender) -> list[str]:
-    if not isinstance(session, str) or session.strip() in ("", speaker.chat.address, speaker.chat.key):
+    if not isinstance(session, str) or session.strip() in (
+        "",
+        speaker.chat.address,
+        speaker.chat.key,
+    ):
         return []
     return [f"session 只能是当前会话 {speaker.chat.address}，不允许发送到其他会话"]
 
 
 def _item_faults(items: Sequence[Any], context: ToolExecutionContext) -> list[str]:
-    of_known_type = ((place, item) for place, item in enumerate(items) if isinstance(item, dict) and item.get("type") in TYPES)
-    found = ((place, check_message_item(item) or _mention_fault(item, context)) for place, item in of_known_type)
+    of_known_type = (
+        (place, item)
+        for place, item in enumerate(items)
+        if isinstance(item, dict) and item.get("type") in TYPES
+    )
+    found = (
+        (place, check_message_item(item) or _mention_fault(item, context))
+        for place, item in of_known_type
+    )
     return [f"messages[{place}]{fault}" for place, fault in found if fault]
 
 
 def _mention_fault(item: dict[str, Any], context: ToolExecutionContext) -> str:
-    fault = check_mention(_given(item, "mention_user_id"), context) if item["type"] == "mention_user" else ""
+    fault = (
+        check_mention(_given(item, "mention_user_id"), context)
+        if item["type"] == "mention_user"
+        else ""
+    )
     return f".mention_user_id{fault}" if fault else ""
 
 

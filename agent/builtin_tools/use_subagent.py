@@ -17,13 +17,17 @@ def build_subagent_tool(agents: Iterable[Subagent], runner: SubagentRunner) -> B
     names = "、".join(agent.name for agent in by_name.values())
     described = "、".join(f"{agent.name}（{agent.description}）" for agent in by_name.values())
 
-    async def use_subagent(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+    async def use_subagent(
+        invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
         wanted = invocation.arguments["subagent_name"].strip()
         agent = by_name.get(wanted.casefold())
         if agent is None:
             raise ToolFailed(f"没有名为 {wanted} 的子代理，可用的有：{names}")
         text = await runner.ask(agent, invocation.arguments["content"], invocation, context)
-        return ToolExecutionResult(NAME, success=True, content=text or f"子代理 {agent.name} 没有给出内容")
+        return ToolExecutionResult(
+            NAME, success=True, content=text or f"子代理 {agent.name} 没有给出内容"
+        )
 
     return BuiltinTool(
         name=NAME,
@@ -32,8 +36,16 @@ def build_subagent_tool(agents: Iterable[Subagent], runner: SubagentRunner) -> B
         parameters={
             "type": "object",
             "properties": {
-                "subagent_name": {"type": "string", "minLength": 1, "description": f"子代理的名字：{names}"},
-                "content": {"type": "string", "minLength": 1, "description": "交给子代理的任务说明或代码"},
+                "subagent_name": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": f"子代理的名字：{names}",
+                },
+                "content": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "交给子代理的任务说明或代码",
+                },
             },
             "required": ["subagent_name", "content"],
         },

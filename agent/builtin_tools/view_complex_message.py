@@ -31,7 +31,9 @@ NOTHING = "这条消息里没有可以显示的内容。"
 def build_forward_tool(forwards: ForwardReader | None) -> BuiltinTool:
     """The tool over ``forwards``; without them it is never offered."""
 
-    async def view_complex_message(invocation: ToolInvocation, context: ToolExecutionContext) -> ToolExecutionResult:
+    async def view_complex_message(
+        invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
         if forwards is None:
             raise ToolFailed(NOT_GIVEN)
         chat = cast("MessageSender", context.metadata["speaker"]).chat
@@ -46,7 +48,12 @@ def build_forward_tool(forwards: ForwardReader | None) -> BuiltinTool:
         parameters={
             "type": "object",
             "properties": {
-                "msg_id": {"type": "string", "minLength": 1, "maxLength": 128, "description": "本会话中消息的 message_id"},
+                "msg_id": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 128,
+                    "description": "本会话中消息的 message_id",
+                },
                 "path": {
                     "type": "array",
                     "maxItems": MAX_FORWARD_LEVELS,
@@ -85,13 +92,18 @@ class ForwardView:
         line["text"] = message.text if len(message.text) <= limit else f"{message.text[:limit]}…"
         count = len(self._forwards.pictures(message, "" if path else self._message_id))
         if count:
-            line["pictures"] = [build_picture_name(self._message_id, path, place) for place in range(1, min(count, NAMED) + 1)]
+            line["pictures"] = [
+                build_picture_name(self._message_id, path, place)
+                for place in range(1, min(count, NAMED) + 1)
+            ]
         return line
 
 
 def _result(view: ForwardView, opened: OpenedMessage) -> ToolExecutionResult:
     if not opened.is_forward:
-        lines = [view.itself(opened.message)] if opened.message.text or opened.message.segments else []
+        lines = (
+            [view.itself(opened.message)] if opened.message.text or opened.message.segments else []
+        )
         return _told(lines, "" if lines else NOTHING)
     if not opened.children:
         return ToolExecutionResult(NAME, success=False, error_message=NOT_GIVEN)
@@ -114,5 +126,9 @@ def fit_forward_lines(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _told(lines: Sequence[dict[str, Any]], end: str) -> ToolExecutionResult:
-    content = "\n".join([*([fence_values(FenceKind.MESSAGES, lines)] if lines else []), end]).strip()
-    return ToolExecutionResult(NAME, success=True, content=content, structured_content=list(lines), metadata={FENCED: True})
+    content = "\n".join(
+        [*([fence_values(FenceKind.MESSAGES, lines)] if lines else []), end]
+    ).strip()
+    return ToolExecutionResult(
+        NAME, success=True, content=content, structured_content=list(lines), metadata={FENCED: True}
+    )

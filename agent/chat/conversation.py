@@ -17,7 +17,13 @@ from agent.domain.state import ChatState
 from agent.domain.states import MessageState, RunOrigin, RunState
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
-from agent.llm.messages import ChatMessage, SpokenMessage, outcome_message, system_message, user_message
+from agent.llm.messages import (
+    ChatMessage,
+    SpokenMessage,
+    outcome_message,
+    system_message,
+    user_message,
+)
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_context import MemoryContext
 from agent.memory.service import MemoryService
@@ -78,8 +84,16 @@ class ConversationHandler:
 
     def plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
-        history_messages = settings.MAX_CONTEXT_MESSAGES - 2  # the system message and the current one come on top
-        return RunPlan(self.origin, self.engine.model.name, history_messages, message.chat.key, message.chat.place)
+        history_messages = (
+            settings.MAX_CONTEXT_MESSAGES - 2
+        )  # the system message and the current one come on top
+        return RunPlan(
+            self.origin,
+            self.engine.model.name,
+            history_messages,
+            message.chat.key,
+            message.chat.place,
+        )
 
     def attend(self, left: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a message that will be answered holds; None where that is nothing."""
@@ -102,7 +116,14 @@ class ConversationHandler:
         """
         message = left.message
         if begun is None:
-            wish = StartRun(self.plan(message), left.pk, left.session_pk, resumed, left.is_later_result, left.claim_number)
+            wish = StartRun(
+                self.plan(message),
+                left.pk,
+                left.session_pk,
+                resumed,
+                left.is_later_result,
+                left.claim_number,
+            )
             begun = await self.record.begin(wish)
         speaker = MessageSender(
             RunJournal(self.record, begun.claim),
@@ -127,20 +148,25 @@ class ConversationHandler:
             raise
         except AgentError as error:
             await self._fail(left, begun, speaker, str(error), noted)
-        except Exception as error:  # the boundary of a run: a bug in it costs one answer, not the chat
+        except (
+            Exception
+        ) as error:  # the boundary of a run: a bug in it costs one answer, not the chat
             logger.exception("Run %s failed", begun.run_pk)
             await self._fail(left, begun, speaker, f"{type(error).__name__}: {error}", noted)
         else:
             await self._conclude(left, begun, speaker, result, noted)
 
     async def _ruled(self, left: PendingMessage) -> RunResult | None:
-        """The answer to a message that decides over a waiting call; None for every other message."""
+        """The answer to a message that decides over a waiting call; None for every other
+        message."""
         message = left.message
         word = None if left.is_later_result else parse_approval_reply(message.text)
         if word is None:
             return None
         is_owner = message.sender_id in self.outbox.owners(message.chat)
-        ruling, fault = await self.record.rule(ApprovalDecision(word, message.chat.account, message.sender_id, is_owner))
+        ruling, fault = await self.record.rule(
+            ApprovalDecision(word, message.chat.account, message.sender_id, is_owner)
+        )
         if ruling is ApprovalOutcome.UNKNOWN and not is_owner:
             return None
         if ruling in (ApprovalOutcome.APPROVED, ApprovalOutcome.REFUSED):
@@ -148,7 +174,12 @@ class ConversationHandler:
         return RunResult(approval_outcome_text(ruling, word.code, fault), None, 0, 0, 0)
 
     async def _run(
-        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, noted: list[str], gathering: PrefetchTask | None
+        self,
+        left: PendingMessage,
+        begun: ActiveRun,
+        speaker: MessageSender,
+        noted: list[str],
+        gathering: PrefetchTask | None,
     ) -> RunResult:
         """The result of the loop; what was left out is added to what is ``noted``."""
         try:
@@ -162,20 +193,37 @@ class ConversationHandler:
                 raise RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s") from error
             raise
 
-    async def _perceived(self, left: PendingMessage, begun: ActiveRun, gathering: PrefetchTask | None) -> MediaText:
-        """What is in the message beside words; nothing again for a run whose first request is on record."""
+    async def _perceived(
+        self, left: PendingMessage, begun: ActiveRun, gathering: PrefetchTask | None
+    ) -> MediaText:
+        """What is in the message beside words; nothing again for a run whose first request is on
+        record."""
         if self.senses is None or left.is_later_result or begun.steps:
             return MediaText()
         return await self.senses.perceive(left, gathering)
 
     async def _task(
-        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, noted: list[str], reading: MediaText
+        self,
+        left: PendingMessage,
+        begun: ActiveRun,
+        speaker: MessageSender,
+        noted: list[str],
+        reading: MediaText,
     ) -> RunRequest:
         """What the loop is to do; what was left out is added to what is ``noted``."""
         message, can_see = left.message, settings.VISION_MODE != "describe"
         owners = self.outbox.owners(message.chat)
-        later = DeferredCalls(speaker.journal, self.jobs, speaker, session_pk=left.session_pk, owners=owners, can_see=can_see)
-        context = build_tool_context(message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses)
+        later = DeferredCalls(
+            speaker.journal,
+            self.jobs,
+            speaker,
+            session_pk=left.session_pk,
+            owners=owners,
+            can_see=can_see,
+        )
+        context = build_tool_context(
+            message, speaker, owners, later, ChatState(left.session_pk, begun.state), self.pauses
+        )
         context.metadata["memory"] = self.memory and self.memory.notebook
         prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
         noted += prompt_notes(prompt)
@@ -195,29 +243,45 @@ class ConversationHandler:
         )
 
     async def _background(self, left: PendingMessage, begun: ActiveRun) -> MemoryContext:
-        """What the model should have in mind; nothing again for a run whose first request is on record."""
+        """What the model should have in mind; nothing again for a run whose first request is on
+        record."""
         message = left.message
         if self.memory is None or begun.steps:
             return MemoryContext()
         return await self.memory.background(
-            left.session_pk, message.chat, message.sender_id, message.text, has_notes=begun.has_notes
+            left.session_pk,
+            message.chat,
+            message.sender_id,
+            message.text,
+            has_notes=begun.has_notes,
         )
 
     def _is_gated(self, left: PendingMessage, begun: ActiveRun) -> bool:
         """Whether the timing gate comes first: it is on here, and no continuation is active."""
         if left.is_later_result or begun.gate.is_continuing:
             return False
-        return self.outbox.attention(left.message.chat).timing_gate if begun.gate.is_on is None else begun.gate.is_on
+        return (
+            self.outbox.attention(left.message.chat).timing_gate
+            if begun.gate.is_on is None
+            else begun.gate.is_on
+        )
 
     async def _conclude(
-        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, result: RunResult, noted: list[str]
+        self,
+        left: PendingMessage,
+        begun: ActiveRun,
+        speaker: MessageSender,
+        result: RunResult,
+        noted: list[str],
     ) -> None:
         text = result.text.strip()
         outcome = None
         if text and not speaker.has_replied:
             if (fitted := speaker.allowance.fitted(text)) != text:
                 text, noted = fitted, [*noted, ANSWER_CUT]
-            outcome = await speaker.answer(build_final_parts(left.message, text), text, result.last_step)
+            outcome = await speaker.answer(
+                build_final_parts(left.message, text), text, result.last_step
+            )
         verdict = _verdict(outcome, speaker, result)
         continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
         if continues != begun.gate.is_continuing:
@@ -244,7 +308,8 @@ class ConversationHandler:
             self.memory.after_turn(left.session_pk, left.message.chat)
 
     async def _notify(self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender) -> None:
-        """Tell the chat in one sentence why there is no answer. No model is asked, and nothing becomes history."""
+        """Tell the chat in one sentence why there is no answer. No model is asked, and nothing
+        becomes history."""
         words = notice_text(left.notice, left.message.text)
         outcome = await speaker.answer(build_final_parts(left.message, words), words)
         await speaker.journal.finish(
@@ -259,7 +324,14 @@ class ConversationHandler:
             )
         )
 
-    async def _fail(self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender, error: str, noted: list[str]) -> None:
+    async def _fail(
+        self,
+        left: PendingMessage,
+        begun: ActiveRun,
+        speaker: MessageSender,
+        error: str,
+        noted: list[str],
+    ) -> None:
         """Tell the chat in one neutral sentence, and the operator in the record."""
         logger.warning("Message %s was not answered: %s", left.pk, error)
         words = build_apology(left.message.text)
@@ -277,7 +349,9 @@ class ConversationHandler:
             )
         )
 
-    async def _settle_recorded(self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender) -> None:
+    async def _settle_recorded(
+        self, left: PendingMessage, begun: ActiveRun, speaker: MessageSender
+    ) -> None:
         """Finish a run whose final message an earlier process had put on record."""
         answer = begun.answer
         assert answer is not None  # noqa: S101 - the caller's condition
@@ -292,7 +366,11 @@ class ConversationHandler:
                 run_pk=begun.run_pk,
                 run_state=RunState.FINISHED,
                 message_pk=left.pk,
-                message_state=State.SILENT if left.notice else State.FAILED if failed else State.ANSWERED,
+                message_state=State.SILENT
+                if left.notice
+                else State.FAILED
+                if failed
+                else State.ANSWERED,
                 detail=answer.error if failed else left.notice if left.notice in NOTICES else "",
                 final_text=answer.text,
                 outcome=outcome,
@@ -305,7 +383,9 @@ def _nothing_to_tell(begun: ActiveRun) -> RunResult | None:
     return RunResult("", None, 0, 0, 0) if begun.later and begun.later.is_stale else None
 
 
-def _verdict(outcome: SendResult | None, speaker: MessageSender, result: RunResult) -> AnswerOutcome:
+def _verdict(
+    outcome: SendResult | None, speaker: MessageSender, result: RunResult
+) -> AnswerOutcome:
     """How the message answered ends, from what came of the answer."""
     if outcome is not None and outcome.delivery.state == State.FAILED:
         return AnswerOutcome(State.FAILED, outcome.delivery.error, speaker.has_spoken)
@@ -332,9 +412,14 @@ def approval_outcome_text(ruling: ApprovalOutcome, code: str, fault: str) -> str
 
 
 def build_first_request(
-    message: IncomingMessage, begun: ActiveRun, prompt: str, reading: MediaText, background: MemoryContext
+    message: IncomingMessage,
+    begun: ActiveRun,
+    prompt: str,
+    reading: MediaText,
+    background: MemoryContext,
 ) -> list[ChatMessage]:
-    """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words or what they stand for."""
+    """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words
+    or what they stand for."""
     speech = SpokenMessage(
         message.text.strip(),
         message.sender_id,

@@ -6,7 +6,12 @@ from agent.llm.messages import ChatMessage, content_text
 
 
 def fit_history(
-    system: ChatMessage, history: Sequence[ChatMessage], current: ChatMessage, *, max_messages: int, max_chars: int
+    system: ChatMessage,
+    history: Sequence[ChatMessage],
+    current: ChatMessage,
+    *,
+    max_messages: int,
+    max_chars: int,
 ) -> list[ChatMessage]:
     """The first request of a run: ``system``, as much of ``history`` as fits, ``current``.
 
@@ -22,7 +27,9 @@ def fit_history(
             break
         kept.append(message)
     kept.reverse()
-    start = next((place for place, message in enumerate(kept) if message["role"] == "user"), len(kept))
+    start = next(
+        (place for place, message in enumerate(kept) if message["role"] == "user"), len(kept)
+    )
     return [system, *kept[start:], current]
 
 

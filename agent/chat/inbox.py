@@ -54,7 +54,9 @@ class QueuedMessage(NamedTuple):
 class Inbox:
     """Takes messages in, and keeps one worker task for every chat with something to do."""
 
-    def __init__(self, record: Record, conversations: ConversationHandler, rules: TriggerRules) -> None:
+    def __init__(
+        self, record: Record, conversations: ConversationHandler, rules: TriggerRules
+    ) -> None:
         self.record = record
         self.shares_database = False
         """Whether other processes may work on the same chats."""
@@ -74,20 +76,27 @@ class Inbox:
         conversations.pauses.has_more = lambda chat: bool(self._queues.get(chat))
 
     def accept(self, message: IncomingMessage, received_at: datetime | None = None) -> None:
-        """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at once."""
+        """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at
+        once."""
         chat = message.chat
         plan = self._conversations.plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
-        committed = self.record.accept(MessageArrival(message, received_at or timezone.now(), self._rules, plan))
+        committed = self.record.accept(
+            MessageArrival(message, received_at or timezone.now(), self._rules, plan)
+        )
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
-        """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at once."""
+        """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at
+        once."""
         self._claiming[account] += 1
-        self.record.claim(account).add_done_callback(lambda future: self._on_claimed(account, future))
+        self.record.claim(account).add_done_callback(
+            lambda future: self._on_claimed(account, future)
+        )
 
     async def abandon(self) -> None:
-        """Stop at once with everything that was in hand: this process was taken for dead, and others have it now."""
+        """Stop at once with everything that was in hand: this process was taken for dead, and
+        others have it now."""
         workers, self._workers, self._queues = list(self._workers.values()), {}, {}
         self._waiting_count = 0
         for worker in workers:
@@ -119,29 +128,43 @@ class Inbox:
             worker.cancel()
         await asyncio.gather(*workers, *self._side_tasks, return_exceptions=True)
 
-    def _on_accepted(self, message: IncomingMessage, future: "asyncio.Future[AcceptedMessage]") -> None:
+    def _on_accepted(
+        self, message: IncomingMessage, future: "asyncio.Future[AcceptedMessage]"
+    ) -> None:
         self._arriving[message.chat] -= 1
         if not self._arriving[message.chat]:
             del self._arriving[message.chat]
         if future.cancelled():
             return
         if error := future.exception():
-            logger.critical("A message in %s could not be recorded and is lost: %s", message.chat.address, error)
+            logger.critical(
+                "A message in %s could not be recorded and is lost: %s", message.chat.address, error
+            )
             return
         accepted = future.result()
         if accepted.decision is None:
-            logger.debug("Message %s in %s was seen before", message.message_id, message.chat.address)
+            logger.debug(
+                "Message %s in %s was seen before", message.message_id, message.chat.address
+            )
             return
         if accepted.decision.opens_loop:
-            told = (message.chat.account, message.sender_id, message.chat.address, accepted.decision.detail)
+            told = (
+                message.chat.account,
+                message.sender_id,
+                message.chat.address,
+                accepted.decision.detail,
+            )
             limit.warn(told, "Account %s: silence towards %s in %s: %s", *told)
         if accepted.decision.is_to_be_answered:
             crash_points.hit_crash_point("message_committed")
-            left = PendingMessage(accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail)
+            left = PendingMessage(
+                accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail
+            )
             self._enqueue(QueuedMessage(left, accepted.begun))
 
     def _is_idle(self, chat: ChatAddress) -> bool:
-        """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left over."""
+        """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left
+        over."""
         busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
         return not busy and not self.shares_database
 
@@ -162,7 +185,9 @@ class Inbox:
         chat = job.left.message.chat
         queue = self._queues.setdefault(chat, deque())
         if not job.resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
-            logger.warning("Message %s in %s is refused: too many are waiting", job.left.pk, chat.address)
+            logger.warning(
+                "Message %s in %s is refused: too many are waiting", job.left.pk, chat.address
+            )
             self._keep(self.record.refuse(job.left.pk))
             return
         if not job.resumed:
@@ -174,7 +199,9 @@ class Inbox:
         self._waiting_count += 1
         self._conversations.pauses.stir(chat)
         if chat not in self._workers:
-            self._workers[chat] = asyncio.get_running_loop().create_task(self._work(chat), name=chat.address)
+            self._workers[chat] = asyncio.get_running_loop().create_task(
+                self._work(chat), name=chat.address
+            )
 
     async def _work(self, chat: ChatAddress) -> None:
         """Answer what waits in ``chat``, then end."""
@@ -182,7 +209,8 @@ class Inbox:
         try:
             while queue and self._is_open:
                 if not await self._is_next(queue[0].left):
-                    # Another process is at an earlier message, or leaves one that is put before this one here.
+                    # Another process is at an earlier message, or leaves one that is put before
+                    # this one here.
                     await asyncio.sleep(TURN_PAUSE)
                     continue
                 job = queue.popleft()
@@ -200,7 +228,9 @@ class Inbox:
         self._at_work.add(left.pk)
         try:
             with capture_error() as attempt:
-                await self._conversations.answer(left, job.begun, resumed=job.resumed, gathering=job.gathering)
+                await self._conversations.answer(
+                    left, job.begun, resumed=job.resumed, gathering=job.gathering
+                )
         except asyncio.CancelledError:
             await self._give_back(left)
             raise
@@ -212,7 +242,8 @@ class Inbox:
             await self._try_later(left, attempt.error)
 
     async def _try_later(self, left: PendingMessage, error: Exception) -> None:
-        """The run came to no recorded end: it is taken up again, before any later message of its chat."""
+        """The run came to no recorded end: it is taken up again, before any later message of its
+        chat."""
         self._failures[left.pk] += 1
         if self._failures[left.pk] >= TRIES:
             logger.error("Message %s is given up after %d tries", left.pk, TRIES, exc_info=error)
@@ -228,7 +259,10 @@ class Inbox:
         return await self.record.release(HeldMessage(left.pk, left.claim_number))
 
     async def _give_up(self, left: PendingMessage, error: Exception) -> None:
-        await self.record.submit(give_up_messages, GivenUpMessage(left.pk, left.claim_number, f"{type(error).__name__}: {error}"))
+        await self.record.submit(
+            give_up_messages,
+            GivenUpMessage(left.pk, left.claim_number, f"{type(error).__name__}: {error}"),
+        )
 
     async def _is_next(self, left: PendingMessage) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""

@@ -4,12 +4,14 @@ from django.conf import settings
 
 from agent.domain.types import IncomingMessage, MessagePart
 
-#: The account number that stands for every anonymous member of a group; mentioning it reaches nobody.
+#: The account number that stands for every anonymous member of a group; mentioning it reaches
+#: nobody.
 ANONYMOUS = "80000000"
 
 
 def build_final_parts(message: IncomingMessage, text: str) -> list[MessagePart]:
-    """``text`` as the answer to ``message``: in groups with a quote and a mention, as configured."""
+    """``text`` as the answer to ``message``: in groups with a quote and a mention, as
+    configured."""
     if message.chat.kind != "group":
         return [MessagePart("plain", text=text)]
     parts = []

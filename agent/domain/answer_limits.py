@@ -1,4 +1,5 @@
-"""Whether somebody who is to be answered is answered once more: how often he was, and what there is left to spend.
+"""Whether somebody who is to be answered is answered once more: how often he was, and what there is
+left to spend.
 
 Deciding is pure. What is counted are the answers that are promised, in the commit that
 takes the message in (:mod:`agent.record.quotas`), so that a burst is no way around them.
@@ -12,7 +13,8 @@ from agent.domain.states import MessageReason
 
 #: Seconds in which answers count for the limits of a minute.
 MINUTE = 60
-#: Two bots that answer each other: so many exchanges with one sender in one chat within so many seconds,
+#: Two bots that answer each other: so many exchanges with one sender in one chat within so many
+#: seconds,
 #: then nothing is said to him there for so long.
 LOOP_EXCHANGES, LOOP_SECONDS, LOOP_SILENCE = 10, 30, 300
 #: So many of them have to be replies to an answer: somebody who sends ten lines at once is no loop.
@@ -43,7 +45,8 @@ class AnswerCount:
     is_changed: bool = False
 
     def within(self, seconds: int, now: int) -> int:
-        """Answers of the last ``seconds``. A clock that was put back leaves none that count for ever."""
+        """Answers of the last ``seconds``. A clock that was put back leaves none that count for
+        ever."""
         return sum(number for at, number in self.recent.items() if abs(now - at) <= seconds)
 
     def on(self, day: str) -> int:
@@ -59,7 +62,8 @@ class AnswerCount:
 
 @dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """Somebody who is no owner and would be answered: under which limits, and how often that has happened."""
+    """Somebody who is no owner and would be answered: under which limits, and how often that has
+    happened."""
 
     limits: AnswerLimits
     person: AnswerCount
@@ -72,7 +76,8 @@ class LimitCheck:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRefusal:
-    """Why there is no answer, what of it is told to the chat, if anything, and whether a silence begins with it."""
+    """Why there is no answer, what of it is told to the chat, if anything, and whether a silence
+    begins with it."""
 
     reason: MessageReason
     detail: str = ""
@@ -86,19 +91,31 @@ def check_limits(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
     if limits.person_per_minute and is_silence_active(case.exchanges.silent_until, now.seconds):
         return AnswerRefusal(Reason.LOOP)
     if not case.has_tokens:
-        return AnswerRefusal(Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day)
+        return AnswerRefusal(
+            Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day
+        )
     if _is_reached(limits.chat_per_minute, case.chat.within(MINUTE, now.seconds)):
-        return AnswerRefusal(Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now))
+        return AnswerRefusal(
+            Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now)
+        )
     if _is_reached(limits.person_per_day, case.person.on(now.day)):
-        return AnswerRefusal(Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day)
+        return AnswerRefusal(
+            Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day
+        )
     if _is_reached(limits.person_per_minute, case.person.within(MINUTE, now.seconds)):
-        return AnswerRefusal(Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now))
+        return AnswerRefusal(
+            Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now)
+        )
     return None
 
 
 def may_loop(case: LimitCheck, now: MessageTime) -> bool:
-    """Whether there were enough answers lately for a loop, if what was answered were replies to answers."""
-    return bool(case.limits.person_per_minute) and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES
+    """Whether there were enough answers lately for a loop, if what was answered were replies to
+    answers."""
+    return (
+        bool(case.limits.person_per_minute)
+        and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES
+    )
 
 
 def build_loop_refusal(case: LimitCheck) -> AnswerRefusal:
@@ -107,14 +124,19 @@ def build_loop_refusal(case: LimitCheck) -> AnswerRefusal:
 
 
 def is_silence_active(until: int, now: int) -> bool:
-    """Whether a silence goes on. One that ends later than any can was begun before the clock was put back."""
+    """Whether a silence goes on. One that ends later than any can was begun before the clock was
+    put back."""
     return now < until <= now + LOOP_SILENCE
 
 
 def count_answer(case: LimitCheck, refused: AnswerRefusal | None, now: MessageTime) -> None:
     """Count the answer, or what was decided instead, in the counts of ``case``."""
     if refused is None:
-        for count in (case.person, case.chat) if case.chat is case.exchanges else (case.person, case.chat, case.exchanges):
+        for count in (
+            (case.person, case.chat)
+            if case.chat is case.exchanges
+            else (case.person, case.chat, case.exchanges)
+        ):
             count.add(now)
         return
     if refused.opens_loop:

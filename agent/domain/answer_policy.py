@@ -1,4 +1,5 @@
-"""Whom an account answers, and how often at most: what an operator decided, as the rows say. Pure."""
+"""Whom an account answers, and how often at most: what an operator decided, as the rows say.
+Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ NO_LIMITS = AnswerLimits()
 
 @dataclass(frozen=True, slots=True)
 class AnswerPolicy:
-    """The decisions of one account: who is answered, and its own limits, where a None leaves the installation's."""
+    """The decisions of one account: who is answered, and its own limits, where a None leaves the
+    installation's."""
 
     answered: AnswerAudience = "everybody"
     people: frozenset[str] = frozenset()
@@ -46,8 +48,11 @@ class AnswerPolicy:
     blocked_groups: frozenset[str] = frozenset()
     limits: tuple[int | None, int | None, int | None] = (None, None, None)
 
-    def refusal(self, sender_id: str, group_id: str, *, is_friend: bool, is_owner: bool) -> MessageReason | None:
-        """Why the sender is not answered here; None where he is. ``group_id`` is "" in a private chat.
+    def refusal(
+        self, sender_id: str, group_id: str, *, is_friend: bool, is_owner: bool
+    ) -> MessageReason | None:
+        """Why the sender is not answered here; None where he is. ``group_id`` is "" in a private
+        chat.
 
         A block outdoes a listing. An owner is kept out by nothing but the block of a group.
         """

@@ -13,7 +13,8 @@ from typing import Any
 from agent.domain.approval_replies import VERBS
 from tools.text.visible import escape_invisible_chars
 
-#: Arguments that are shown; characters of a name, and of a value: of its beginning and its end where it is longer.
+#: Arguments that are shown; characters of a name, and of a value: of its beginning and its end
+#: where it is longer.
 ARGUMENTS, NAME_CHARS, VALUE_CHARS, HEAD_CHARS, TAIL_CHARS = 12, 64, 200, 120, 60
 _BROKEN_ESCAPE = re.compile(r"\\[A-Za-z0-9]{0,9}\Z")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -32,8 +33,12 @@ def format_argument_lines(arguments: dict[str, Any]) -> ArgumentLines:
     """``arguments``, each by its name on a line of its own."""
     lines, is_cut = list[str](), len(arguments) > ARGUMENTS
     for name, value in list(arguments.items())[:ARGUMENTS]:
-        title, is_name_cut = _shortened(name if _PLAIN_NAME.fullmatch(name) else _json(name), NAME_CHARS)
-        text, is_value_cut = _shortened(_json(value), VALUE_CHARS, len(value) if isinstance(value, str) else None)
+        title, is_name_cut = _shortened(
+            name if _PLAIN_NAME.fullmatch(name) else _json(name), NAME_CHARS
+        )
+        text, is_value_cut = _shortened(
+            _json(value), VALUE_CHARS, len(value) if isinstance(value, str) else None
+        )
         is_cut |= is_name_cut or is_value_cut
         lines.append(f"· {title} = {text}")
     if len(arguments) > ARGUMENTS:
@@ -68,13 +73,20 @@ def _json(value: Any) -> str:
 
 
 def _shortened(text: str, limit: int, length: int | None = None) -> tuple[str, bool]:
-    """``text`` made visible, on at most about ``limit`` characters, and whether anything is left out."""
+    """``text`` made visible, on at most about ``limit`` characters, and whether anything is left
+    out."""
     seen = _spelled(text[: limit + 1])
     if len(text) <= limit and len(seen) <= limit:
         return seen, False
-    head, tail = _BROKEN_ESCAPE.sub("", seen[:HEAD_CHARS]), _spelled(text[-TAIL_CHARS:])[-TAIL_CHARS:]
+    head, tail = (
+        _BROKEN_ESCAPE.sub("", seen[:HEAD_CHARS]),
+        _spelled(text[-TAIL_CHARS:])[-TAIL_CHARS:],
+    )
     return f'{head}"…（共 {length or len(text)} 字，中间没有显示）…"{tail}', True
 
 
 def _spelled(text: str) -> str:
-    return _IMITATION.sub(lambda verb: "".join(f"\\u{ord(char):04x}" for char in verb[0]), escape_invisible_chars(text))
+    return _IMITATION.sub(
+        lambda verb: "".join(f"\\u{ord(char):04x}" for char in verb[0]),
+        escape_invisible_chars(text),
+    )

@@ -47,10 +47,17 @@ def parse_approval_reply(text: str) -> ApprovalReply | None:
     match = _PATTERN.match(text)
     if match is None:
         return None
-    word, rest = ApprovalReply(is_approval=match["yes"] is not None, code=match["code"]), text[match.end() :].strip()
+    word, rest = (
+        ApprovalReply(is_approval=match["yes"] is not None, code=match["code"]),
+        text[match.end() :].strip(),
+    )
     if not rest:
         return word
-    return _with_arguments(word, rest) if rest.startswith(("{", "｛")) or rest.endswith(("}", "｝")) else None
+    return (
+        _with_arguments(word, rest)
+        if rest.startswith(("{", "｛")) or rest.endswith(("}", "｝"))
+        else None
+    )
 
 
 def _with_arguments(word: ApprovalReply, text: str) -> ApprovalReply:

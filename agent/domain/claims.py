@@ -15,7 +15,8 @@ FIRST_CLAIM = 1
 class Claim:
     """The claim under which a run is worked on: the run's key, and the number that the claim has.
 
-    ``place`` is the chat that the run speaks in (:attr:`agent.domain.types.ChatAddress.place`), "" for
+    ``place`` is the chat that the run speaks in (:attr:`agent.domain.types.ChatAddress.place`), ""
+    for
     a run without one. A claim holds as long as the row of the run has the same number and place.
     """
 

@@ -27,7 +27,8 @@ class AgentError(Exception):
 class LLMError(AgentError):
     """The model endpoint refused, failed, or sent something that is not a chat completion.
 
-    ``is_free`` where it surely did nothing for it; without that it may have worked, and want to be paid.
+    ``is_free`` where it surely did nothing for it; without that it may have worked, and want to be
+    paid.
     """
 
     is_free = False
@@ -42,13 +43,17 @@ class RunTimeout(AgentError):  # noqa: N818 - the word says what happened
 
 
 class ClaimLost(Exception):  # noqa: N818 - the word says what happened
-    """Somebody else has taken the work over, or its row is gone. Nothing was written, and nothing may be sent."""
+    """Somebody else has taken the work over, or its row is gone. Nothing was written, and nothing
+    may be sent."""
 
 
 def build_apology(words: str) -> str:
-    """One short sentence for the chat: in Chinese if ``words`` hold Chinese, else in LANGUAGE_CODE."""
+    """One short sentence for the chat: in Chinese if ``words`` hold Chinese, else in
+    LANGUAGE_CODE."""
     with translation.override("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE):
-        return _("Sorry, something went wrong and I cannot answer right now. Please try again later.")
+        return _(
+            "Sorry, something went wrong and I cannot answer right now. Please try again later."
+        )
 
 
 class MediaError(Exception):

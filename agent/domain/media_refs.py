@@ -44,4 +44,5 @@ class MediaRef:
 
 
 class MediaUnavailable(AgentError):  # noqa: N818 - the word says what happened
-    """Something a message holds cannot be had; the text says why, in words that can be translated."""
+    """Something a message holds cannot be had; the text says why, in words that can be
+    translated."""

@@ -1,4 +1,5 @@
-"""What a chat is told in one polite sentence when it is not answered for a while. Pure but for the settings.
+"""What a chat is told in one polite sentence when it is not answered for a while. Pure but for the
+settings.
 
 The keys are what the record says, in the admin's words.
 """
@@ -12,11 +13,16 @@ PERSON_MINUTE = gettext_noop("This person has had as many answers as there are i
 PERSON_DAY = gettext_noop("This person has had as many answers as there are in a day.")
 CHAT_MINUTE = gettext_noop("This chat has had as many answers as there are in a minute.")
 TOKENS = gettext_noop("TOKENS_PER_DAY are used up; only owners are answered until midnight.")
-LOOP = gettext_noop("Ten exchanges with this sender within thirty seconds: nothing is said to it here for five minutes.")
+LOOP = gettext_noop(
+    "Ten exchanges with this sender within thirty seconds: nothing is said to it here for five minutes."
+)
 
 #: In Chinese and in English.
 NOTICES = {
-    PERSON_MINUTE: ("你发得有点快，我先歇一会儿，请一分钟后再找我。", "That was a lot at once. Please try again in a minute."),
+    PERSON_MINUTE: (
+        "你发得有点快，我先歇一会儿，请一分钟后再找我。",
+        "That was a lot at once. Please try again in a minute.",
+    ),
     PERSON_DAY: (
         "今天能回答你的次数已经用完了，请明天再来。",
         "You have had all my answers for today. Please come back tomorrow.",
@@ -25,16 +31,21 @@ NOTICES = {
         "这里的消息有点多，我先歇一会儿，请一分钟后再找我。",
         "There is a lot going on here. Please try again in a minute.",
     ),
-    TOKENS: ("今天的回答额度已经用完了，请明天再来。", "I have no answers left for today. Please come back tomorrow."),
-    LOOP: ("我们聊得太快了，我先歇五分钟，请稍后再找我。", "That was very fast. I am taking a break of five minutes."),
+    TOKENS: (
+        "今天的回答额度已经用完了，请明天再来。",
+        "I have no answers left for today. Please come back tomorrow.",
+    ),
+    LOOP: (
+        "我们聊得太快了，我先歇五分钟，请稍后再找我。",
+        "That was very fast. I am taking a break of five minutes.",
+    ),
 }
-TO_OWNERS = (
-    "今天的 token 额度（TOKENS_PER_DAY = {limit:,}）已经用完：午夜之前只回答主人的消息。可以调高这项设置，或者设为 0 取消限制。"
-)
+TO_OWNERS = "今天的 token 额度（TOKENS_PER_DAY = {limit:,}）已经用完：午夜之前只回答主人的消息。可以调高这项设置，或者设为 0 取消限制。"
 
 
 def notice_text(detail: str, words: str) -> str:
-    """The sentence for ``detail``, which may be the sentence itself, in Chinese if ``words`` hold Chinese, else in LANGUAGE_CODE."""
+    """The sentence for ``detail``, which may be the sentence itself, in Chinese if ``words`` hold
+    Chinese, else in LANGUAGE_CODE."""
     if detail not in NOTICES:  # the note to an owner
         return detail
     chinese, english = NOTICES[detail]

@@ -1,4 +1,5 @@
-"""The persona's prompt as a template: ``{name}`` is a value of the chat, ``{tool:name}`` a tool's name. Pure.
+"""The persona's prompt as a template: ``{name}`` is a value of the chat, ``{tool:name}`` a tool's
+name. Pure.
 
 The rules are those of Google ADK's instruction templates. A placeholder is a name in
 braces; spaces around it do not count, and in ``{{name}}`` all the braces do. A name is an
@@ -34,7 +35,8 @@ _BRACED = re.compile(r"(\{+)([^{}]*)(\}+)")
 
 
 class PromptTemplateError(ValueError):
-    """A template asks for something that is not there; ``written`` is the placeholder as it stands in it."""
+    """A template asks for something that is not there; ``written`` is the placeholder as it stands
+    in it."""
 
     def __init__(self, written: str, reason: str) -> None:
         super().__init__(f"{written}: {reason}")
@@ -62,7 +64,8 @@ class PromptPlaceholder:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """A template with what could be put in; ``missing`` are the placeholders that were left as they are written."""
+    """A template with what could be put in; ``missing`` are the placeholders that were left as they
+    are written."""
 
     text: str
     missing: tuple[str, ...] = ()
@@ -87,10 +90,15 @@ def render_prompt(template: str, values: Mapping[str, Any], tools: Collection[st
     :class:`MissingValueError` or :class:`MissingToolError` for the first placeholder
     that has nothing to stand for and is not optional.
     """
-    return "".join(piece if isinstance(piece, str) else _value(piece, values, tools) for piece in _pieces(template))
+    return "".join(
+        piece if isinstance(piece, str) else _value(piece, values, tools)
+        for piece in _pieces(template)
+    )
 
 
-def render_known_values(template: str, values: Mapping[str, Any], tools: Collection[str]) -> RenderedPrompt:
+def render_known_values(
+    template: str, values: Mapping[str, Any], tools: Collection[str]
+) -> RenderedPrompt:
     """As :func:`render_prompt`, but what has nothing to stand for stays as it is written."""
     text: list[str] = []
     missing: list[str] = []
@@ -108,7 +116,11 @@ def program_values(bot_name: str, kind: ChatKind | None, now: datetime) -> dict[
 
     ``now`` is local time; ``kind`` is None where there is no chat.
     """
-    values = {"date": f"{now:%Y-%m-%d}", "time": f"{now:%H:%M}", "weekday": f"星期{WEEKDAYS[now.weekday()]}"}
+    values = {
+        "date": f"{now:%Y-%m-%d}",
+        "time": f"{now:%H:%M}",
+        "weekday": f"星期{WEEKDAYS[now.weekday()]}",
+    }
     if bot_name:
         values["bot_name"] = bot_name
     if kind:
@@ -122,7 +134,9 @@ def _pieces(template: str) -> tuple[str | PromptPlaceholder, ...]:
     pieces: list[str | PromptPlaceholder] = []
     end = 0
     for found in _BRACED.finditer(template):
-        width = min(len(found[1]), len(found[3]))  # a brace without its counterpart is text: {"city": {city}}
+        width = min(
+            len(found[1]), len(found[3])
+        )  # a brace without its counterpart is text: {"city": {city}}
         start, stop = found.start(2) - width, found.end(2) + width
         if placeholder := _placeholder(template[start:stop], found[2]):
             pieces += (template[end:start], placeholder)
@@ -136,11 +150,19 @@ def _placeholder(written: str, inside: str) -> PromptPlaceholder | None:
     name = name.removesuffix("?")
     if name.startswith(TOOL_PREFIX):
         tool = name.removeprefix(TOOL_PREFIX)
-        return PromptPlaceholder(written, tool, is_tool=True, is_optional=is_optional) if TOOL_NAME.fullmatch(tool) else None
-    return PromptPlaceholder(written, name, is_optional=is_optional) if is_value_name(name) else None
+        return (
+            PromptPlaceholder(written, tool, is_tool=True, is_optional=is_optional)
+            if TOOL_NAME.fullmatch(tool)
+            else None
+        )
+    return (
+        PromptPlaceholder(written, name, is_optional=is_optional) if is_value_name(name) else None
+    )
 
 
-def _value(placeholder: PromptPlaceholder, values: Mapping[str, Any], tools: Collection[str]) -> str:
+def _value(
+    placeholder: PromptPlaceholder, values: Mapping[str, Any], tools: Collection[str]
+) -> str:
     name = placeholder.name
     if name in (tools if placeholder.is_tool else values):
         return name if placeholder.is_tool else _text(values[name])
@@ -154,4 +176,6 @@ def _value(placeholder: PromptPlaceholder, values: Mapping[str, Any], tools: Col
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return neutralize_marks(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    return neutralize_marks(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    )

@@ -2,8 +2,8 @@
 
 A tool finds it as ``context.metadata["state"]``, a dict of its own that it changes in
 place; what it changed is taken over when the call has ended. Names are those of
-:func:`agent.domain.prompt_template.is_value_name`, values are JSON. Names that begin with ``temp:`` are
-there for the rest of the run and never stored; the other prefixes are part of a name, and
+:func:`agent.domain.prompt_template.is_value_name`, values are JSON. Names that begin with ``temp:``
+are there for the rest of the run and never stored; the other prefixes are part of a name, and
 nothing is shared between chats.
 """
 
@@ -33,7 +33,9 @@ class StateChange:
     removed: frozenset[str] = frozenset()
 
     def applied(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in state.items() if name not in self.removed} | self.values
+        return {
+            name: value for name, value in state.items() if name not in self.removed
+        } | self.values
 
 
 class OpenedState(NamedTuple):
@@ -55,7 +57,8 @@ class ChatState:
     values: dict[str, Any] = field(default_factory=dict)
 
     def opened(self) -> OpenedState:
-        """The state for one call. A tool that was stopped may go on in its thread, and changes nothing by it."""
+        """The state for one call. A tool that was stopped may go on in its thread, and changes
+        nothing by it."""
         return OpenedState(self.values, copy.deepcopy(self.values))
 
     def closed(self, call: OpenedState, tool_name: str) -> StateChange | None:
@@ -69,11 +72,17 @@ class ChatState:
             return None
         after = change.applied(self.values)
         if stored_state_size(after) > max(SIZE_LIMIT, stored_state_size(self.values)):
-            logger.warning("What tool %s put into the chat's state is left out: more than %d bytes", tool_name, SIZE_LIMIT)
+            logger.warning(
+                "What tool %s put into the chat's state is left out: more than %d bytes",
+                tool_name,
+                SIZE_LIMIT,
+            )
             return None
         self.values = after
         change = StateChange(
-            change.session_pk, to_stored_state(change.values), frozenset(to_stored_state(dict.fromkeys(change.removed)))
+            change.session_pk,
+            to_stored_state(change.values),
+            frozenset(to_stored_state(dict.fromkeys(change.removed))),
         )
         return change if self.session_pk is not None and (change.values or change.removed) else None
 
@@ -82,18 +91,31 @@ def _readable(call: OpenedState, tool_name: str) -> dict[str, Any]:
     """What can be stored of the copy of a call."""
     values: dict[str, Any] = {}
     for name, value in {**call.given}.items():  # copied in one step, in case a thread goes on
-        is_untouched = name in call.before and value is call.before[name]  # texts and numbers are not copied
+        is_untouched = (
+            name in call.before and value is call.before[name]
+        )  # texts and numbers are not copied
         try:
             values[name] = value if is_untouched else _plain(name, value)
         except (TypeError, ValueError, RecursionError, RuntimeError) as error:
-            logger.warning("The value %r that tool %s put into the chat's state is left out: %s", name, tool_name, error)
+            logger.warning(
+                "The value %r that tool %s put into the chat's state is left out: %s",
+                name,
+                tool_name,
+                error,
+            )
             values |= {name: call.before[name]} if name in call.before else {}
     return values
 
 
-def diff_states(session_pk: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> StateChange:
+def diff_states(
+    session_pk: int, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> StateChange:
     """The change that makes ``before`` into ``after``."""
-    values = {name: value for name, value in after.items() if name not in before or not is_same_json(value, before[name])}
+    values = {
+        name: value
+        for name, value in after.items()
+        if name not in before or not is_same_json(value, before[name])
+    }
     return StateChange(session_pk, values, frozenset(before.keys() - after.keys()))
 
 
@@ -103,7 +125,8 @@ def is_same_json(one: Any, other: Any) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Raises ValueError for numbers that are none, TypeError for what is no JSON, and RecursionError."""
+    """Raises ValueError for numbers that are none, TypeError for what is no JSON, and
+    RecursionError."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -118,7 +141,8 @@ def stored_state_size(state: Mapping[str, Any]) -> int:
 
 
 def _plain(name: object, value: Any) -> Any:
-    """``value`` as it will be read back. Raises what :func:`json_text` raises, and ValueError for a bad name."""
+    """``value`` as it will be read back. Raises what :func:`json_text` raises, and ValueError for a
+    bad name."""
     if not (isinstance(name, str) and is_value_name(name)):
         raise ValueError("this is not a name of a value")
     return make_storable(json.loads(json_text(value)))

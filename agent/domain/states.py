@@ -1,4 +1,5 @@
-"""The states and kinds of the record: the words that its columns hold, and that the run loop speaks without the ORM."""
+"""The states and kinds of the record: the words that its columns hold, and that the run loop speaks
+without the ORM."""
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _

@@ -47,12 +47,20 @@ class TriggerDecision:
 
 
 def decide_trigger(
-    message: IncomingMessage, rules: TriggerRules, *, now: datetime, quotes_bot: bool, is_decision: bool = False
+    message: IncomingMessage,
+    rules: TriggerRules,
+    *,
+    now: datetime,
+    quotes_bot: bool,
+    is_decision: bool = False,
 ) -> TriggerDecision:
-    """Judge one message: whether it quotes one of the bot's own, and whether it is a word on a call that waits."""
+    """Judge one message: whether it quotes one of the bot's own, and whether it is a word on a call
+    that waits."""
     if refusal := _never_answered(message):
         return TriggerDecision(State.RECORDED, refusal)
-    reason = Reason.DECISION if is_decision else _why_answered(message, rules, quotes_bot=quotes_bot)
+    reason = (
+        Reason.DECISION if is_decision else _why_answered(message, rules, quotes_bot=quotes_bot)
+    )
     if reason in (Reason.NOT_ADDRESSED, Reason.GROUPS_OFF):
         return TriggerDecision(State.RECORDED, reason)
     if message.happened_at is not None and now - message.happened_at > MAX_AGE:
@@ -72,7 +80,9 @@ def _never_answered(message: IncomingMessage) -> MessageReason | None:
     return None
 
 
-def _why_answered(message: IncomingMessage, rules: TriggerRules, *, quotes_bot: bool) -> MessageReason:
+def _why_answered(
+    message: IncomingMessage, rules: TriggerRules, *, quotes_bot: bool
+) -> MessageReason:
     if message.chat.kind == "private":
         return Reason.PRIVATE
     if not rules.answer_groups:

@@ -78,12 +78,14 @@ class IncomingMessage:
 
 @dataclass(frozen=True, slots=True)
 class MediaPolicy:
-    """What an account makes of messages: whose voice is transcribed and whose files are read (nobody's, everybody's or the owners')."""
+    """What an account makes of messages: whose voice is transcribed and whose files are read
+    (nobody's, everybody's or the owners')."""
 
     voice: MediaAudience = "on"
     files: MediaAudience = "on"
     timing_gate: bool = False
-    """Whether a small model call decides first if and when to answer, in chats that do not say otherwise."""
+    """Whether a small model call decides first if and when to answer, in chats that do not say
+    otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,13 @@ class Delivery:
     """What became of a message that was handed to a client."""
 
     state: MessageState
-    """``delivered``, ``failed`` (the client said no), ``unknown`` (no answer came) or ``pending`` (surely not written: the
-    account is away)."""
+    """``delivered``, ``failed`` (the client said no), ``unknown`` (no answer came) or ``pending``
+    (surely not written: the account is away)."""
     message_id: str = ""
     error: str = ""
-    again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(default=None, compare=False, repr=False)
+    again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(
+        default=None, compare=False, repr=False
+    )
     """Of a message that was surely not sent: makes its segments anew in a form that may be taken.
 
     They are not for the record. Raises :class:`agent.domain.errors.MediaError`.
@@ -122,7 +126,8 @@ class Outbox(Protocol):
         ...
 
     def owners(self, chat: ChatAddress) -> frozenset[str]:
-        """Ids of the people that the account of ``chat`` belongs to, as of the last :meth:`reload`."""
+        """Ids of the people that the account of ``chat`` belongs to, as of the last
+        :meth:`reload`."""
         ...
 
     def attention(self, chat: ChatAddress) -> MediaPolicy:
@@ -145,7 +150,14 @@ class Outbox(Protocol):
         """Wait at most ``seconds`` for the account of ``chat``; True once it is connected."""
         ...
 
-    async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+    async def deliver(
+        self,
+        chat: ChatAddress,
+        segments: list[dict[str, Any]],
+        *,
+        echo: str,
+        temp_group_id: str = "",
+    ) -> Delivery:
         """Write the message and wait for the client's answer. Never raises for what a client does.
 
         After cancellation the message may have been written: its outcome is unknown.
@@ -154,14 +166,21 @@ class Outbox(Protocol):
 
 
 class MediaSource(Protocol):
-    """What the layer that owns the sockets knows of the media in messages, and can ask the client for."""
+    """What the layer that owns the sockets knows of the media in messages, and can ask the client
+    for."""
 
-    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+    def refs(
+        self,
+        segments: Sequence[dict[str, Any]],
+        message_id: str = "",
+        origin: MediaOrigin = "message",
+    ) -> list[MediaRef]:
         """The media in recorded ``segments``, in order. Pure."""
         ...
 
     def restored(self, message: IncomingMessage) -> IncomingMessage:
-        """``message``, read from the record, with what its segments say: its media, what was typed, what it quotes. Pure."""
+        """``message``, read from the record, with what its segments say: its media, what was typed,
+        what it quotes. Pure."""
         ...
 
     def forwards(self, segments: Sequence[dict[str, Any]]) -> bool:
@@ -169,33 +188,44 @@ class MediaSource(Protocol):
         ...
 
     async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
-        """The media of a message that the client is asked for; none where it does not know it. Never raises."""
+        """The media of a message that the client is asked for; none where it does not know it.
+        Never raises."""
         ...
 
-    async def forwarded(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[MediaRef]:
-        """The media of the messages that are forwarded in ``segments``, as far as the client gives them. Never raises."""
+    async def forwarded(
+        self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
+    ) -> list[MediaRef]:
+        """The media of the messages that are forwarded in ``segments``, as far as the client gives
+        them. Never raises."""
         ...
 
     def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
-        """``ref`` as the client gives it now, in one way after another, for links expire. Never raises."""
+        """``ref`` as the client gives it now, in one way after another, for links expire. Never
+        raises."""
         ...
 
     async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
-        """A voice in another format (``mp3``, ``wav`` …), as the client made it; None when it cannot."""
+        """A voice in another format (``mp3``, ``wav`` …), as the client made it; None when it
+        cannot."""
         ...
 
     async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
-        """The segments of a message that the client still knows and says to be of ``chat``; None otherwise. Never raises."""
+        """The segments of a message that the client still knows and says to be of ``chat``; None
+        otherwise. Never raises."""
         ...
 
-    async def inside(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> "list[ForwardedMessage]":
-        """The messages that are forwarded in ``segments``, one level of them, as far as the client gives them. Never raises."""
+    async def inside(
+        self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
+    ) -> "list[ForwardedMessage]":
+        """The messages that are forwarded in ``segments``, one level of them, as far as the client
+        gives them. Never raises."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardedMessage:
-    """One of the messages in a forwarded one. Nothing in it is to be believed, its sender least of all."""
+    """One of the messages in a forwarded one. Nothing in it is to be believed, its sender least of
+    all."""
 
     text: str
     segments: list[dict[str, Any]]

@@ -17,7 +17,8 @@ class RequestEncoder:
     """Bodies of requests to ``model``.
 
     Fifty tools are 35 KB, which take half a millisecond to encode. Definitions are shared and
-    never changed (:class:`tools.registry.definitions.DefinitionCache`), so what was made of one is found by its identity.
+    never changed (:class:`tools.registry.definitions.DefinitionCache`), so what was made of one is
+    found by its identity.
     """
 
     def __init__(self, model: str) -> None:
@@ -29,9 +30,12 @@ class RequestEncoder:
         return len(self._kept)
 
     def of(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> bytes:
-        """The body that sends ``messages`` and offers ``tools``; none are named where there are none."""
+        """The body that sends ``messages`` and offers ``tools``; none are named where there are
+        none."""
         kept = self._kept
-        encoded = [known[1] if (known := kept.get(id(tool))) else self._made(tool) for tool in tools]
+        encoded = [
+            known[1] if (known := kept.get(id(tool))) else self._made(tool) for tool in tools
+        ]
         end = b',"tools":[%b]}' % b",".join(encoded) if encoded else b"}"
         return b"".join((self._head, encode_json(messages), end))
 
@@ -44,7 +48,8 @@ class RequestEncoder:
 
 
 def encode_json(value: Any) -> bytes:
-    """``value``, which is JSON but for numbers that are none and halves of pairs of surrogates: these become null and ``�``."""
+    """``value``, which is JSON but for numbers that are none and halves of pairs of surrogates:
+    these become null and ``�``."""
     try:
         return _JSON.encode(value).encode()
     except ValueError:
@@ -56,5 +61,9 @@ def _tool(definition: dict[str, Any]) -> dict[str, Any]:
     schema = definition.get("parameters_schema") or NO_PARAMETERS
     return {
         "type": "function",
-        "function": {"name": definition["name"], "description": definition["description"], "parameters": schema},
+        "function": {
+            "name": definition["name"],
+            "description": definition["description"],
+            "parameters": schema,
+        },
     }

@@ -1,4 +1,5 @@
-"""How much of an endpoint's answer is read: counted while it is read and unpacked, whatever its headers promise."""
+"""How much of an endpoint's answer is read: counted while it is read and unpacked, whatever its
+headers promise."""
 
 from collections.abc import AsyncIterator
 
@@ -9,11 +10,13 @@ from agent.domain.errors import LLMError
 ANSWER_LIMIT = 8 * 2**20
 """Bytes of an answer, packed and unpacked."""
 ERROR_LIMIT = 64 * 2**10
-"""Bytes of what is no answer (an error page, a redirect); the rest is not read, for only its beginning is quoted."""
+"""Bytes of what is no answer (an error page, a redirect); the rest is not read, for only its
+beginning is quoted."""
 
 
 class AnswerTooLong(LLMError):  # noqa: N818 - it says what is wrong
-    """An answer of more than :data:`ANSWER_LIMIT`. Nobody asks again: it would cost the same once more."""
+    """An answer of more than :data:`ANSWER_LIMIT`. Nobody asks again: it would cost the same once
+    more."""
 
     def __init__(self) -> None:
         super().__init__(f"the answer is longer than {ANSWER_LIMIT >> 20} MiB")
@@ -30,7 +33,12 @@ async def limit_response(response: httpx2.Response) -> None:
         raise AnswerTooLong
     response.stream = _LimitedAnswer(response.stream, limit)
     if "content-encoding" in response.headers:
-        packed = httpx2.Response(response.status_code, headers=response.headers, stream=response.stream, request=response.request)
+        packed = httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=response.stream,
+            request=response.request,
+        )
         del response.headers["content-encoding"]
         response.stream = _LimitedAnswer(_Unpacked(packed), limit)
 
@@ -63,7 +71,8 @@ class _LimitedAnswer(httpx2.AsyncByteStream):
 
 
 class _Unpacked(httpx2.AsyncByteStream):
-    """What is in the body of ``packed``, in pieces of at most 1 MiB however small the chunk that they come from."""
+    """What is in the body of ``packed``, in pieces of at most 1 MiB however small the chunk that
+    they come from."""
 
     def __init__(self, packed: httpx2.Response) -> None:
         self._packed = packed

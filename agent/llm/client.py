@@ -7,7 +7,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncOpenAI,
+    DefaultAioHttpClient,
+    OpenAIError,
+)
 
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
@@ -40,7 +47,13 @@ class OpenAIClient:
     """
 
     def __init__(
-        self, endpoint: str, api_key: str, model: str, *, timeout_seconds: float, album: PictureLoader | None = None
+        self,
+        endpoint: str,
+        api_key: str,
+        model: str,
+        *,
+        timeout_seconds: float,
+        album: PictureLoader | None = None,
     ) -> None:
         self.name = model
         self._bodies = RequestEncoder(model)
@@ -53,10 +66,13 @@ class OpenAIClient:
             api_key=api_key or "none",
             default_query=query,
             default_headers=None if api_key else {"Authorization": ""},
-            max_retries=0,  # the library waits longer than there is time, and forgets what it was told before
+            # the library waits longer than there is time, and forgets what it was told before
+            max_retries=0,
             timeout=timeout_seconds,
             http_client=DefaultAioHttpClient(
-                limits=CONNECTIONS, timeout=timeout_seconds, event_hooks={"response": [limit_response]}
+                limits=CONNECTIONS,
+                timeout=timeout_seconds,
+                event_hooks={"response": [limit_response]},
             ),
         )
 
@@ -72,20 +88,29 @@ class OpenAIClient:
     async def _asked(self, request: LLMRequest) -> object:
         if self._album is not None and has_kept_pictures(request.messages):
             content = await encode_with_pictures(
-                request.messages, self._album, lambda messages: self._bodies.of(messages, request.tools)
+                request.messages,
+                self._album,
+                lambda messages: self._bodies.of(messages, request.tools),
             )
             options = {"headers": {"Content-Length": str(content.size)}}
             return await self.post("/chat/completions", content=content, options=options)
-        return await self.post("/chat/completions", content=self._bodies.of(request.messages, request.tools))
+        return await self.post(
+            "/chat/completions", content=self._bodies.of(request.messages, request.tools)
+        )
 
     async def post(self, path: str, **request: Any) -> object:
-        """The JSON that the endpoint answers to ``request``, which is the library's: ``body``, ``content``, ``files``, ``options``.
+        """The JSON that the endpoint answers to ``request``, which is the library's: ``body``,
+        ``content``, ``files``, ``options``.
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
         content = (await self._response(path, request)).content
         try:
-            answer = await asyncio.to_thread(_parsed, content) if len(content) > LARGE_ANSWER else _parsed(content)
+            answer = (
+                await asyncio.to_thread(_parsed, content)
+                if len(content) > LARGE_ANSWER
+                else _parsed(content)
+            )
         except (ValueError, RecursionError) as error:
             excerpt = _excerpt(content[: 4 * ERROR_EXCERPT].decode(errors="replace"))
             raise LLMError(f"the answer is not JSON: {excerpt}") from error
@@ -101,13 +126,16 @@ class OpenAIClient:
             tries += 1
             try:
                 async with asyncio.timeout_at(deadline):
-                    # The whole address: to join it with the base costs the library as much as to send a short request.
+                    # The whole address: to join it with the base costs the library as much as to
+                    # send a short request.
                     answer: httpx2.Response = await self._client.post(
                         f"{self._base_url}{path}", cast_to=httpx2.Response, **request
                     )
                     return answer
             except TimeoutError as error:
-                raise self._timeout(f"; the try before: {self._in_words(failure)}" if failure else "") from error
+                raise self._timeout(
+                    f"; the try before: {self._in_words(failure)}" if failure else ""
+                ) from error
             except OpenAIError as error:
                 failure = error
             pause = compute_retry_pause(failure, tries) if tries <= MAX_RETRIES else None
@@ -122,13 +150,16 @@ class OpenAIClient:
         return LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s{rest}")
 
     def _given_up(self, failure: OpenAIError, pause: RetryPause | None) -> LLMError:
-        """Why it is not asked again: that is of no use, or ``pause`` is longer than the time left."""
+        """Why it is not asked again: that is of no use, or ``pause`` is longer than the time
+        left."""
         if _is_late(failure):
             return self._timeout()
         words = self._in_words(failure)
         error = LLMError(words)
         if pause is not None and pause.is_wished:
-            error = LLMTimeout(f"{words}; it wants to be asked again in {pause.seconds:g} s, longer than the time left")
+            error = LLMTimeout(
+                f"{words}; it wants to be asked again in {pause.seconds:g} s, longer than the time left"
+            )
         elif pause is not None:
             error = LLMTimeout(f"{words}; there was no time left to ask again")
         error.is_free = True
@@ -153,7 +184,8 @@ def _read(answer: object, request: LLMRequest) -> LLMResponse:
 
 
 def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:
-    """The base address and the query of ``endpoint``, with or without a trailing ``/chat/completions``."""
+    """The base address and the query of ``endpoint``, with or without a trailing
+    ``/chat/completions``."""
     parts = urlsplit(endpoint)
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query))
@@ -161,7 +193,9 @@ def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:
 
 def _is_late(error: OpenAIError) -> bool:
     # A refused connection comes as a time-out too: the transport calls every failure to connect so.
-    return isinstance(error, APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout)
+    return isinstance(error, APITimeoutError) and not isinstance(
+        error.__cause__, httpx2.ConnectTimeout
+    )
 
 
 def _in_words(error: OpenAIError) -> str:
@@ -179,14 +213,16 @@ def _excerpt(text: str) -> str:
 
 
 def _parsed(content: bytes) -> object:
-    """The JSON in ``content``, as a database can hold it. Raises ValueError, RecursionError or :class:`LLMError`."""
+    """The JSON in ``content``, as a database can hold it. Raises ValueError, RecursionError or
+    :class:`LLMError`."""
     if sum(map(content.count, (b",", b"[", b"{"))) > VALUES_LIMIT:
         raise LLMError(f"the answer holds more than {VALUES_LIMIT:,} values")
     return make_storable(json.loads(content, parse_constant=_no_number, parse_float=_finite))
 
 
 def _no_number(_word: str) -> None:
-    """NaN and the like, which some endpoints write where they are asked for nothing, and no database takes as JSON."""
+    """NaN and the like, which some endpoints write where they are asked for nothing, and no
+    database takes as JSON."""
 
 
 def _finite(text: str) -> float | None:

@@ -40,11 +40,17 @@ def parse_completion(body: object) -> LLMResponse:
 
 
 def parse_recorded(message: dict[str, Any], call_ids: Sequence[str]) -> LLMResponse:
-    """The answer that an assistant ``message`` on record was read as, its calls under the ids that they were given then."""
+    """The answer that an assistant ``message`` on record was read as, its calls under the ids that
+    they were given then."""
     calls = _tool_calls(message.get("tool_calls"))
     if len(calls) > len(call_ids):  # an earlier version did not put on record what is no call
         calls = tuple(call for call in calls if not call.fault)
-    return _response(message, tuple(replace(call, call_id=call_id) for call, call_id in zip(calls, call_ids, strict=False)))
+    return _response(
+        message,
+        tuple(
+            replace(call, call_id=call_id) for call, call_id in zip(calls, call_ids, strict=False)
+        ),
+    )
 
 
 def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LLMResponse:
@@ -55,7 +61,8 @@ def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LL
 
 
 def reasoning_of(message: dict[str, Any]) -> str | None:
-    """The thoughts behind the calls of an assistant ``message``; None where the endpoint does not tell them."""
+    """The thoughts behind the calls of an assistant ``message``; None where the endpoint does not
+    tell them."""
     thoughts = message.get("reasoning_content")
     return thoughts if isinstance(thoughts, str) else None
 
@@ -106,17 +113,28 @@ def _arguments(value: object) -> str:
 def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[str, Any]:
     """An assistant message that makes ``calls``, which are of one answer, for the next request.
 
-    Endpoints whose models think before they call may refuse one that lacks the thoughts, so what came goes back.
+    Endpoints whose models think before they call may refuse one that lacks the thoughts, so what
+    came goes back.
     """
     thoughts = calls[0].reasoning
     reasoning = {} if thoughts is None else {"reasoning_content": thoughts}
-    return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": [_echoed(call) for call in calls]}
+    return {
+        "role": "assistant",
+        "content": text or None,
+        **reasoning,
+        "tool_calls": [_echoed(call) for call in calls],
+    }
 
 
 def _echoed(call: ToolCallRequest) -> dict[str, Any]:
-    """Some endpoints refuse a request in which a call's arguments are not JSON, so broken ones go back as an empty object."""
+    """Some endpoints refuse a request in which a call's arguments are not JSON, so broken ones go
+    back as an empty object."""
     arguments = call.arguments if _is_object(call.arguments) else "{}"
-    return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {
+        "id": call.call_id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
 
 
 def _is_object(text: str) -> bool:

@@ -1,4 +1,5 @@
-"""The model that answers when no endpoint is configured: offline, deterministic, and plain about it.
+"""The model that answers when no endpoint is configured: offline, deterministic, and plain about
+it.
 
 It shows a newcomer the whole way of a message, tool call included, before any key
 is bought. It knows the tools for the weather and for game versions, and nothing else.
@@ -14,17 +15,35 @@ from agent.llm.messages import content_text, strip_frame
 HAN = re.compile(r"[\u3400-\u9fff]")
 TOOL_NAMES = {"city": "get_weather", "game": "get_game_version"}
 PATTERNS = [
-    ("city", re.compile(r"weather\s+(?:like\s+)?(?:in|of|for|at)\s+([A-Za-z][A-Za-z .'-]*)", re.IGNORECASE)),
+    (
+        "city",
+        re.compile(
+            r"weather\s+(?:like\s+)?(?:in|of|for|at)\s+([A-Za-z][A-Za-z .'-]*)", re.IGNORECASE
+        ),
+    ),
     ("city", re.compile(r"([A-Za-z][A-Za-z.'-]*)(?:'s)?\s+weather", re.IGNORECASE)),
     (
         "city",
-        re.compile(r"(?:查一下|查查|看看|告诉我|请问|问一下|帮我查)?([\u4e00-\u9fff]{2,8}?)(?:今天|明天|现在|这里)?的?天气"),
+        re.compile(
+            r"(?:查一下|查查|看看|告诉我|请问|问一下|帮我查)?([\u4e00-\u9fff]{2,8}?)(?:今天|明天|现在|这里)?的?天气"
+        ),
     ),
-    ("game", re.compile(r"(?:latest\s+)?version\s+(?:of|for)\s+([A-Za-z0-9][\w .:'-]*)", re.IGNORECASE)),
-    ("game", re.compile(r"([A-Za-z0-9][\w.:'-]*(?: [A-Z0-9][\w.:'-]*)*)\s*(?:的)?(?:最新)?(?:版本|version)", re.IGNORECASE)),
     (
         "game",
-        re.compile(r"(?:查一下|查查|看看|告诉我|请问|问一下|帮我查)?([\u4e00-\u9fff·]{2,12}?)(?:现在|目前)?的?(?:最新)?版本"),
+        re.compile(r"(?:latest\s+)?version\s+(?:of|for)\s+([A-Za-z0-9][\w .:'-]*)", re.IGNORECASE),
+    ),
+    (
+        "game",
+        re.compile(
+            r"([A-Za-z0-9][\w.:'-]*(?: [A-Z0-9][\w.:'-]*)*)\s*(?:的)?(?:最新)?(?:版本|version)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "game",
+        re.compile(
+            r"(?:查一下|查查|看看|告诉我|请问|问一下|帮我查)?([\u4e00-\u9fff·]{2,12}?)(?:现在|目前)?的?(?:最新)?版本"
+        ),
     ),
 ]
 ABOUT = {
@@ -81,6 +100,12 @@ def _say(text: str) -> LLMResponse:
 
 def _call(name: str, arguments: dict[str, str]) -> LLMResponse:
     raw = json.dumps(arguments, ensure_ascii=False)
-    call: dict[str, Any] = {"id": f"call_demo_{name}", "type": "function", "function": {"name": name, "arguments": raw}}
+    call: dict[str, Any] = {
+        "id": f"call_demo_{name}",
+        "type": "function",
+        "function": {"name": name, "arguments": raw},
+    }
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    return LLMResponse("", (ToolCallRequest(call["id"], name, raw),), message, message, finish_reason="tool_calls")
+    return LLMResponse(
+        "", (ToolCallRequest(call["id"], name, raw),), message, message, finish_reason="tool_calls"
+    )

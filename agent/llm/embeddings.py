@@ -29,7 +29,11 @@ class Embedder:
 
         Raises :class:`LLMError`. After cancellation the endpoint may still finish its work.
         """
-        body = {"model": self.name, "input": [text[:TEXT_LIMIT] for text in texts], "encoding_format": "float"}
+        body = {
+            "model": self.name,
+            "input": [text[:TEXT_LIMIT] for text in texts],
+            "encoding_format": "float",
+        }
         return _vectors(await self._client.post("/embeddings", body=body), len(texts))
 
     async def close(self) -> None:
@@ -38,7 +42,11 @@ class Embedder:
 
 def _vectors(answer: Any, count: int) -> list[bytes]:
     data = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
+    if (
+        not isinstance(data, list)
+        or len(data) != count
+        or not all(isinstance(item, dict) for item in data)
+    ):
         raise LLMError(f"the answer holds no {count} embeddings")
     by_place = {item.get("index", place): item.get("embedding") for place, item in enumerate(data)}
     vectors = [by_place.get(place) for place in range(count)]
@@ -49,4 +57,8 @@ def _vectors(answer: Any, count: int) -> list[bytes]:
 
 def _is_vector(vector: Any) -> bool:
     is_list = isinstance(vector, list) and 0 < len(vector) <= LENGTH_LIMIT
-    return is_list and all(type(number) in (int, float) for number in vector) and bool(pack_vector(vector))
+    return (
+        is_list
+        and all(type(number) in (int, float) for number in vector)
+        and bool(pack_vector(vector))
+    )

@@ -19,7 +19,8 @@ from tools.processes.disk import run_on_disk_thread
 KEPT = "kept:"
 #: What the model is shown in the place of a picture whose copy is gone.
 GONE = {"type": "text", "text": "[图片]"}
-#: Bytes of a picture that are encoded at a time; a multiple of three, so that Base64 has no padding between.
+#: Bytes of a picture that are encoded at a time; a multiple of three, so that Base64 has no padding
+#: between.
 CHUNK = 3 * 2**15
 
 
@@ -44,7 +45,11 @@ def picture_part(sha256: str) -> dict[str, Any]:
 
 def kept_hash(part: Any) -> str:
     """The hash of the kept picture that ``part`` shows, "" for any other part."""
-    image = part.get("image_url") if isinstance(part, dict) and part.get("type") == "image_url" else None
+    image = (
+        part.get("image_url")
+        if isinstance(part, dict) and part.get("type") == "image_url"
+        else None
+    )
     url = image.get("url") if isinstance(image, dict) else None
     return url.removeprefix(KEPT) if isinstance(url, str) and url.startswith(KEPT) else ""
 
@@ -54,14 +59,17 @@ def has_kept_pictures(messages: Messages) -> bool:
 
 
 class StreamedBody:
-    """A request body of texts and pictures, read while it is sent, and from its beginning each time.
+    """A request body of texts and pictures, read while it is sent, and from its beginning each
+    time.
 
     A picture that is deleted meanwhile fails the request with OSError.
     """
 
     def __init__(self, pieces: Sequence[bytes | ModelPicture]) -> None:
         self._pieces = pieces
-        self.size = sum(len(piece) if isinstance(piece, bytes) else -(-piece.size // 3) * 4 for piece in pieces)
+        self.size = sum(
+            len(piece) if isinstance(piece, bytes) else -(-piece.size // 3) * 4 for piece in pieces
+        )
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
@@ -74,7 +82,9 @@ class StreamedBody:
                 await asyncio.sleep(0)  # the transport waits only when its buffer is full
 
 
-async def encode_with_pictures(messages: Messages, album: PictureLoader, write: Callable[[Messages], bytes]) -> StreamedBody:
+async def encode_with_pictures(
+    messages: Messages, album: PictureLoader, write: Callable[[Messages], bytes]
+) -> StreamedBody:
     """What ``write`` makes of ``messages``, JSON, in which every kept picture is a data URL."""
     wanted = {kept_hash(part) for message in messages for part in _parts(message)} - {""}
     found = await run_on_disk_thread(lambda: {sha256: album(sha256) for sha256 in wanted})
@@ -91,12 +101,19 @@ def _parts(message: dict[str, Any]) -> list[Any]:
 def _with_places(
     message: dict[str, Any], found: dict[str, ModelPicture | None], places: dict[str, ModelPicture]
 ) -> dict[str, Any]:
-    """``message`` with a word that occurs nowhere else in the place of each picture, which is noted in ``places``."""
+    """``message`` with a word that occurs nowhere else in the place of each picture, which is noted
+    in ``places``."""
     parts = _parts(message)
-    return {**message, "content": [_with_place(part, found, places) for part in parts]} if parts else message
+    return (
+        {**message, "content": [_with_place(part, found, places) for part in parts]}
+        if parts
+        else message
+    )
 
 
-def _with_place(part: Any, found: dict[str, ModelPicture | None], places: dict[str, ModelPicture]) -> Any:
+def _with_place(
+    part: Any, found: dict[str, ModelPicture | None], places: dict[str, ModelPicture]
+) -> Any:
     sha256 = kept_hash(part)
     if not sha256:
         return part
@@ -105,7 +122,10 @@ def _with_place(part: Any, found: dict[str, ModelPicture | None], places: dict[s
         return GONE
     place = uuid.uuid4().hex
     places[place] = picture
-    return {"type": "image_url", "image_url": {**part["image_url"], "url": f"data:{picture.mime};base64,{place}"}}
+    return {
+        "type": "image_url",
+        "image_url": {**part["image_url"], "url": f"data:{picture.mime};base64,{place}"},
+    }
 
 
 def _cut(text: bytes, places: dict[str, ModelPicture]) -> Iterator[bytes | ModelPicture]:

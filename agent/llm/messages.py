@@ -20,7 +20,8 @@ ChatMessage = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SpokenMessage:
-    """What somebody said, with who, where and when. ``seen`` is what was read in its media, under labels."""
+    """What somebody said, with who, where and when. ``seen`` is what was read in its media, under
+    labels."""
 
     text: str
     sender_id: str
@@ -53,23 +54,39 @@ def user_message(speech: SpokenMessage) -> ChatMessage:
     text = f"{build_speaker_frame(speech)}\n{said}"
     if not speech.pictures:
         return {"role": "user", "content": text}
-    return {"role": "user", "content": [{"type": "text", "text": text}, *map(picture_part, speech.pictures)]}
+    return {
+        "role": "user",
+        "content": [{"type": "text", "text": text}, *map(picture_part, speech.pictures)],
+    }
 
 
 def content_text(content: Any) -> str:
     """The words of a message's content: text, parts of which some are text, or nothing."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return "".join(
+        part["text"]
+        for part in content
+        if isinstance(part, dict) and isinstance(part.get("text"), str)
+    )
 
 
 def outcome_message(speech: SpokenMessage, tool_name: str) -> ChatMessage:
-    """What introduces the outcome of an earlier call, which follows: a frame like a person's, and no person's words."""
-    asked = {"event": "tool_result", "tool": tool_name, "requested_by": speech.sender_id, "chat": speech.chat}
+    """What introduces the outcome of an earlier call, which follows: a frame like a person's, and
+    no person's words."""
+    asked = {
+        "event": "tool_result",
+        "tool": tool_name,
+        "requested_by": speech.sender_id,
+        "chat": speech.chat,
+    }
     if speech.message_id:
         asked["message_id"] = speech.message_id
     header = fences.build_frame(fences.OUTCOME, asked)
-    return {"role": "user", "content": f"{header}\n此前的工具调用有了结果（见下）。请把结果告诉提出请求的人。"}
+    return {
+        "role": "user",
+        "content": f"{header}\n此前的工具调用有了结果（见下）。请把结果告诉提出请求的人。",
+    }
 
 
 def strip_frame(content: str) -> str:

@@ -1,4 +1,5 @@
-"""What model calls cost, in tokens: one meter for the whole process, whoever asks whatever endpoint."""
+"""What model calls cost, in tokens: one meter for the whole process, whoever asks whatever
+endpoint."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,7 +8,8 @@ from typing import Any
 from agent.llm.base import LLMRequest
 from agent.llm.messages import content_text
 
-#: Bytes of text that are taken for one token where an endpoint does not tell: one Chinese sign, or most of an English word.
+#: Bytes of text that are taken for one token where an endpoint does not tell: one Chinese sign, or
+#: most of an English word.
 BYTES_PER_TOKEN = 3
 #: Tokens that a picture is taken for.
 PICTURE = 1_000
@@ -22,7 +24,8 @@ class TokenMeter:
         self._spend: Callable[[int], None] | None = None
 
     def lead_to(self, spend: Callable[[int], None] | None) -> None:
-        """Have ``spend`` called, on the loop that asks models, with the tokens of each call from now on."""
+        """Have ``spend`` called, on the loop that asks models, with the tokens of each call from
+        now on."""
         self._spend = spend
 
     def count(self, tokens: int) -> None:
@@ -46,10 +49,18 @@ def reported_tokens(answer: object) -> int:
 def estimate_tokens(request: LLMRequest, text: str) -> int:
     """The tokens that a call probably cost: what was sent, and the ``text`` that came."""
     sent = [content_text(message.get("content")) for message in request.messages]
-    called = [json.dumps(calls, ensure_ascii=False) for message in request.messages if (calls := message.get("tool_calls"))]
+    called = [
+        json.dumps(calls, ensure_ascii=False)
+        for message in request.messages
+        if (calls := message.get("tool_calls"))
+    ]
     tools = json.dumps(request.tools, ensure_ascii=False) if request.tools else ""
     pictures = sum(_pictures(message.get("content")) for message in request.messages)
-    return sum(len(part.encode()) for part in (*sent, *called, tools, text)) // BYTES_PER_TOKEN + PICTURE * pictures + 1
+    return (
+        sum(len(part.encode()) for part in (*sent, *called, tools, text)) // BYTES_PER_TOKEN
+        + PICTURE * pictures
+        + 1
+    )
 
 
 def _pictures(content: Any) -> int:

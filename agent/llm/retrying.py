@@ -1,4 +1,5 @@
-"""Whether a failed request is made again, and when: the openai library's own rules. Pure but for clock and chance.
+"""Whether a failed request is made again, and when: the openai library's own rules. Pure but for
+clock and chance.
 
 https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Retry-After
 """
@@ -13,7 +14,8 @@ from typing import NamedTuple
 from openai import APIConnectionError, APIStatusError, OpenAIError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""Seconds between tries where the endpoint wishes for none: doubled with each try, and up to a quarter less."""
+"""Seconds between tries where the endpoint wishes for none: doubled with each try, and up to a
+quarter less."""
 PASSING = (408, 409, 429)
 """Statuses, beside 500 and more, that may be others the next time."""
 
@@ -26,7 +28,8 @@ class RetryPause(NamedTuple):
 
 
 def compute_retry_pause(error: OpenAIError, tries: int) -> RetryPause | None:
-    """How long to wait after ``tries`` of which the last ended in ``error``; None where another is of no use."""
+    """How long to wait after ``tries`` of which the last ended in ``error``; None where another is
+    of no use."""
     if isinstance(error, APIStatusError):
         headers = error.response.headers
         if not _may_pass(error.status_code, headers):
@@ -35,7 +38,9 @@ def compute_retry_pause(error: OpenAIError, tries: int) -> RetryPause | None:
             return RetryPause(wish, is_wished=True)
     elif not isinstance(error, APIConnectionError):
         return None
-    return RetryPause(min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random()))  # noqa: S311
+    return RetryPause(
+        min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random())  # noqa: S311 - jitter
+    )
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
@@ -47,7 +52,10 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
             continue
         return seconds if seconds > 0 else None
     try:
-        seconds = email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+        seconds = (
+            email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+            - time.time()
+        )
     except (ValueError, OverflowError, OSError):
         return None
     return seconds if seconds > 0 and math.isfinite(seconds) else None

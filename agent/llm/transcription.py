@@ -31,7 +31,9 @@ class Transcriber:
         """
         file = (f"voice.{ending}", sound, mime_type)
         body = {"model": self.name, "response_format": "json"}
-        answer: Any = await self._client.post("/audio/transcriptions", body=body, files=[("file", file)], options=MULTIPART)
+        answer: Any = await self._client.post(
+            "/audio/transcriptions", body=body, files=[("file", file)], options=MULTIPART
+        )
         if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
             raise LLMError("the answer holds no text")
         return str(answer["text"]).strip()

@@ -1,4 +1,5 @@
-"""Meaning as numbers: vectors of length one as bytes, and their signs for looking through many. Pure.
+"""Meaning as numbers: vectors of length one as bytes, and their signs for looking through many.
+Pure.
 
 The signs of a vector are one bit for each number. Two texts of like meaning differ in
 few of them, which one operation on two whole numbers counts; the few nearest are
@@ -18,7 +19,11 @@ LENGTH_LIMIT = 8_192
 def pack_vector(numbers: Sequence[float]) -> bytes:
     """``numbers``, brought to length one, four bytes each; b"" for what has no direction."""
     length = math.sqrt(sum(map(mul, numbers, numbers)))
-    return array("f", [number / length for number in numbers]).tobytes() if 0 < length < math.inf else b""
+    return (
+        array("f", [number / length for number in numbers]).tobytes()
+        if 0 < length < math.inf
+        else b""
+    )
 
 
 def sign_bits(vector: bytes) -> bytes:
@@ -30,13 +35,19 @@ def sign_bits(vector: bytes) -> bytes:
 
 
 def cosine_similarity(one: bytes, other: bytes) -> float:
-    """The cosine of two packed vectors, 1 for the same direction; 0 where they are of different kinds."""
+    """The cosine of two packed vectors, 1 for the same direction; 0 where they are of different
+    kinds."""
     return sum(map(mul, array("f", one), array("f", other))) if len(one) == len(other) else 0.0
 
 
 def find_nearest(vector: bytes, notes: Iterable[tuple[int, bytes]], count: int) -> list[int]:
-    """Keys of the ``count`` of ``notes`` (keys with their signs) that differ in the fewest signs, the nearest first."""
+    """Keys of the ``count`` of ``notes`` (keys with their signs) that differ in the fewest signs,
+    the nearest first."""
     own = sign_bits(vector)
     wanted, size = int.from_bytes(own, "big"), len(own)
-    distances = (((int.from_bytes(bits, "big") ^ wanted).bit_count(), pk) for pk, bits in notes if len(bits) == size)
+    distances = (
+        ((int.from_bytes(bits, "big") ^ wanted).bit_count(), pk)
+        for pk, bits in notes
+        if len(bits) == size
+    )
     return [pk for _, pk in heapq.nsmallest(count, distances)]

@@ -1,4 +1,5 @@
-"""The pictures of one chat, found by their names: our own copy first, then what the client still has."""
+"""The pictures of one chat, found by their names: our own copy first, then what the client still
+has."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,7 +35,11 @@ class ChatImages:
     """
 
     def __init__(
-        self, record: Record, files: FileStore, forwards: ForwardReader, downloads: MediaDownloader | None = None
+        self,
+        record: Record,
+        files: FileStore,
+        forwards: ForwardReader,
+        downloads: MediaDownloader | None = None,
     ) -> None:
         self._record = record
         self._files = files
@@ -42,7 +47,8 @@ class ChatImages:
         self._downloads = downloads
 
     async def find(self, chat: ChatAddress, name: PictureName) -> StoredFile:
-        """Our copy of a picture of ``chat``, fetched now if need be. Raises :class:`tools.errors.ToolFailed`."""
+        """Our copy of a picture of ``chat``, fetched now if need be. Raises
+        :class:`tools.errors.ToolFailed`."""
         if name.kind == OF_RESULT:
             kept = await self._of_result(chat, name)
         else:
@@ -66,19 +72,26 @@ class ChatImages:
         opened = await self._forwards.open(chat, name.owner, name.path)
         refs = self._forwards.pictures(opened.message, "" if name.path else name.owner)
         if name.place > max(len(refs), len(copies)):
-            raise ToolFailed(TOO_FEW.format(count=len(refs), place=name.place) if refs else NO_PICTURES)
+            raise ToolFailed(
+                TOO_FEW.format(count=len(refs), place=name.place) if refs else NO_PICTURES
+            )
         if name.place > len(refs):
             raise ToolFailed(GONE)
         return await self._fetched(chat, refs[name.place - 1])
 
     async def _copies(self, chat: ChatAddress, message_id: str) -> Sequence[StoredFile | None]:
-        """Our copies of the pictures in a message on record, in their order; None for those that there are not."""
+        """Our copies of the pictures in a message on record, in their order; None for those that
+        there are not."""
         found = await self._forwards.on_record(chat, message_id)
         if found is None:
             return []
         rows = await self._record.submit(load_media, found.pk)
-        hashes = [row.sha256 for row in rows if row.ref.kind == "image" and row.ref.origin == "message"]
-        return await asyncio.to_thread(lambda: [self._files.find(sha256) if sha256 else None for sha256 in hashes])
+        hashes = [
+            row.sha256 for row in rows if row.ref.kind == "image" and row.ref.origin == "message"
+        ]
+        return await asyncio.to_thread(
+            lambda: [self._files.find(sha256) if sha256 else None for sha256 in hashes]
+        )
 
     async def _fetched(self, chat: ChatAddress, ref: MediaRef) -> StoredFile:
         if self._downloads is None:
@@ -86,7 +99,10 @@ class ChatImages:
         try:
             async with asyncio.timeout(settings.MEDIA_FETCH_SECONDS):
                 return await self._downloads.get(
-                    chat, ref, DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20), PICTURES.__contains__
+                    chat,
+                    ref,
+                    DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20),
+                    PICTURES.__contains__,
                 )
         except TimeoutError as error:
             raise ToolFailed(TOO_SLOW) from error

@@ -39,7 +39,8 @@ class DailyQuota:
         return self._most - sum(size for _, size in self._fetched) - self._promised
 
     def count(self, size: int) -> None:
-        """Note that ``size`` bytes were fetched. Raises :class:`MediaUnavailable` where there are not so many left."""
+        """Note that ``size`` bytes were fetched. Raises :class:`MediaUnavailable` where there are
+        not so many left."""
         if size > self.left:
             raise MediaUnavailable(DAY_OVER)
         self.note(size)
@@ -52,7 +53,8 @@ class DailyQuota:
     async def promise(self, wanted: int) -> AsyncIterator[int]:
         """So many bytes, or what is left, for a download that ends with the block.
 
-        Where others of the same person may leave some over, they are waited for. Raises :class:`MediaUnavailable`.
+        Where others of the same person may leave some over, they are waited for. Raises
+        :class:`MediaUnavailable`.
         """
         async with self._changed:
             await self._changed.wait_for(lambda: self.left >= wanted or not self._promised)
@@ -83,7 +85,9 @@ class DailyQuotas:
             return None
         person = (message.chat.platform, message.sender_id)
         if person not in self._known:
-            before = await self._record.submit(store.load_fetched_bytes, (*person, timezone.now() - DAY))
+            before = await self._record.submit(
+                store.load_fetched_bytes, (*person, timezone.now() - DAY)
+            )
             self._known.setdefault(person, DailyQuota(self._most, before))
         self._known.move_to_end(person)
         while len(self._known) > REMEMBERED:

@@ -22,7 +22,8 @@ class DescriptionCache:
         self._asking: dict[DescriptionKey, asyncio.Task[str]] = {}
 
     async def get(self, message_pk: int, question: DescriptionKey, ask: AskModel) -> str:
-        """The answer on record, or else that of ``ask``; it is linked to the message's copies of what was asked about.
+        """The answer on record, or else that of ``ask``; it is linked to the message's copies of
+        what was asked about.
 
         "" is no answer and not kept. Raises what ``ask`` raises, to all who wait. One
         who is cancelled leaves the others waiting.
@@ -54,7 +55,9 @@ class DescriptionCache:
         if known is not None:
             return known[1]
         answer = await ask()
-        described = answer if isinstance(answer, NewDescription) else NewDescription(question, answer)
+        described = (
+            answer if isinstance(answer, NewDescription) else NewDescription(question, answer)
+        )
         if described.text:
             await self._record.submit(store.add_descriptions, described)
         return described.text

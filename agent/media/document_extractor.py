@@ -1,4 +1,5 @@
-"""The words of one document, read in a process of its own: ``python -m agent.media.document_extractor CHARACTERS``.
+"""The words of one document, read in a process of its own: ``python -m
+agent.media.document_extractor CHARACTERS``.
 
 Documents come from strangers, and their formats are made for more than text: a small
 file can ask for any amount of time and memory. Here both are bounded by the operating
@@ -87,7 +88,9 @@ class DocumentText:
 def main() -> None:
     limit_process()
     try:
-        answer: dict[str, object] = asdict(extract_excerpt(sys.stdin.buffer.read(), int(sys.argv[1])))
+        answer: dict[str, object] = asdict(
+            extract_excerpt(sys.stdin.buffer.read(), int(sys.argv[1]))
+        )
     except UnreadableDocumentError as error:
         answer = {"reason": error.reason}
     sys.stdout.write(json.dumps(answer))
@@ -97,7 +100,11 @@ def limit_process() -> None:
     """Have the operating system hold this process to its limits, where it can."""
     if resource is None:
         return
-    for kind, limit in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0)):
+    for kind, limit in (
+        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, 0),
+    ):
         with contextlib.suppress(OSError, ValueError):  # a stricter one holds already
             resource.setrlimit(kind, (limit, limit))
     with contextlib.suppress(OSError):
@@ -105,7 +112,8 @@ def limit_process() -> None:
 
 
 def extract_excerpt(data: bytes, characters: int) -> DocumentExcerpt:
-    """The first ``characters`` of the words in ``data``. Raises :class:`UnreadableDocumentError` when there are none.
+    """The first ``characters`` of the words in ``data``. Raises :class:`UnreadableDocumentError`
+    when there are none.
 
     A damaged document raises whatever its reader raises.
     """
@@ -167,17 +175,22 @@ def _text(data: bytes, characters: int) -> DocumentText:
 
 
 def decode_document(data: bytes, *, is_whole: bool) -> str:
-    """``data`` as text in the encoding it is in; without ``is_whole`` it may end within a character.
+    """``data`` as text in the encoding it is in; without ``is_whole`` it may end within a
+    character.
 
     Raises :class:`UnreadableDocumentError` when no encoding makes sense of it.
     """
     for mark, encoding in MARKS:
         if data.startswith(mark):
-            return codecs.getincrementaldecoder(encoding)("replace").decode(data[len(mark) :], is_whole)
+            return codecs.getincrementaldecoder(encoding)("replace").decode(
+                data[len(mark) :], is_whole
+            )
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(data, is_whole)
     except UnicodeDecodeError:
-        return codecs.getincrementaldecoder(_guessed(data[:SAMPLE_BYTES]))("replace").decode(data, is_whole)
+        return codecs.getincrementaldecoder(_guessed(data[:SAMPLE_BYTES]))("replace").decode(
+            data, is_whole
+        )
 
 
 def _guessed(sample: bytes) -> str:
@@ -186,12 +199,20 @@ def _guessed(sample: bytes) -> str:
     best = found.best()
     if best is None:
         raise UnreadableDocumentError("kind")
-    # A few characters make sense in several encodings; among those of this application's users it is nearly always this one.
-    chinese = next((match for match in found if match.encoding == "gb18030" and match.chaos <= best.chaos), best)
+    # A few characters make sense in several encodings; among those of this application's users it
+    # is nearly always this one.
+    chinese = next(
+        (match for match in found if match.encoding == "gb18030" and match.chaos <= best.chaos),
+        best,
+    )
     return chinese.encoding
 
 
-READERS: dict[DocumentKind, Callable[[bytes, int], DocumentText]] = {"pdf": _pdf, "zip": _docx, "text": _text}
+READERS: dict[DocumentKind, Callable[[bytes, int], DocumentText]] = {
+    "pdf": _pdf,
+    "zip": _docx,
+    "text": _text,
+}
 
 if __name__ == "__main__":
     main()

@@ -35,5 +35,6 @@ def _may_be_text(start: bytes) -> bool:
 
 
 def _is_wide(start: bytes, zeros: int) -> bool:
-    """Whether nearly all zero bytes stand in the same half of pairs, as in UTF-16 without a mark."""
+    """Whether nearly all zero bytes stand in the same half of pairs, as in UTF-16 without a
+    mark."""
     return max(start[::2].count(0), start[1::2].count(0)) * 20 >= zeros * 19

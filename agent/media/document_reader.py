@@ -28,8 +28,12 @@ PROMPT_KIND = "file"
 #: What ends an excerpt that is not the whole file.
 CUT = "\n（文件较长，后面的没有读取）"
 
-NOT_ALLOWED = gettext_noop("The file was not read: the bot's settings do not allow it for this sender.")
-SOME_MISSING = gettext_noop("Some files could not be had; their placeholders stay, and the page of the message says why.")
+NOT_ALLOWED = gettext_noop(
+    "The file was not read: the bot's settings do not allow it for this sender."
+)
+SOME_MISSING = gettext_noop(
+    "Some files could not be had; their placeholders stay, and the page of the message says why."
+)
 
 
 class DocumentReader:
@@ -37,7 +41,9 @@ class DocumentReader:
 
     kinds: frozenset[MediaKind] = frozenset({"file"})
 
-    def __init__(self, answers: DescriptionCache, downloads: MediaDownloader, outbox: Outbox) -> None:
+    def __init__(
+        self, answers: DescriptionCache, downloads: MediaDownloader, outbox: Outbox
+    ) -> None:
         self._answers = answers
         self._downloads = downloads
         self._outbox = outbox
@@ -46,7 +52,9 @@ class DocumentReader:
     def wants(self, message: IncomingMessage) -> bool:
         return may_read_files(self._outbox, message)
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
+    async def fetch(
+        self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
+    ) -> StoredFile:
         """The file, whatever it is: that it is none that can be read is found out by reading."""
         return await self._downloads.get(message.chat, ref, allowance, lambda mime: True)
 
@@ -69,7 +77,9 @@ class DocumentReader:
 
         question = DescriptionKey(document.sha256, PROMPT_KIND, f"excerpt-{characters}")
         try:
-            return fences.label_file(await self._answers.get(message_pk, question, ask), found.ref.name)
+            return fences.label_file(
+                await self._answers.get(message_pk, question, ask), found.ref.name
+            )
         except MediaUnavailable as error:
             notes.append(str(error))
             return ""

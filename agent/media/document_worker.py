@@ -1,4 +1,5 @@
-"""Having documents read: one process for each, that cannot harm the server whatever is in the file."""
+"""Having documents read: one process for each, that cannot harm the server whatever is in the
+file."""
 
 import asyncio
 import json

@@ -49,7 +49,8 @@ class DownloadAllowance:
         self._day = day
 
     async def spend(self, fetch: Callable[[int], Awaitable[bytes]]) -> bytes:
-        """What ``fetch`` returns for a number of bytes it may have; :class:`TooLarge` if it cannot be had within them."""
+        """What ``fetch`` returns for a number of bytes it may have; :class:`TooLarge` if it cannot
+        be had within them."""
         try:
             return self._taken(await self._of_the_day(fetch, min(self._share, self.left)))
         except TooLarge:
@@ -59,7 +60,8 @@ class DownloadAllowance:
             return self._taken(await self._of_the_day(fetch, self.left))
 
     async def _of_the_day(self, fetch: Callable[[int], Awaitable[bytes]], limit: int) -> bytes:
-        """What ``fetch`` returns for ``limit`` bytes, or for what the person who asks has left of the day."""
+        """What ``fetch`` returns for ``limit`` bytes, or for what the person who asks has left of
+        the day."""
         if self._day is None:
             return await fetch(limit)
         async with self._day.promise(limit) as granted:
@@ -77,7 +79,8 @@ class DownloadAllowance:
         return content
 
     def count_kept(self, size: int) -> None:
-        """Take ``size`` bytes that are on disk already. Raises :class:`TooLarge`, and :class:`MediaUnavailable`."""
+        """Take ``size`` bytes that are on disk already. Raises :class:`TooLarge`, and
+        :class:`MediaUnavailable`."""
         self.count(size)
         if self._day is not None:
             self._day.count(size)
@@ -100,8 +103,15 @@ class MediaDownloader:
         self.source = source
         self._fetcher = fetcher
 
-    async def get(self, chat: ChatAddress, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter = bool) -> StoredFile:
-        """Our own copy of what ``ref`` names, in a type that ``accepts`` says yes to; any that is known by default.
+    async def get(
+        self,
+        chat: ChatAddress,
+        ref: MediaRef,
+        allowance: DownloadAllowance,
+        accepts: TypeFilter = bool,
+    ) -> StoredFile:
+        """Our own copy of what ``ref`` names, in a type that ``accepts`` says yes to; any that is
+        known by default.
 
         Raises :class:`MediaUnavailable` with the reason for the last way that was tried.
         After cancellation a copy may be on disk that no row names.
@@ -126,11 +136,15 @@ class MediaDownloader:
         async for renewed in self.source.renewed(chat, ref):
             yield renewed
 
-    async def _kept(self, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter) -> StoredFile:
+    async def _kept(
+        self, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter
+    ) -> StoredFile:
         if ref.sha256:
             return await self._arrived(ref, allowance, accepts)
         if ref.data:
-            content = await allowance.spend(lambda limit: run_on_disk_thread(partial(decode_base64, ref.data, limit)))
+            content = await allowance.spend(
+                lambda limit: run_on_disk_thread(partial(decode_base64, ref.data, limit))
+            )
         else:
             content = await allowance.spend(lambda limit: self._downloaded(ref.url, limit))
         try:
@@ -139,7 +153,9 @@ class MediaDownloader:
             raise MediaUnavailable(DISK) from error
         return _accepted(kept, accepts)
 
-    async def _arrived(self, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter) -> StoredFile:
+    async def _arrived(
+        self, ref: MediaRef, allowance: DownloadAllowance, accepts: TypeFilter
+    ) -> StoredFile:
         """What was kept when it came."""
         kept = await run_on_disk_thread(partial(self.files.find, ref.sha256))
         if kept is None:
@@ -148,7 +164,9 @@ class MediaDownloader:
         return _accepted(kept, accepts)
 
     async def _downloaded(self, url: str, limit: int) -> bytes:
-        return (await self._fetcher.download(FetchRequest(url, max_bytes=limit, seconds=SECONDS))).body
+        return (
+            await self._fetcher.download(FetchRequest(url, max_bytes=limit, seconds=SECONDS))
+        ).body
 
 
 def _accepted(kept: StoredFile, accepts: TypeFilter) -> StoredFile:
@@ -158,11 +176,15 @@ def _accepted(kept: StoredFile, accepts: TypeFilter) -> StoredFile:
 
 
 def decode_base64(data: str, limit: int) -> bytes:
-    """The bytes that Base64 ``data`` stands for. Raises :class:`TooLarge` above ``limit`` and :class:`MediaUnavailable`."""
+    """The bytes that Base64 ``data`` stands for. Raises :class:`TooLarge` above ``limit`` and
+    :class:`MediaUnavailable`."""
     if len(data) * 3 // 4 > limit + 2:
         raise TooLarge(limit)
     data = "".join(data.split())
     try:  # in slices, between which other threads can run
-        return b"".join(base64.b64decode(data[at : at + SLICE], validate=True) for at in range(0, len(data), SLICE))
+        return b"".join(
+            base64.b64decode(data[at : at + SLICE], validate=True)
+            for at in range(0, len(data), SLICE)
+        )
     except binascii.Error as error:
         raise MediaUnavailable(NOT_BASE64) from error

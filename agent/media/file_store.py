@@ -36,7 +36,8 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """What is on disk of one content, our copy and what was made of it; ``used_at`` in seconds since 1970."""
+    """What is on disk of one content, our copy and what was made of it; ``used_at`` in seconds
+    since 1970."""
 
     used_at: float
     size: int
@@ -44,7 +45,8 @@ class StoredContent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has its name already, the hash of its content; until then it is being written."""
+        """Whether it has its name already, the hash of its content; until then it is being
+        written."""
         return len(self.sha256) == HASH_CHARS
 
 
@@ -80,7 +82,8 @@ class FileStore:
         return StoredFile(sha256, sniff_mime_type(content[:HEAD]), len(content), path)
 
     def put_pieces(self, pieces: Iterable[bytes]) -> str:
-        """Keep a content that comes in pieces; its hash. Raises OSError, and what ``pieces`` raises: then nothing is kept."""
+        """Keep a content that comes in pieces; its hash. Raises OSError, and what ``pieces``
+        raises: then nothing is kept."""
         name, digest = uuid.uuid4().hex, hashlib.sha256()
         part = self._folder / name[:2] / f"{name}.part"
         self._count(0)
@@ -104,7 +107,9 @@ class FileStore:
         try:
             with path.open("rb") as file:
                 _used(path)
-                return StoredFile(sha256, sniff_mime_type(file.read(HEAD)), path.stat().st_size, path)
+                return StoredFile(
+                    sha256, sniff_mime_type(file.read(HEAD)), path.stat().st_size, path
+                )
         except OSError:
             return None
 
@@ -128,7 +133,9 @@ class FileStore:
         path = self.shown_source(sha256)
         try:
             with path.open("rb") as file:
-                return ModelPicture(sniff_mime_type(file.read(HEAD)), os.fstat(file.fileno()).st_size, path)
+                return ModelPicture(
+                    sniff_mime_type(file.read(HEAD)), os.fstat(file.fileno()).st_size, path
+                )
         except OSError:
             return None
 
@@ -151,7 +158,10 @@ class FileStore:
             sha256 = entry.name.partition(".")[0]
             used_at, size = contents.get(sha256, (0.0, 0))
             contents[sha256] = max(used_at, found.st_mtime), size + found.st_size
-        return sorted((StoredContent(*facts, sha256) for sha256, facts in contents.items()), key=lambda one: one.used_at)
+        return sorted(
+            (StoredContent(*facts, sha256) for sha256, facts in contents.items()),
+            key=lambda one: one.used_at,
+        )
 
     def _entries(self) -> Iterator[tuple["os.DirEntry[str]", os.stat_result]]:
         for folder in sorted(self._folder.glob("??")):
@@ -161,7 +171,8 @@ class FileStore:
                         yield entry, entry.stat(follow_symlinks=False)
 
     def _count(self, size: int) -> None:
-        """Note that ``size`` bytes are about to be written. Raises OSError where there is no room."""
+        """Note that ``size`` bytes are about to be written. Raises OSError where there is no
+        room."""
         if not self.has_room():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         with self._lock:

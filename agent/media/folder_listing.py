@@ -1,4 +1,5 @@
-"""The media folder as the operator fills it: what lies there, under which name it is sent, and putting and taking away.
+"""The media folder as the operator fills it: what lies there, under which name it is sent, and
+putting and taking away.
 
 Everything here asks the disk, and blocks while it does.
 """
@@ -52,9 +53,12 @@ class FolderEntry:
 def list_folder(folder: str) -> tuple[list[FolderEntry], bool]:
     """Folders, then files of ``folder``, by name, and whether there are more than :data:`LISTED`.
 
-    Links and names that begin with a dot are left out. Raises :class:`MediaError` when there is no such folder.
+    Links and names that begin with a dot are left out. Raises :class:`MediaError` when there is no
+    such folder.
     """
-    media_folder_root().mkdir(parents=True, exist_ok=True)  # the folder itself may have been tidied away
+    media_folder_root().mkdir(
+        parents=True, exist_ok=True
+    )  # the folder itself may have been tidied away
     place = _folder(folder)
     try:
         with os.scandir(place) as scan:
@@ -95,8 +99,11 @@ def remove_media_file(path: str) -> None:
 
 
 def safe_name(name: str) -> str:
-    """``name`` in letters, digits, ``-``, ``_`` and ``.`` alone, of any script; never hidden, never too long."""
-    plain = re.sub(r"[^-\w.]", "_", unicodedata.normalize("NFC", name.strip())).lstrip(".") or "file"
+    """``name`` in letters, digits, ``-``, ``_`` and ``.`` alone, of any script; never hidden, never
+    too long."""
+    plain = (
+        re.sub(r"[^-\w.]", "_", unicodedata.normalize("NFC", name.strip())).lstrip(".") or "file"
+    )
     stem, ending = os.path.splitext(plain)
     return _cut(stem, NAME_BYTES) + _cut(ending, ENDING_BYTES)
 
@@ -107,13 +114,17 @@ def _cut(text: str, length: int) -> str:
 
 def _folder(name: str) -> Path:
     place = locate_media_file(name)
-    if place is None or not os.path.isdir(place):  # unlike that of pathlib, it takes names that are too long
+    if place is None or not os.path.isdir(
+        place
+    ):  # unlike that of pathlib, it takes names that are too long
         raise MediaError(_("“%(path)s” is no folder of the media folder.") % {"path": name})
     return place
 
 
 def _is_shown(entry: "os.DirEntry[str]") -> bool:
-    return not entry.name.startswith(".") and (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False))
+    return not entry.name.startswith(".") and (
+        entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+    )
 
 
 def _entry(entry: "os.DirEntry[str]", place: Path) -> FolderEntry:
@@ -136,6 +147,8 @@ def _write(draft: IO[bytes], chunks: Iterable[bytes]) -> None:
     for chunk in chunks:
         size += len(chunk)
         if size > UPLOAD_BYTES:
-            raise MediaError(_("The file is larger than %(limit)s MiB.") % {"limit": UPLOAD_BYTES >> 20})
+            raise MediaError(
+                _("The file is larger than %(limit)s MiB.") % {"limit": UPLOAD_BYTES >> 20}
+            )
         draft.write(chunk)
     draft.flush()

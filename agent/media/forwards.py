@@ -34,21 +34,27 @@ class OpenedMessage:
 
 
 class ForwardReader:
-    """Opens messages of one chat for its tools. Without a ``source`` only what is on record can be seen."""
+    """Opens messages of one chat for its tools. Without a ``source`` only what is on record can be
+    seen."""
 
     def __init__(self, record: Record, source: MediaSource | None) -> None:
         self._record = record
         self._source = source
 
     async def open(self, chat: ChatAddress, message_id: str, path: Sequence[int]) -> OpenedMessage:
-        """The message that ``path`` leads to, by numbers from 1, beginning at a message of ``chat``.
+        """The message that ``path`` leads to, by numbers from 1, beginning at a message of
+        ``chat``.
 
         Raises :class:`tools.errors.ToolFailed` with the reason.
         """
         try:
             async with asyncio.timeout(OPEN_FORWARD_SECONDS):
                 message = await self._walked(chat, message_id, path)
-                return OpenedMessage(message, await self._children(chat, message.segments), self.is_forward(message.segments))
+                return OpenedMessage(
+                    message,
+                    await self._children(chat, message.segments),
+                    self.is_forward(message.segments),
+                )
         except TimeoutError as error:
             raise ToolFailed(TOO_SLOW) from error
 
@@ -56,13 +62,18 @@ class ForwardReader:
         return self._source is not None and self._source.forwards(segments)
 
     def pictures(self, message: ForwardedMessage, message_id: str = "") -> list[MediaRef]:
-        """The pictures in a message; ``message_id`` is that of the chat's message it is itself, "" for a forwarded one."""
+        """The pictures in a message; ``message_id`` is that of the chat's message it is itself, ""
+        for a forwarded one."""
         if self._source is None:
             return []
-        refs = self._source.refs(message.segments, message_id, "message" if message_id else "forwarded")
+        refs = self._source.refs(
+            message.segments, message_id, "message" if message_id else "forwarded"
+        )
         return [ref for ref in refs if ref.kind == "image"]
 
-    async def _walked(self, chat: ChatAddress, message_id: str, path: Sequence[int]) -> ForwardedMessage:
+    async def _walked(
+        self, chat: ChatAddress, message_id: str, path: Sequence[int]
+    ) -> ForwardedMessage:
         message = await self._top(chat, message_id)
         for level, number in enumerate(path, 1):
             children = await self._children(chat, message.segments)
@@ -74,7 +85,8 @@ class ForwardReader:
         return message
 
     async def on_record(self, chat: ChatAddress, message_id: str) -> FoundMessage | None:
-        """The message as it is on record; None where it is not. Raises :class:`ToolFailed` for one that was taken back."""
+        """The message as it is on record; None where it is not. Raises :class:`ToolFailed` for one
+        that was taken back."""
         found = await self._record.submit(find_messages, (chat, message_id))
         if found is not None and found.said.is_recalled:
             raise ToolFailed(RECALLED.format(message_id=message_id))
@@ -84,13 +96,19 @@ class ForwardReader:
         found = await self.on_record(chat, message_id)
         if found is not None:
             said = found.said
-            return ForwardedMessage(said.text, found.segments, said.sender_id, said.sender_name, said.at)
-        segments = await self._source.message(chat, message_id) if self._source and message_id else None
+            return ForwardedMessage(
+                said.text, found.segments, said.sender_id, said.sender_name, said.at
+            )
+        segments = (
+            await self._source.message(chat, message_id) if self._source and message_id else None
+        )
         if segments is None:
             raise ToolFailed(UNKNOWN.format(message_id=message_id))
         return ForwardedMessage("", segments)
 
-    async def _children(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[ForwardedMessage]:
+    async def _children(
+        self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
+    ) -> list[ForwardedMessage]:
         if self._source is None or not self._source.forwards(segments):
             return []
         return await self._source.inside(chat, segments)

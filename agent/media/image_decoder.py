@@ -28,14 +28,32 @@ except ImportError:  # not a Unix
 
 #: Address space of the process, in bytes; the largest picture that is allowed takes some 300 MiB.
 MEMORY_LIMIT = 2**30
-#: Formats that every vision endpoint takes, and that are passed on as they are when they are small enough.
-PASSED_ON = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
+#: Formats that every vision endpoint takes, and that are passed on as they are when they are small
+#: enough.
+PASSED_ON = {
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",
+    "PNG": "image/png",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
+}
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "AVIF", "HEIF")
 #: Bytes at the end of a JPEG in which its end mark stands.
 TAIL = 4096
-#: What Pillow and its plugins raise for broken files; anything else ends the process, which costs the next job some time.
+#: What Pillow and its plugins raise for broken files; anything else ends the process, which costs
+#: the next job some time.
 DECODER_ERRORS = (
-    *(OSError, ValueError, SyntaxError, MemoryError, OverflowError, EOFError, RuntimeError, LookupError, TypeError),
+    *(
+        OSError,
+        ValueError,
+        SyntaxError,
+        MemoryError,
+        OverflowError,
+        EOFError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+    ),
     *(struct.error, zlib.error),
 )
 JPEG_QUALITIES = (88, 75, 60)
@@ -44,7 +62,8 @@ ORIENTATION = 0x0112
 
 
 class ImageLimits(NamedTuple):
-    """Pixels a side, bytes, and pixels in all; ``always`` says that a fit picture is made anew too."""
+    """Pixels a side, bytes, and pixels in all; ``always`` says that a fit picture is made anew
+    too."""
 
     side: int
     size: int
@@ -91,11 +110,18 @@ def process_image(source: Path, target: Path, limits: ImageLimits) -> dict[str, 
 
 def _is_fit(image: Image.Image, source: Path, limits: ImageLimits) -> bool:
     """Whether the file can be shown as it is: small, upright, one frame, and whole."""
-    if image.format not in PASSED_ON or max(image.size) > limits.side or source.stat().st_size > limits.size:
+    if (
+        image.format not in PASSED_ON
+        or max(image.size) > limits.side
+        or source.stat().st_size > limits.size
+    ):
         return False
     if image.getexif().get(ORIENTATION, 1) not in (0, 1):
         return False
-    if image.format in ("JPEG", "MPO"):  # to decode it only for a look at its end would take most of the time
+    if image.format in (
+        "JPEG",
+        "MPO",
+    ):  # to decode it only for a look at its end would take most of the time
         return _ends_well(source)
     if getattr(image, "is_animated", False):
         return False
@@ -113,8 +139,11 @@ def _scaled(image: Image.Image, side: int) -> Image.Image:
     """The first frame, upright, at most ``side`` pixels a side."""
     longest = max(image.size)
     if longest > side:
-        # A JPEG can be decoded at a half, a quarter or an eighth of its size, for a fraction of the time.
-        image.draft("RGB", (image.width * side * 3 // 4 // longest, image.height * side * 3 // 4 // longest))
+        # A JPEG can be decoded at a half, a quarter or an eighth of its size, for a fraction of the
+        # time.
+        image.draft(
+            "RGB", (image.width * side * 3 // 4 // longest, image.height * side * 3 // 4 // longest)
+        )
     image.seek(0)
     ImageOps.exif_transpose(image, in_place=True)
     mode = "RGBA" if "A" in image.getbands() or "transparency" in image.info else "RGB"

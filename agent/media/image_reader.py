@@ -45,7 +45,9 @@ INSTRUCTION = "请用中文描述图片："
 DEFAULT = "default"
 
 NO_MODEL = gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")
-SOME_MISSING = gettext_noop("Some pictures could not be had; their placeholders stay, and the page of the message says why.")
+SOME_MISSING = gettext_noop(
+    "Some pictures could not be had; their placeholders stay, and the page of the message says why."
+)
 NO_ENDPOINT = gettext_noop("The pictures were not described: UPSTREAM_ENDPOINT is empty.")
 NO_ANSWER = gettext_noop("The pictures were not described: the vision model could not be asked.")
 NO_WORDS = gettext_noop("The pictures were not described: the vision model had nothing to say.")
@@ -57,7 +59,11 @@ class ImageReader:
     kinds: frozenset[MediaKind] = frozenset({"image"})
 
     def __init__(
-        self, answers: DescriptionCache, downloads: MediaDownloader, darkroom: ImageWorker, model: LLMClient | None
+        self,
+        answers: DescriptionCache,
+        downloads: MediaDownloader,
+        darkroom: ImageWorker,
+        model: LLMClient | None,
     ) -> None:
         self._answers = answers
         self._downloads = downloads
@@ -67,7 +73,9 @@ class ImageReader:
     def wants(self, message: IncomingMessage) -> bool:
         return settings.VISION_MODE != "describe" or self._model is not None
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
+    async def fetch(
+        self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
+    ) -> StoredFile:
         self._darkroom.warm_up()
         kept = await self._downloads.get(message.chat, ref, allowance, PICTURES.__contains__)
         shown = self._downloads.files.shown_path(kept.sha256)
@@ -77,23 +85,37 @@ class ImageReader:
 
     async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         pictures = tuple(one.kept.sha256 for one in found if one.kept)
-        notes = [SOME_MISSING, *(one.reason for one in found if not one.kept)] if len(pictures) < len(found) else []
+        notes = (
+            [SOME_MISSING, *(one.reason for one in found if not one.kept)]
+            if len(pictures) < len(found)
+            else []
+        )
         text = ""
         if settings.VISION_MODE != "native" and self._model is None and _has_pictures(left.message):
             notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
         elif settings.VISION_MODE != "native" and self._model is not None and pictures:
             text = await self._described(self._model, left, pictures, notes)
         shown = pictures if settings.VISION_MODE != "describe" else ()
-        return MediaText(fences.label_medium(fences.MediaLabel.PICTURE, text) if text else "", tuple(dict.fromkeys(notes)), shown)
+        return MediaText(
+            fences.label_medium(fences.MediaLabel.PICTURE, text) if text else "",
+            tuple(dict.fromkeys(notes)),
+            shown,
+        )
 
-    async def _described(self, model: LLMClient, left: PendingMessage, pictures: Sequence[str], notes: list[str]) -> str:
+    async def _described(
+        self, model: LLMClient, left: PendingMessage, pictures: Sequence[str], notes: list[str]
+    ) -> str:
         """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""
         words = left.message.spoken_text
-        question = DescriptionKey(content_key(pictures), prompt_kind(words), model.name[:200], tuple(pictures))
+        question = DescriptionKey(
+            content_key(pictures), prompt_kind(words), model.name[:200], tuple(pictures)
+        )
 
         async def ask() -> NewDescription:
             response = await model.complete(LLMRequest(vision_messages(words, pictures)))
-            return NewDescription(question, response.text.strip(), response.input_tokens, response.output_tokens)
+            return NewDescription(
+                question, response.text.strip(), response.input_tokens, response.output_tokens
+            )
 
         try:
             text = await self._answers.get(left.pk, question, ask)
@@ -106,7 +128,8 @@ class ImageReader:
 
 
 def vision_messages(words: str, pictures: Sequence[str]) -> list[ChatMessage]:
-    """The request for one description of ``pictures``, by content hash, with what the sender typed. Pure."""
+    """The request for one description of ``pictures``, by content hash, with what the sender typed.
+    Pure."""
     text = fences.neutralize_marks(words) if words.strip() else DEFAULT_PROMPT
     content = [{"type": "text", "text": text}, *map(picture_part, pictures)]
     return [system_message(INSTRUCTION), {"role": "user", "content": content}]
@@ -114,7 +137,11 @@ def vision_messages(words: str, pictures: Sequence[str]) -> list[ChatMessage]:
 
 def content_key(pictures: Sequence[str]) -> str:
     """What stands for the content of ``pictures`` together."""
-    return pictures[0] if len(pictures) == 1 else hashlib.sha256("".join(pictures).encode()).hexdigest()
+    return (
+        pictures[0]
+        if len(pictures) == 1
+        else hashlib.sha256("".join(pictures).encode()).hexdigest()
+    )
 
 
 def prompt_kind(words: str) -> str:

@@ -31,7 +31,8 @@ TOO_SLOW = gettext_noop("the picture takes too long to decode")
 
 @dataclass(frozen=True, slots=True)
 class ImageJob:
-    """What is to be made of the picture ``source``: the rules of :mod:`agent.media.image_decoder`."""
+    """What is to be made of the picture ``source``: the rules of
+    :mod:`agent.media.image_decoder`."""
 
     source: Path
     target: Path
@@ -43,7 +44,12 @@ class ImageJob:
 
     def line(self) -> bytes:
         fields = {"source": str(self.source), "target": str(self.target)}
-        limits = {"side": self.side, "bytes": self.size, "pixels": self.pixels, "always": self.always}
+        limits = {
+            "side": self.side,
+            "bytes": self.size,
+            "pixels": self.pixels,
+            "always": self.always,
+        }
         return json.dumps({**fields, **limits}).encode() + b"\n"
 
 
@@ -132,7 +138,9 @@ async def _start() -> Process:
     # so that Ctrl-C in a terminal does not end it before the work is done. Not in a
     # session of its own: Linux shares the processor among sessions first (sched(7),
     # autogroup), and that this process is nice would be of no use to the others.
-    return await asyncio.create_subprocess_exec(*COMMAND, cwd=ROOT, env=_environment(), stdin=PIPE, stdout=PIPE, process_group=0)
+    return await asyncio.create_subprocess_exec(
+        *COMMAND, cwd=ROOT, env=_environment(), stdin=PIPE, stdout=PIPE, process_group=0
+    )
 
 
 def process_image_now(job: ImageJob) -> None:
@@ -142,7 +150,13 @@ def process_image_now(job: ImageJob) -> None:
     """
     try:
         done = subprocess.run(  # noqa: S603 - the command is this program's own
-            COMMAND, input=job.line(), stdout=PIPE, cwd=ROOT, env=_environment(), timeout=JOB_SECONDS, check=False
+            COMMAND,
+            input=job.line(),
+            stdout=PIPE,
+            cwd=ROOT,
+            env=_environment(),
+            timeout=JOB_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise MediaUnavailable(TOO_SLOW) from error

@@ -1,8 +1,9 @@
-"""The files that may leave this machine: those of the media folder, put there by the operator or by a tool.
+"""The files that may leave this machine: those of the media folder, put there by the operator or by
+a tool.
 
 Beside them there are our own copies of what messages held. They are opened for sending as
-well, but no name that a model gives leads to them (:func:`locate_media_file`): a tool that sends one
-has found it in its own chat.
+well, but no name that a model gives leads to them (:func:`locate_media_file`): a tool that sends
+one has found it in its own chat.
 
 A file is looked for twice: by its name when somebody asks for it, and once more when it
 is opened, for it may be another one by then. The second look follows no link at all.
@@ -43,7 +44,8 @@ def locate_media_file(name: str) -> Path | None:
 
 
 def regular_file_size(path: Path) -> int | None:
-    """Bytes of the regular file ``path``; None when it is none: missing, a folder, a pipe, a device."""
+    """Bytes of the regular file ``path``; None when it is none: missing, a folder, a pipe, a
+    device."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -53,7 +55,8 @@ def regular_file_size(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def open_media_file(path: Path) -> Iterator[BinaryIO]:
-    """A regular file for reading, unbuffered; ``path`` as :func:`locate_media_file` gave it, or that of a copy.
+    """A regular file for reading, unbuffered; ``path`` as :func:`locate_media_file` gave it, or
+    that of a copy.
 
     Raises :class:`MediaError` when it is gone, has become a link or a device, or cannot be
     read. Blocks while the disk does.
@@ -69,7 +72,8 @@ def open_media_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _descriptor(path: Path) -> int:
-    """Walk to ``path`` folder by folder. Raises ValueError outside the folders, OSError at a link."""
+    """Walk to ``path`` folder by folder. Raises ValueError outside the folders, OSError at a
+    link."""
     copies = Path(settings.RECEIVED_DIR).resolve()
     top = copies if path.is_relative_to(copies) else media_folder_root()
     *folders, name = path.relative_to(top).parts or [""]

@@ -1,4 +1,5 @@
-"""The media of messages on record: what became of each, what was read in it, and which copies are to go."""
+"""The media of messages on record: what became of each, what was read in it, and which copies are
+to go."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -52,7 +53,8 @@ class NewDescription:
 
 
 def record_media(items: Sequence[tuple[int, Sequence[MediaRow]]]) -> list[None]:
-    """Put down, for messages by key, what became of their media; what was down before is replaced."""
+    """Put down, for messages by key, what became of their media; what was down before is
+    replaced."""
     now = timezone.now()
     MessageMedia.objects.filter(message_id__in=[pk for pk, _ in items]).delete()
     kept = _keep([row for _, rows in items for row in rows if row.sha256], now)
@@ -74,31 +76,47 @@ def record_media(items: Sequence[tuple[int, Sequence[MediaRow]]]) -> list[None]:
 
 
 def _keep(rows: Sequence[MediaRow], now: datetime) -> dict[str, int]:
-    """The keys of the rows of copies by hash; those that are new are added, the others were used just now."""
+    """The keys of the rows of copies by hash; those that are new are added, the others were used
+    just now."""
     new = {
-        row.sha256: KeptFile(sha256=row.sha256, mime=row.mime, size=row.size, created_at=now, last_used_at=now) for row in rows
+        row.sha256: KeptFile(
+            sha256=row.sha256, mime=row.mime, size=row.size, created_at=now, last_used_at=now
+        )
+        for row in rows
     }
     if not new:
         return {}
-    KeptFile.objects.bulk_create(new.values(), update_conflicts=True, unique_fields=["sha256"], update_fields=["last_used_at"])
+    KeptFile.objects.bulk_create(
+        new.values(),
+        update_conflicts=True,
+        unique_fields=["sha256"],
+        update_fields=["last_used_at"],
+    )
     return dict(KeptFile.objects.filter(sha256__in=new).values_list("sha256", "pk"))
 
 
 def load_media(message_pks: Sequence[int]) -> list[list[MediaRow]]:
     """What is on record of the media of each message, in order."""
     found: dict[int, list[MediaRow]] = {pk: [] for pk in message_pks}
-    rows = MessageMedia.objects.filter(message_id__in=found).select_related("kept").order_by("message_id", "position")
+    rows = (
+        MessageMedia.objects.filter(message_id__in=found)
+        .select_related("kept")
+        .order_by("message_id", "position")
+    )
     for row in rows:
         ref = MediaRef(row.kind, name=row.name, origin=row.origin)  # type: ignore[arg-type] # both are from a ref
         kept = row.kept
         found[row.message_id].append(
-            MediaRow(ref, kept.sha256, kept.mime, kept.size) if kept else MediaRow(ref, reason=row.reason)
+            MediaRow(ref, kept.sha256, kept.mime, kept.size)
+            if kept
+            else MediaRow(ref, reason=row.reason)
         )
     return [found[pk] for pk in message_pks]
 
 
 def load_segments(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]] | None]:
-    """The segments of the newest message with each (session, client's id); None for one that is not on record."""
+    """The segments of the newest message with each (session, client's id); None for one that is not
+    on record."""
     found = []
     for session_pk, message_id in wanted:
         rows = Message.objects.filter(session_id=session_pk, message_id=message_id).order_by("-pk")
@@ -107,12 +125,15 @@ def load_segments(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]
 
 
 def find_descriptions(questions: Sequence[DescriptionKey]) -> list[tuple[int, str] | None]:
-    """For each question, key and text of the description that answers it; None for one that was never asked."""
+    """For each question, key and text of the description that answers it; None for one that was
+    never asked."""
     asked = Q()
     for question in questions:
         asked |= Q(content=question.content, prompt_kind=question.prompt_kind, model=question.model)
     rows = Description.objects.filter(asked).order_by()
-    known = {DescriptionKey(row.content, row.prompt_kind, row.model): (row.pk, row.text) for row in rows}
+    known = {
+        DescriptionKey(row.content, row.prompt_kind, row.model): (row.pk, row.text) for row in rows
+    }
     return [known.get(question) for question in questions]
 
 
@@ -137,9 +158,13 @@ def add_descriptions(items: Sequence[NewDescription]) -> list[int]:
 def link_description(items: Sequence[tuple[int, DescriptionKey]]) -> list[None]:
     """Note that a message's copies of a question's content were given the answer on record."""
     for message_pk, question in items:
-        answer = Description.objects.filter(content=question.content, prompt_kind=question.prompt_kind, model=question.model)
+        answer = Description.objects.filter(
+            content=question.content, prompt_kind=question.prompt_kind, model=question.model
+        )
         pk = answer.values_list("pk", flat=True).first()
-        MessageMedia.objects.filter(message_id=message_pk, kept__sha256__in=question.hashes).update(description_id=pk)
+        MessageMedia.objects.filter(message_id=message_pk, kept__sha256__in=question.hashes).update(
+            description_id=pk
+        )
     return [None] * len(items)
 
 
@@ -151,7 +176,8 @@ def save_media_texts(items: Sequence[tuple[int, str]]) -> list[None]:
 
 
 def forget_copies(before: Sequence[datetime]) -> list[list[str]]:
-    """Forget copies that were used last before a moment, oldest first, :data:`PRUNE_BATCH` at most; their hashes."""
+    """Forget copies that were used last before a moment, oldest first, :data:`PRUNE_BATCH` at most;
+    their hashes."""
     forgotten = []
     for moment in before:
         old = KeptFile.objects.filter(last_used_at__lt=moment).order_by("last_used_at")
@@ -167,17 +193,34 @@ def forget_hashes(wanted: Sequence[Sequence[str]]) -> list[None]:
     return [None] * len(wanted)
 
 
-def load_fetched_bytes(wanted: Sequence[tuple[str, str, datetime]]) -> list[list[tuple[datetime, int]]]:
-    """For each (platform, person, moment) when something was fetched for the person since, and how many bytes it has."""
+def load_fetched_bytes(
+    wanted: Sequence[tuple[str, str, datetime]],
+) -> list[list[tuple[datetime, int]]]:
+    """For each (platform, person, moment) when something was fetched for the person since, and how
+    many bytes it has."""
     found = []
     for platform, person, since in wanted:
-        said = MessageMedia.objects.filter(message__sender_id=person, message__direction=Message.Direction.IN)
-        recent = said.filter(message__session__platform=platform, message__created_at__gte=since, kept__isnull=False)
-        found.append(list(recent.order_by("message__created_at").values_list("message__created_at", "kept__size")))
+        said = MessageMedia.objects.filter(
+            message__sender_id=person, message__direction=Message.Direction.IN
+        )
+        recent = said.filter(
+            message__session__platform=platform, message__created_at__gte=since, kept__isnull=False
+        )
+        found.append(
+            list(
+                recent.order_by("message__created_at").values_list(
+                    "message__created_at", "kept__size"
+                )
+            )
+        )
     return found
 
 
 def unknown_copies(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
     """Which of the hashes have no row: copies of a process that died before it could say so."""
-    known = set(KeptFile.objects.filter(sha256__in={one for some in candidates for one in some}).values_list("sha256", flat=True))
+    known = set(
+        KeptFile.objects.filter(
+            sha256__in={one for some in candidates for one in some}
+        ).values_list("sha256", flat=True)
+    )
     return [[one for one in some if one not in known] for some in candidates]

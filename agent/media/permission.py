@@ -9,8 +9,12 @@ def is_allowed_for(whom: MediaAudience, sender_id: str, owners: frozenset[str]) 
 
 
 def may_transcribe(outbox: Outbox, message: IncomingMessage) -> bool:
-    return is_allowed_for(outbox.attention(message.chat).voice, message.sender_id, outbox.owners(message.chat))
+    return is_allowed_for(
+        outbox.attention(message.chat).voice, message.sender_id, outbox.owners(message.chat)
+    )
 
 
 def may_read_files(outbox: Outbox, message: IncomingMessage) -> bool:
-    return is_allowed_for(outbox.attention(message.chat).files, message.sender_id, outbox.owners(message.chat))
+    return is_allowed_for(
+        outbox.attention(message.chat).files, message.sender_id, outbox.owners(message.chat)
+    )

@@ -24,7 +24,8 @@ class PictureName:
 
 
 def build_picture_name(message_id: str, path: Sequence[int], place: int) -> str:
-    """The name of the picture at ``place``, from 1, in a message or in one that ``path`` leads to from there."""
+    """The name of the picture at ``place``, from 1, in a message or in one that ``path`` leads to
+    from there."""
     middle = [".".join(map(str, path))] if path else []
     return ":".join([OF_MESSAGE, message_id, *middle, str(place)])
 
@@ -33,7 +34,12 @@ def parse_picture_name(name: str) -> PictureName | None:
     """``name`` taken apart; None for what is no name."""
     kind, _, rest = name.strip().partition(":")
     owner, _, place = rest.rpartition(":")
-    if kind not in (OF_RESULT, OF_MESSAGE) or not owner or not re.fullmatch(r"[0-9]{1,6}", place) or int(place) < 1:
+    if (
+        kind not in (OF_RESULT, OF_MESSAGE)
+        or not owner
+        or not re.fullmatch(r"[0-9]{1,6}", place)
+        or int(place) < 1
+    ):
         return None
     message_id, _, path = owner.rpartition(":")
     if kind == OF_MESSAGE and message_id and _PATH.fullmatch(path):

@@ -66,12 +66,15 @@ class MediaReader(Protocol):
         """Whether media of ``message`` are to be fetched at all. Pure."""
         ...
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
+    async def fetch(
+        self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
+    ) -> StoredFile:
         """Our copy of ``ref``, ready to be read. Raises :class:`MediaUnavailable`."""
         ...
 
     async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
-        """Make words of what was found, which may be nothing. Errors of models are notes, not raised."""
+        """Make words of what was found, which may be nothing. Errors of models are notes, not
+        raised."""
         ...
 
 
@@ -108,7 +111,9 @@ class MediaPipeline:
         message = left.message
         if not (message.media or message.quoted_id or self._source.forwards(message.segments)):
             return None
-        task = asyncio.get_running_loop().create_task(self._gather(left, resumed=resumed), name=f"media of {left.pk}")
+        task = asyncio.get_running_loop().create_task(
+            self._gather(left, resumed=resumed), name=f"media of {left.pk}"
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -127,12 +132,16 @@ class MediaPipeline:
         found: list[FetchedMedia] = []
         with log_errors(logger, "The media of message %s could not be looked for", left.pk):
             found = await gathering
-        readings = await asyncio.gather(*(self._read(reader, left, found) for reader in self._readers))
+        readings = await asyncio.gather(
+            *(self._read(reader, left, found) for reader in self._readers)
+        )
         text = "".join(reading.text for reading in readings)
         if text:
             await self._record.submit(store.save_media_texts, (left.pk, text))
         notes = tuple(note for reading in readings for note in reading.notes)
-        return MediaText(text, notes, tuple(picture for reading in readings for picture in reading.pictures))
+        return MediaText(
+            text, notes, tuple(picture for reading in readings for picture in reading.pictures)
+        )
 
     async def close(self) -> None:
         """Stop what is being fetched, and end what the readers work with."""
@@ -143,7 +152,9 @@ class MediaPipeline:
         for part in self._owned:
             await part.close()
 
-    async def _read(self, reader: MediaReader, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+    async def _read(
+        self, reader: MediaReader, left: PendingMessage, found: Sequence[FetchedMedia]
+    ) -> MediaText:
         with log_errors(logger, "The media of message %s could not be read", left.pk):
             return await reader.read(left, [one for one in found if one.ref.kind in reader.kinds])
         return MediaText(notes=(FAILED,))
@@ -155,26 +166,42 @@ class MediaPipeline:
         message = left.message
         deadline = asyncio.get_running_loop().time() + settings.MEDIA_FETCH_SECONDS
         refs = [*message.media, *await self._around(left, deadline)]
-        wanted = [(reader, ref) for ref in refs for reader in self._readers if ref.kind in reader.kinds and reader.wants(message)]
+        wanted = [
+            (reader, ref)
+            for ref in refs
+            for reader in self._readers
+            if ref.kind in reader.kinds and reader.wants(message)
+        ]
         found = await self._all_fetched(wanted[:MOST], message, deadline)
         found += [FetchedMedia(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
         if found:
-            with log_errors(logger, "What became of the media of message %s could not be recorded", left.pk):
-                await self._record.submit(store.record_media, (left.pk, [_row(one) for one in found]))
+            with log_errors(
+                logger, "What became of the media of message %s could not be recorded", left.pk
+            ):
+                await self._record.submit(
+                    store.record_media, (left.pk, [_row(one) for one in found])
+                )
         return found
 
     async def _all_fetched(
-        self, wanted: Sequence[tuple[MediaReader, MediaRef]], message: IncomingMessage, deadline: float
+        self,
+        wanted: Sequence[tuple[MediaReader, MediaRef]],
+        message: IncomingMessage,
+        deadline: float,
     ) -> list[FetchedMedia]:
         if not wanted:
             return []
         if not await run_on_disk_thread(self._files.has_room):
-            logger.warning("Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched")
+            logger.warning(
+                "Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched"
+            )
             return [FetchedMedia(ref, reason=LOW_DISK) for _, ref in wanted]
         day = await self._days.of(message) if self._days else None
         allowance = DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20, len(wanted), day)
         async with self._turns:
-            return await asyncio.gather(*(self._fetched(*one, message, allowance, deadline) for one in wanted))
+            return await asyncio.gather(
+                *(self._fetched(*one, message, allowance, deadline) for one in wanted)
+            )
 
     async def _around(self, left: PendingMessage, deadline: float) -> list[MediaRef]:
         """What is in quoted and forwarded messages, if any reader wants to know."""
@@ -192,14 +219,25 @@ class MediaPipeline:
     async def _quoted(self, left: PendingMessage) -> list[MediaRef]:
         """The media of the quoted message: from the record, or else from the client."""
         message = left.message
-        segments = await self._record.submit(store.load_segments, (left.session_pk, message.quoted_id))
+        segments = await self._record.submit(
+            store.load_segments, (left.session_pk, message.quoted_id)
+        )
         if segments is None:
             return await self._source.quoted(message.chat, message.quoted_id)
-        forwarded = await self._source.forwarded(message.chat, segments) if self._source.forwards(segments) else []
+        forwarded = (
+            await self._source.forwarded(message.chat, segments)
+            if self._source.forwards(segments)
+            else []
+        )
         return [*self._source.refs(segments, message.quoted_id, "quoted"), *forwarded]
 
     async def _fetched(
-        self, reader: MediaReader, ref: MediaRef, message: IncomingMessage, allowance: DownloadAllowance, deadline: float
+        self,
+        reader: MediaReader,
+        ref: MediaRef,
+        message: IncomingMessage,
+        allowance: DownloadAllowance,
+        deadline: float,
     ) -> FetchedMedia:
         with log_errors(logger, "A medium of %s could not be fetched", message.chat.address):
             try:
@@ -212,14 +250,22 @@ class MediaPipeline:
         return FetchedMedia(ref, reason=FAILED)
 
     async def _found_before(self, left: PendingMessage) -> list[FetchedMedia]:
-        """What an earlier process fetched, as far as the copies are still there; links expire in the meantime."""
+        """What an earlier process fetched, as far as the copies are still there; links expire in
+        the meantime."""
         rows = await self._record.submit(store.load_media, left.pk)
-        kept = await asyncio.to_thread(lambda: [row.sha256 and self._files.find(row.sha256) for row in rows])
-        return [FetchedMedia(row.ref, one or None, row.reason) for row, one in zip(rows, kept, strict=True)]
+        kept = await asyncio.to_thread(
+            lambda: [row.sha256 and self._files.find(row.sha256) for row in rows]
+        )
+        return [
+            FetchedMedia(row.ref, one or None, row.reason)
+            for row, one in zip(rows, kept, strict=True)
+        ]
 
 
 def _row(found: FetchedMedia) -> store.MediaRow:
     kept = found.kept
     return (
-        store.MediaRow(found.ref, kept.sha256, kept.mime, kept.size) if kept else store.MediaRow(found.ref, reason=found.reason)
+        store.MediaRow(found.ref, kept.sha256, kept.mime, kept.size)
+        if kept
+        else store.MediaRow(found.ref, reason=found.reason)
     )

@@ -13,7 +13,8 @@ from agent.record.chat_record import find_session
 
 @dataclass(frozen=True, slots=True)
 class NewPictures:
-    """Copies of the pictures of one call's result, each with its place among the result's items, from 1."""
+    """Copies of the pictures of one call's result, each with its place among the result's items,
+    from 1."""
 
     call_pk: int
     call_id: str
@@ -21,19 +22,25 @@ class NewPictures:
 
 
 def add_pictures(items: Sequence[NewPictures]) -> list[None]:
-    """Put pictures on record. Those of a call without a chat cannot be asked for, and are left out."""
+    """Put pictures on record. Those of a call without a chat cannot be asked for, and are left
+    out."""
     for item in items:
-        session_pk = ToolCall.objects.filter(pk=item.call_pk).values_list("run__session", flat=True).first()
+        session_pk = (
+            ToolCall.objects.filter(pk=item.call_pk).values_list("run__session", flat=True).first()
+        )
         if session_pk is not None:
             _add(item, session_pk)
     return [None] * len(items)
 
 
 def find_pictures(wanted: Sequence[tuple[ChatAddress, str, int]]) -> list[str | None]:
-    """The content hash of the picture at a place of the newest call with that id in a chat; None where there is none."""
+    """The content hash of the picture at a place of the newest call with that id in a chat; None
+    where there is none."""
     found = []
     for chat, call_id, place in wanted:
-        rows = ResultPicture.objects.filter(session_id=find_session(chat), name=call_id, position=place)
+        rows = ResultPicture.objects.filter(
+            session_id=find_session(chat), name=call_id, position=place
+        )
         found.append(rows.order_by("-pk").values_list("kept__sha256", flat=True).first())
     return found
 
@@ -48,7 +55,12 @@ def _add(item: NewPictures, session_pk: int) -> None:
     now = timezone.now()
     copies = {kept.sha256: kept for _, kept in item.pictures}
     KeptFile.objects.bulk_create(
-        (KeptFile(sha256=one.sha256, mime=one.mime, size=one.size, created_at=now, last_used_at=now) for one in copies.values()),
+        (
+            KeptFile(
+                sha256=one.sha256, mime=one.mime, size=one.size, created_at=now, last_used_at=now
+            )
+            for one in copies.values()
+        ),
         update_conflicts=True,
         unique_fields=["sha256"],
         update_fields=["last_used_at"],

@@ -10,7 +10,14 @@ from agent.media.downloads import decode_base64
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.result_picture_store import NewPictures, add_pictures
 from agent.record.record import Record
-from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec, is_picture
+from tools.contract import (
+    ToolContentItem,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+    is_picture,
+)
 from tools.error_boundary import log_errors
 from tools.fetch.errors import TooLarge
 
@@ -21,7 +28,8 @@ MOST, LARGEST = 20, 20 * 2**20
 
 
 class ResultPictureHook:
-    """A hook of the registry (:mod:`tools.registry.hooks`) that keeps what comes back, and changes nothing."""
+    """A hook of the registry (:mod:`tools.registry.hooks`) that keeps what comes back, and changes
+    nothing."""
 
     def __init__(self, record: Record, files: FileStore) -> None:
         self._record = record
@@ -35,15 +43,23 @@ class ResultPictureHook:
         result: ToolExecutionResult,
     ) -> ToolExecutionResult | None:
         """Keep the pictures of ``result``, if the call is on record. Never raises."""
-        pictures = [(place, item) for place, item in enumerate(result.content_items, 1) if is_picture(item)][:MOST]
+        pictures = [
+            (place, item) for place, item in enumerate(result.content_items, 1) if is_picture(item)
+        ][:MOST]
         call_pk = invocation.metadata.get("tool_call_pk")
         if pictures and call_pk is not None:
-            with log_errors(logger, "The pictures of a result of %s could not be kept", invocation.tool_name):
+            with log_errors(
+                logger, "The pictures of a result of %s could not be kept", invocation.tool_name
+            ):
                 kept = await asyncio.to_thread(lambda: tuple(self._put(pictures)))
-                await self._record.submit(add_pictures, NewPictures(call_pk, invocation.call_id, kept))
+                await self._record.submit(
+                    add_pictures, NewPictures(call_pk, invocation.call_id, kept)
+                )
         return None
 
-    def _put(self, pictures: Sequence[tuple[int, ToolContentItem]]) -> Iterator[tuple[int, StoredFile]]:
+    def _put(
+        self, pictures: Sequence[tuple[int, ToolContentItem]]
+    ) -> Iterator[tuple[int, StoredFile]]:
         for place, item in pictures:
             try:
                 kept = self._files.put(decode_base64(item.data, LARGEST))

@@ -35,26 +35,36 @@ async def run_copy_expiry(record: Record, files: FileStore) -> None:
     while settings.MEDIA_KEEP_DAYS:
         with log_errors(logger, "Old copies of media could not be deleted"):
             if count := await prune_copies_by_age(record, files, settings.MEDIA_KEEP_DAYS):
-                logger.info("%d copies of media were deleted, unused for %d days", count, settings.MEDIA_KEEP_DAYS)
+                logger.info(
+                    "%d copies of media were deleted, unused for %d days",
+                    count,
+                    settings.MEDIA_KEEP_DAYS,
+                )
         await asyncio.sleep(EVERY_SECONDS)
 
 
 async def run_copy_size_limit(record: Record, files: FileStore, limit: int) -> None:
-    """Delete the copies that were not used for longest whenever all together take more than ``limit`` bytes.
+    """Delete the copies that were not used for longest whenever all together take more than
+    ``limit`` bytes.
 
-    What is on the disk counts, so that it does not matter who wrote it, and which of it is on record.
+    What is on the disk counts, so that it does not matter who wrote it, and which of it is on
+    record.
     """
     size, written, measured_at = limit, files.written, -EVERY_SECONDS
     while limit:
         with log_errors(logger, "The copies of media could not be kept within MEDIA_KEEP_GIB"):
-            if size + files.written - written > limit or time.monotonic() - measured_at > EVERY_SECONDS:
+            if (
+                size + files.written - written > limit
+                or time.monotonic() - measured_at > EVERY_SECONDS
+            ):
                 written, measured_at = files.written, time.monotonic()
                 size = await prune_copies_by_size(record, files, limit)
         await asyncio.sleep(LOOK_SECONDS)
 
 
 async def prune_copies_by_size(record: Record, files: FileStore, limit: int) -> int:
-    """Delete what was not used for longest until the rest takes less than ``limit`` bytes, with some to spare; what it takes."""
+    """Delete what was not used for longest until the rest takes less than ``limit`` bytes, with
+    some to spare; what it takes."""
     stored = await asyncio.to_thread(files.stored)
     size, going, young = sum(one.size for one in stored), [], time.time() - SPARED_SECONDS
     wanted = limit * (1 - SPARE) if size > limit else size
@@ -68,7 +78,10 @@ async def prune_copies_by_size(record: Record, files: FileStore, limit: int) -> 
         await record.submit(store.forget_hashes, batch)
         await asyncio.to_thread(_remove, files, batch)
     if going:
-        logger.info("%d copies of media were deleted: together they took more than MEDIA_KEEP_GIB", len(going))
+        logger.info(
+            "%d copies of media were deleted: together they took more than MEDIA_KEEP_GIB",
+            len(going),
+        )
     return size
 
 

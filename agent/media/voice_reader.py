@@ -43,12 +43,15 @@ FORMATS = ("mp3", "wav")
 #: Time for having a voice converted, in seconds; then the client's link is tried.
 CONVERT_SECONDS = 15.0
 #: The largest sound that is sent; OpenAI takes no larger one. How long it plays is left to
-#: the endpoint: QQ ends a voice after a few minutes, and no file tells its length before it is decoded.
+#: the endpoint: QQ ends a voice after a few minutes, and no file tells its length before it is
+#: decoded.
 MOST_BYTES = 25 * 2**20
 PROMPT_KIND = "voice"
 
 NO_MODEL = gettext_noop("The voice was not transcribed: TRANSCRIBE_MODEL_NAME is empty.")
-NOT_ALLOWED = gettext_noop("The voice was not transcribed: the bot's settings do not allow it for this sender.")
+NOT_ALLOWED = gettext_noop(
+    "The voice was not transcribed: the bot's settings do not allow it for this sender."
+)
 NOT_TAKEN = gettext_noop("the client offers the voice only in a format that cannot be transcribed")
 TOO_LARGE = gettext_noop("the voice is too large to be transcribed")
 SOME_MISSING = gettext_noop(
@@ -64,7 +67,11 @@ class VoiceReader:
     kinds: frozenset[MediaKind] = frozenset({"record"})
 
     def __init__(
-        self, answers: DescriptionCache, downloads: MediaDownloader, outbox: Outbox, transcriber: Transcriber | None
+        self,
+        answers: DescriptionCache,
+        downloads: MediaDownloader,
+        outbox: Outbox,
+        transcriber: Transcriber | None,
     ) -> None:
         self._answers = answers
         self._downloads = downloads
@@ -74,8 +81,11 @@ class VoiceReader:
     def wants(self, message: IncomingMessage) -> bool:
         return self._transcriber is not None and may_transcribe(self._outbox, message)
 
-    async def fetch(self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile:
-        """The sound in a format that endpoints take: at once, as the client converts it, or else behind its link."""
+    async def fetch(
+        self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
+    ) -> StoredFile:
+        """The sound in a format that endpoints take: at once, as the client converts it, or else
+        behind its link."""
         chat = message.chat
         if not ref.data and (kept := await self._converted(chat, ref, allowance)):
             return kept
@@ -94,17 +104,25 @@ class VoiceReader:
             return MediaText(notes=self._why_not(left.message))
         notes = note_missing_media(SOME_MISSING, found)
         sounds = [one.kept for one in found if one.kept]
-        heard = await asyncio.gather(*(self._heard(left.pk, sound, transcriber, notes) for sound in sounds))
+        heard = await asyncio.gather(
+            *(self._heard(left.pk, sound, transcriber, notes) for sound in sounds)
+        )
         return MediaText(
-            "".join(fences.label_medium(fences.MediaLabel.VOICE, words) for words in heard if words), tuple(dict.fromkeys(notes))
+            "".join(
+                fences.label_medium(fences.MediaLabel.VOICE, words) for words in heard if words
+            ),
+            tuple(dict.fromkeys(notes)),
         )
 
     async def close(self) -> None:
         if self._transcriber is not None:
             await self._transcriber.close()
 
-    async def _converted(self, chat: ChatAddress, ref: MediaRef, allowance: DownloadAllowance) -> StoredFile | None:
-        """The sound in the first format that the client offers; None when it offers none that can be had in time."""
+    async def _converted(
+        self, chat: ChatAddress, ref: MediaRef, allowance: DownloadAllowance
+    ) -> StoredFile | None:
+        """The sound in the first format that the client offers; None when it offers none that can
+        be had in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CONVERT_SECONDS):
                 for out_format in FORMATS:
@@ -112,10 +130,16 @@ class VoiceReader:
                     with suppress(MediaUnavailable):
                         if offered is not None:  # and if that leads to nothing, no other link will
                             alone = replace(offered, message_id="")
-                            return _fit(await self._downloads.get(chat, alone, allowance, ENDINGS.__contains__))
+                            return _fit(
+                                await self._downloads.get(
+                                    chat, alone, allowance, ENDINGS.__contains__
+                                )
+                            )
         return None
 
-    async def _heard(self, message_pk: int, sound: StoredFile, transcriber: Transcriber, notes: list[str]) -> str:
+    async def _heard(
+        self, message_pk: int, sound: StoredFile, transcriber: Transcriber, notes: list[str]
+    ) -> str:
         """The words in ``sound``, "" when there are none; ``notes`` get to know why."""
 
         async def ask() -> str:

@@ -1,4 +1,5 @@
-"""Work on the memory behind the conversation: summaries of what fell out of the window, and notes of what was said.
+"""Work on the memory behind the conversation: summaries of what fell out of the window, and notes
+of what was said.
 
 It never holds up an answer. What is due follows from the record, so that nothing is
 lost with the process; what fails leaves everything as it was and is tried again later.
@@ -11,10 +12,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.llm.base import LLMClient, LLMRequest
 from agent.memory import summary_store
-from agent.memory.llm_prompts import extracted_notes, extraction_request, summary_request, summary_text
+from agent.memory.llm_prompts import (
+    extracted_notes,
+    extraction_request,
+    summary_request,
+    summary_text,
+)
 from agent.memory.summary_store import HistoryWindow, NewDigest
 from agent.record.record import Record
 from agent.record.token_budget import has_tokens_left
@@ -24,13 +30,15 @@ logger = logging.getLogger(__name__)
 
 #: Chats that are read at a time.
 SLOTS = 2
-#: Seconds until a chat is read again after a failure, doubled with each one up to the second figure.
+#: Seconds until a chat is read again after a failure, doubled with each one up to the second
+#: figure.
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryPolicy:
-    """When something is done: ``summary_after`` messages that fell out of ``window``, ``extract_turns`` turns; 0 for never."""
+    """When something is done: ``summary_after`` messages that fell out of ``window``,
+    ``extract_turns`` turns; 0 for never."""
 
     window: HistoryWindow
     summary_after: int = 0
@@ -44,10 +52,15 @@ class SummaryPolicy:
 
 
 class MemoryJobs:
-    """Reads chats in the background, each by one task at a time. ``clock`` counts monotonic seconds."""
+    """Reads chats in the background, each by one task at a time. ``clock`` counts monotonic
+    seconds."""
 
     def __init__(
-        self, record: Record, model: LLMClient, habits: SummaryPolicy, clock: Callable[[], float] = time.monotonic
+        self,
+        record: Record,
+        model: LLMClient,
+        habits: SummaryPolicy,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._record = record
         self._model = model
@@ -60,15 +73,22 @@ class MemoryJobs:
         self._slots = asyncio.Semaphore(SLOTS)
 
     def after_turn(self, session_pk: int, chat: NoteViewer) -> None:
-        """A message of this chat was answered: see whether there is enough to read, without waiting for it."""
+        """A message of this chat was answered: see whether there is enough to read, without waiting
+        for it."""
         if not self._habits.every:
             return
         self._turns[session_pk] += 1
         until, _ = self._pauses.get(session_pk, (0.0, 0.0))
-        if self._turns[session_pk] < self._habits.every or session_pk in self._tasks or self._clock() < until:
+        if (
+            self._turns[session_pk] < self._habits.every
+            or session_pk in self._tasks
+            or self._clock() < until
+        ):
             return
         del self._turns[session_pk]
-        task = asyncio.get_running_loop().create_task(self._see_to(session_pk, chat), name=f"upkeep {session_pk}")
+        task = asyncio.get_running_loop().create_task(
+            self._see_to(session_pk, chat), name=f"upkeep {session_pk}"
+        )
         self._tasks[session_pk] = task
         task.add_done_callback(lambda _: self._tasks.pop(session_pk, None))
 
@@ -85,7 +105,10 @@ class MemoryJobs:
         if not await has_tokens_left(self._record):
             return  # what is due now is due later as well
         async with self._slots:
-            done = [await self._tried(read, session_pk, chat) for read in (self._summarise, self._take_notes)]
+            done = [
+                await self._tried(read, session_pk, chat)
+                for read in (self._summarise, self._take_notes)
+            ]
         if all(done):
             self._pauses.pop(session_pk, None)
             return
@@ -94,7 +117,9 @@ class MemoryJobs:
         self._pauses[session_pk] = (self._clock() + pause, pause)
         self._turns[session_pk] = self._habits.every
 
-    async def _tried(self, read: Callable[[int, NoteViewer], Awaitable[None]], session_pk: int, chat: NoteViewer) -> bool:
+    async def _tried(
+        self, read: Callable[[int, NoteViewer], Awaitable[None]], session_pk: int, chat: NoteViewer
+    ) -> bool:
         with capture_error() as attempt:
             await read(session_pk, chat)
         if attempt.error is not None:
@@ -108,14 +133,20 @@ class MemoryJobs:
         if batch := await self._record.submit(summary_store.find_unsummarized, wish):
             answer = await self._model.complete(LLMRequest(summary_request(batch)))
             text = summary_text(answer.text)
-            digest = NewDigest(batch, self._model.name, text, (), answer.input_tokens, answer.output_tokens)
+            digest = NewDigest(
+                batch, self._model.name, text, (), answer.input_tokens, answer.output_tokens
+            )
             await self._record.submit(summary_store.save_digests, digest)
 
     async def _take_notes(self, session_pk: int, chat: NoteViewer) -> None:
         if not self._habits.extract_turns:
             return
-        if batch := await self._record.submit(summary_store.find_unread, (session_pk, self._habits.extract_turns)):
+        if batch := await self._record.submit(
+            summary_store.find_unread, (session_pk, self._habits.extract_turns)
+        ):
             answer = await self._model.complete(LLMRequest(extraction_request(batch)))
             notes = extracted_notes(answer.text, batch, chat)
-            digest = NewDigest(batch, self._model.name, "", notes, answer.input_tokens, answer.output_tokens)
+            digest = NewDigest(
+                batch, self._model.name, "", notes, answer.input_tokens, answer.output_tokens
+            )
             await self._record.submit(summary_store.save_digests, digest)

@@ -34,12 +34,15 @@ async def run_note_embedding(record: Record, embedder: Embedder) -> None:
 
 
 async def embed_note_batch(record: Record, embedder: Embedder) -> int:
-    """Give at most ``BATCH`` notes their vectors; how many had none. Raises :class:`agent.domain.errors.LLMError`."""
+    """Give at most ``BATCH`` notes their vectors; how many had none. Raises
+    :class:`agent.domain.errors.LLMError`."""
     notes = await record.submit(vector_store.find_notes_without_vector, BATCH)
     if notes:
         vectors = await _vectors([text for _, _, text in notes], embedder)
         for (pk, fingerprint, _), vector in zip(notes, vectors, strict=True):
-            await record.submit(vector_store.save_note_vectors, (pk, fingerprint, TextVector(embedder.name, vector)))
+            await record.submit(
+                vector_store.save_note_vectors, (pk, fingerprint, TextVector(embedder.name, vector))
+            )
     return len(notes)
 
 
@@ -71,6 +74,8 @@ async def embed_message(text: str, embedder: Embedder) -> TextVector:
         async with asyncio.timeout(PATIENCE):
             (vector,) = await embedder.embed([text])
     except (TimeoutError, LLMError) as error:
-        logger.warning("A message is read without the meaning of its words: %s", error or "no answer in time")
+        logger.warning(
+            "A message is read without the meaning of its words: %s", error or "no answer in time"
+        )
         return TextVector()
     return TextVector(embedder.name, vector)

@@ -1,4 +1,5 @@
-"""Erasing a person from the memory: their notes, and what was made of them. The messages on record stay."""
+"""Erasing a person from the memory: their notes, and what was made of them. The messages on record
+stay."""
 
 from collections.abc import Collection
 
@@ -10,18 +11,24 @@ from agent.models import ChatSession, Digest, Note, NoteProposal
 
 def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":
     """Every note about a person or told by them, in the chats of whatever account."""
-    return Note.objects.filter(Q(owner_kind=Note.Owner.PERSON, owner_id=person_id) | Q(said_by=person_id), platform=platform)
+    return Note.objects.filter(
+        Q(owner_kind=Note.Owner.PERSON, owner_id=person_id) | Q(said_by=person_id),
+        platform=platform,
+    )
 
 
 def erase_person(platform: str, person_id: str) -> int:
-    """Delete the person's notes and every proposal that quotes one, and empty the summaries of their private chats.
+    """Delete the person's notes and every proposal that quotes one, and empty the summaries of
+    their private chats.
 
     Returns how many notes there were.
     """
     with transaction.atomic():
         pks = set(find_person_notes(platform, person_id).values_list("pk", flat=True))
         _drop_proposals(pks)
-        private = ChatSession.objects.filter(platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id)
+        private = ChatSession.objects.filter(
+            platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id
+        )
         Digest.objects.filter(session__in=private).update(text="")
         find_person_notes(platform, person_id).delete()
     return len(pks)
@@ -29,4 +36,6 @@ def erase_person(platform: str, person_id: str) -> int:
 
 def _drop_proposals(note_pks: Collection[int]) -> None:
     proposals = NoteProposal.objects.values_list("pk", "note_ids").iterator()
-    NoteProposal.objects.filter(pk__in=[pk for pk, quoted in proposals if not set(note_pks).isdisjoint(quoted)]).delete()
+    NoteProposal.objects.filter(
+        pk__in=[pk for pk, quoted in proposals if not set(note_pks).isdisjoint(quoted)]
+    ).delete()

@@ -10,7 +10,8 @@ from django.db import connection
 TermGroups = Sequence[Sequence[str]]
 """Terms of which one of each group has to be there."""
 
-#: What a migration has made for it, by vendor: columns of tables, and triggers and indexes without one.
+#: What a migration has made for it, by vendor: columns of tables, and triggers and indexes without
+#: one.
 PARTS = {
     "sqlite": [
         ("agent_note_search", "words"),
@@ -27,7 +28,8 @@ _VECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 
 
 def search_notes(required: TermGroups, wanted: Sequence[str], limit: int) -> list[int]:
-    """Keys of at most ``limit`` notes with one term of each ``required`` group and one of ``wanted``, the best first.
+    """Keys of at most ``limit`` notes with one term of each ``required`` group and one of
+    ``wanted``, the best first.
 
     An empty group asks for nothing. Whether a note may be seen is not decided here.
     """
@@ -58,8 +60,11 @@ def _question(groups: TermGroups) -> str:
 
 
 def _parted(terms: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Those of ``terms`` that together are in at most ``RANKED`` notes, the rarest first, and the others that are in any."""
-    counts = sorted((count, term) for count, term in zip(_counts(terms), terms, strict=True) if count)
+    """Those of ``terms`` that together are in at most ``RANKED`` notes, the rarest first, and the
+    others that are in any."""
+    counts = sorted(
+        (count, term) for count, term in zip(_counts(terms), terms, strict=True) if count
+    )
     total, rare = 0, 0
     for count, _ in counts:
         total += count
@@ -71,7 +76,9 @@ def _parted(terms: Sequence[str]) -> tuple[list[str], list[str]]:
 def _counts(terms: Sequence[str]) -> list[int]:
     """How many notes have each of ``terms``, counted no further than matters."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join([_COUNT] * len(terms))}", [f'"{term}"' for term in terms])
+        cursor.execute(
+            f"SELECT {', '.join([_COUNT] * len(terms))}", [f'"{term}"' for term in terms]
+        )
         return list(cursor.fetchone())
 
 
@@ -80,7 +87,7 @@ def _postgres(groups: TermGroups, limit: int) -> list[int]:
     question = " & ".join("(" + " | ".join(f"'{term}'" for term in group) + ")" for group in groups)
     wanted = " | ".join(f"'{term}'" for term in groups[-1])
     return _keys(
-        f"SELECT id FROM agent_note WHERE {_VECTOR} @@ %s::tsquery"  # noqa: S608 - a constant of this file
+        f"SELECT id FROM agent_note WHERE {_VECTOR} @@ %s::tsquery"  # noqa: S608
         f" ORDER BY ts_rank({_VECTOR}, %s::tsquery) DESC, id DESC LIMIT %s",
         question,
         wanted,
@@ -94,4 +101,7 @@ def _keys(statement: str, *values: str | int) -> list[int]:
         return [pk for (pk,) in cursor.fetchall()]
 
 
-_SEARCHES: dict[str, Callable[[TermGroups, int], list[int]]] = {"sqlite": _sqlite, "postgresql": _postgres}
+_SEARCHES: dict[str, Callable[[TermGroups, int], list[int]]] = {
+    "sqlite": _sqlite,
+    "postgresql": _postgres,
+}

@@ -11,12 +11,11 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.errors import LLMError
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import TAG_COUNT, TAG_LIMIT, NoteViewer
 from agent.llm.messages import ChatMessage, system_message
 from agent.memory.notes_store import NewNote
 from agent.memory.summary_store import ConversationBatch, DigestMessage
 from agent.models import Note
-from agent.models.note import TAG_COUNT, TAG_LIMIT
 from tools.text.fences import json_line
 from tools.text.search_terms import index_terms, search_terms
 
@@ -50,7 +49,8 @@ def summary_request(batch: ConversationBatch) -> list[ChatMessage]:
 
 
 def summary_text(answer: str) -> str:
-    """The summary in a model's answer. Raises :class:`agent.domain.errors.LLMError` when there is none."""
+    """The summary in a model's answer. Raises :class:`agent.domain.errors.LLMError` when there is
+    none."""
     text = _FENCE.sub("", answer).strip()
     if not text:
         raise LLMError("the model gave no summary")
@@ -59,7 +59,9 @@ def summary_text(answer: str) -> str:
 
 def extraction_request(batch: ConversationBatch) -> list[ChatMessage]:
     """What the model is sent for notes."""
-    return _request(EXTRACTION_PROMPT, {"known": [note.text for note in batch.known], "messages": _lines(batch)})
+    return _request(
+        EXTRACTION_PROMPT, {"known": [note.text for note in batch.known], "messages": _lines(batch)}
+    )
 
 
 def extracted_notes(answer: str, batch: ConversationBatch, chat: NoteViewer) -> tuple[NewNote, ...]:
@@ -78,7 +80,9 @@ def extracted_notes(answer: str, batch: ConversationBatch, chat: NoteViewer) -> 
 
 
 def _note(item: Any, batch: ConversationBatch, chat: NoteViewer) -> NewNote | None:
-    text, number = (item.get("text"), item.get("message")) if isinstance(item, dict) else (None, None)
+    text, number = (
+        (item.get("text"), item.get("message")) if isinstance(item, dict) else (None, None)
+    )
     if not isinstance(text, str) or type(number) is not int or not 0 < number <= len(batch.said):
         return None
     source, text = batch.said[number - 1], text.strip()

@@ -1,8 +1,9 @@
-"""Memory as the rest of the agent uses it: one awaitable call for each thing to note or to look up."""
+"""Memory as the rest of the agent uses it: one awaitable call for each thing to note or to look
+up."""
 
 from dataclasses import replace
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.llm.embeddings import Embedder
 from agent.memory import notes_store, vector_store
 from agent.memory import recall as recalling
@@ -37,11 +38,16 @@ class NoteService:
         """Ids of those who go by ``name`` in this chat, the last speaker first."""
         return await self._record.submit(notes_store.find_people_by_name, (viewer, name))
 
-    async def profile(self, viewer: NoteViewer, person_id: str, limit: int) -> notes_store.PersonProfile:
+    async def profile(
+        self, viewer: NoteViewer, person_id: str, limit: int
+    ) -> notes_store.PersonProfile:
         return await self._record.submit(notes_store.load_profiles, (viewer, person_id, limit))
 
-    async def recall(self, viewer: NoteViewer, text: str, *, budget: int, session_pk: int | None = None) -> MemoryContext:
-        """What the model should have in mind for ``text``; with a budget of 0 and no session nothing is asked.
+    async def recall(
+        self, viewer: NoteViewer, text: str, *, budget: int, session_pk: int | None = None
+    ) -> MemoryContext:
+        """What the model should have in mind for ``text``; with a budget of 0 and no session
+        nothing is asked.
 
         ``session_pk``: the chat whose summary is wanted.
         """
@@ -49,12 +55,15 @@ class NoteService:
             return MemoryContext()
         meaning = await self._meaning(viewer, text if budget > 0 else "")
         return await self._record.submit(
-            recalling.recall_notes, recalling.RecallRequest(viewer, text, budget, session_pk, meaning)
+            recalling.recall_notes,
+            recalling.RecallRequest(viewer, text, budget, session_pk, meaning),
         )
 
     async def _meaning(self, viewer: NoteViewer, words: str) -> TextVector:
         """The meaning of ``words``, asked for only where it can be compared with that of a note."""
         if self._embedder is None or not words.strip():
             return TextVector()
-        has_any = await self._record.submit(vector_store.has_visible_vectors, (viewer, self._embedder.name))
+        has_any = await self._record.submit(
+            vector_store.has_visible_vectors, (viewer, self._embedder.name)
+        )
         return await embed_message(words, self._embedder) if has_any else TextVector()

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.full_text import search_notes
 from agent.memory.relevance import RecalledNote
 from agent.models import Note
@@ -14,7 +14,19 @@ from tools.text.search_terms import key_term, search_terms
 #: Notes that a search looks at more closely.
 CANDIDATES = 40
 
-_READ = ("pk", "text", "tags", "owner_kind", "owner_id", "said_by", "said_by_name", "source", "created_at", "use_count", "words")
+_READ = (
+    "pk",
+    "text",
+    "tags",
+    "owner_kind",
+    "owner_id",
+    "said_by",
+    "said_by_name",
+    "source",
+    "created_at",
+    "use_count",
+    "words",
+)
 
 
 def visible_notes(viewer: NoteViewer, now: datetime) -> "QuerySet[Note]":
@@ -29,9 +41,18 @@ def to_recalled_notes(notes: "QuerySet[Note]") -> list[RecalledNote]:
     return [RecalledNote(pk, text, tuple(map(str, tags)), *rest) for pk, text, tags, *rest in rows]
 
 
-def find_notes_by_words(viewer: NoteViewer, words: str, now: datetime, people: Sequence[str] = ()) -> list[RecalledNote]:
-    """Visible notes that hold some of ``words``, at most ``CANDIDATES``, in no order that matters."""
+def find_notes_by_words(
+    viewer: NoteViewer, words: str, now: datetime, people: Sequence[str] = ()
+) -> list[RecalledNote]:
+    """Visible notes that hold some of ``words``, at most ``CANDIDATES``, in no order that
+    matters."""
     audiences = [key_term(audience) for audience in viewer.audiences]
     terms = search_terms(words)
-    pks = search_notes([audiences, [key_term("person", person) for person in people]], terms, CANDIDATES) if terms else []
+    pks = (
+        search_notes(
+            [audiences, [key_term("person", person) for person in people]], terms, CANDIDATES
+        )
+        if terms
+        else []
+    )
     return to_recalled_notes(visible_notes(viewer, now).filter(pk__in=pks)) if pks else []

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
@@ -17,7 +17,8 @@ from agent.models.note import fingerprint
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
 OWNER_LIMIT = 500
-#: Of notes about one person those that one other, and that all others together, had written down: the person's own find room.
+#: Of notes about one person those that one other, and that all others together, had written down:
+#: the person's own find room.
 OTHER_LIMIT, OTHERS_LIMIT = 20, 200
 #: Messages of a chat in which a person is looked for, from the newest back.
 PEOPLE_WINDOW = 2_000
@@ -104,18 +105,25 @@ class PersonProfile:
 
 
 def write_notes(wishes: Sequence[NewNote]) -> list[WrittenNote]:
-    """Store each wish, unless the same is known or its owner has enough notes, in all or from others."""
+    """Store each wish, unless the same is known or its owner has enough notes, in all or from
+    others."""
     return [_remembered(wish) for wish in wishes]
 
 
 def _remembered(wish: NewNote) -> WrittenNote:
     note = _new_note(wish)
-    here = Note.objects.filter(audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id)
+    here = Note.objects.filter(
+        audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id
+    )
     if pk := here.filter(fingerprint=fingerprint(note.text)).values_list("pk", flat=True).first():
         return WrittenNote(NoteResult.KNOWN, pk)
     if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
         return WrittenNote(NoteResult.FULL)
-    if note.owner_kind == Note.Owner.PERSON and note.said_by != note.owner_id and _has_enough(here, note):
+    if (
+        note.owner_kind == Note.Owner.PERSON
+        and note.said_by != note.owner_id
+        and _has_enough(here, note)
+    ):
         return WrittenNote(NoteResult.FULL_OF_OTHERS)
     note.save()
     return WrittenNote(NoteResult.DONE, note.pk)
@@ -153,19 +161,26 @@ def _new_note(wish: NewNote) -> Note:
 def _owner(wish: NewNote) -> tuple[Note.Owner, str]:
     if wish.person:
         return Note.Owner.PERSON, wish.person
-    return (Note.Owner.SESSION, wish.viewer.chat) if wish.viewer.is_private else (Note.Owner.GROUP, wish.viewer.peer)
+    return (
+        (Note.Owner.SESSION, wish.viewer.chat)
+        if wish.viewer.is_private
+        else (Note.Owner.GROUP, wish.viewer.peer)
+    )
 
 
 def _origin(call_pk: int | None) -> tuple[int | None, str]:
     """The message that led to a tool call, and its sender's name."""
     if call_pk is None:
         return None, ""
-    pk, name = ToolCall.objects.values_list("run__message_id", "run__message__sender_name").get(pk=call_pk)
+    pk, name = ToolCall.objects.values_list("run__message_id", "run__message__sender_name").get(
+        pk=call_pk
+    )
     return pk, name or ""
 
 
 def delete_notes(wishes: Sequence[DeleteNote]) -> list[NoteResult]:
-    """Remove notes. A person removes what is about them or was said by them, a manager what belongs to the chat."""
+    """Remove notes. A person removes what is about them or was said by them, a manager what belongs
+    to the chat."""
     return [_forgotten(wish) for wish in wishes]
 
 
@@ -173,7 +188,10 @@ def _forgotten(wish: DeleteNote) -> NoteResult:
     note = visible_notes(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
     if note is None:
         return NoteResult.UNKNOWN
-    own = wish.viewer.person in {note.said_by, note.owner_id if note.owner_kind == Note.Owner.PERSON else note.said_by}
+    own = wish.viewer.person in {
+        note.said_by,
+        note.owner_id if note.owner_kind == Note.Owner.PERSON else note.said_by,
+    }
     if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
         return NoteResult.NOT_ALLOWED
     note.delete()
@@ -181,7 +199,8 @@ def _forgotten(wish: DeleteNote) -> NoteResult:
 
 
 def find_notes(searches: Sequence[NoteSearch]) -> list[list[RecalledNote]]:
-    """The best notes for each search, or the newest ones where it has no words; what is found counts as used."""
+    """The best notes for each search, or the newest ones where it has no words; what is found
+    counts as used."""
     found = [_found(search) for search in searches]
     mark_notes_used({note.pk for notes in found for note in notes})
     return found
@@ -190,10 +209,14 @@ def find_notes(searches: Sequence[NoteSearch]) -> list[list[RecalledNote]]:
 def _found(search: NoteSearch) -> list[RecalledNote]:
     now = timezone.now()
     if not search.words.strip():
-        notes = visible_notes(search.viewer, now).filter(_in_time(search), _by_people(search.people))
+        notes = visible_notes(search.viewer, now).filter(
+            _in_time(search), _by_people(search.people)
+        )
         return to_recalled_notes(notes.order_by("-pk")[: search.limit])
     found = find_note_candidates(search.viewer, search.words, search.meaning, now, search.people)
-    return rank_notes(search.words, [note for note in found if _is_meant(note, search)], now)[: search.limit]
+    return rank_notes(search.words, [note for note in found if _is_meant(note, search)], now)[
+        : search.limit
+    ]
 
 
 def _is_meant(note: RecalledNote, search: NoteSearch) -> bool:
@@ -212,17 +235,24 @@ def _in_time(search: NoteSearch) -> Q:
 
 
 def _by_people(people: Sequence[str]) -> Q:
-    return Q(owner_kind=Note.Owner.PERSON, owner_id__in=people) | Q(said_by__in=people) if people else Q()
+    return (
+        Q(owner_kind=Note.Owner.PERSON, owner_id__in=people) | Q(said_by__in=people)
+        if people
+        else Q()
+    )
 
 
 def mark_notes_used(pks: Iterable[int]) -> None:
     """Count one use of each note."""
     if pks := list(pks):
-        Note.objects.filter(pk__in=pks).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
+        Note.objects.filter(pk__in=pks).update(
+            use_count=F("use_count") + 1, last_used_at=timezone.now()
+        )
 
 
 def find_people_by_name(wishes: Sequence[tuple[NoteViewer, str]]) -> list[tuple[str, ...]]:
-    """Ids of the people of each chat who go by a name there, or have it as their id; the last speaker first."""
+    """Ids of the people of each chat who go by a name there, or have it as their id; the last
+    speaker first."""
     return [_people_named(viewer, name.strip().casefold()) for viewer, name in wishes]
 
 
@@ -230,29 +260,44 @@ def _people_named(viewer: NoteViewer, name: str) -> tuple[str, ...]:
     session = _session(viewer)
     if not name or session is None:
         return ()
-    spoken = Message.objects.filter(session_id=session, direction=Message.Direction.IN).order_by("-pk")
+    spoken = Message.objects.filter(session_id=session, direction=Message.Direction.IN).order_by(
+        "-pk"
+    )
     newest = spoken.values_list("sender_id", "sender_name")[:PEOPLE_WINDOW]
-    return tuple(dict.fromkeys(pk for pk, called in newest if pk and name in (pk.casefold(), called.strip().casefold())))
+    return tuple(
+        dict.fromkeys(
+            pk for pk, called in newest if pk and name in (pk.casefold(), called.strip().casefold())
+        )
+    )
 
 
 def _session(viewer: NoteViewer) -> int | None:
     kind, _colon, peer = viewer.chat.partition(":")
-    sessions = ChatSession.objects.filter(platform=viewer.platform, account=viewer.account, kind=kind, peer_id=peer)
+    sessions = ChatSession.objects.filter(
+        platform=viewer.platform, account=viewer.account, kind=kind, peer_id=peer
+    )
     return sessions.values_list("pk", flat=True).first()
 
 
 def load_profiles(wishes: Sequence[tuple[NoteViewer, str, int]]) -> list[PersonProfile]:
-    """What each chat knows of a person by id: from its own messages, and from the notes it may see."""
+    """What each chat knows of a person by id: from its own messages, and from the notes it may
+    see."""
     return [_profile(*wish) for wish in wishes]
 
 
 def _profile(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:
-    about = visible_notes(viewer, timezone.now()).filter(owner_kind=Note.Owner.PERSON, owner_id=person_id)
+    about = visible_notes(viewer, timezone.now()).filter(
+        owner_kind=Note.Owner.PERSON, owner_id=person_id
+    )
     notes = tuple(to_recalled_notes(about.order_by("-pk")[:limit]))
     mark_notes_used(note.pk for note in notes)
     session = _session(viewer)
-    spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN).order_by("-pk")
-    rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")[:PEOPLE_WINDOW]
+    spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN).order_by(
+        "-pk"
+    )
+    rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")[
+        :PEOPLE_WINDOW
+    ]
     here = [row for row in rows if row[0] == session]
     if not here:
         return PersonProfile(person_id, notes=notes)

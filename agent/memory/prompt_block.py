@@ -1,4 +1,5 @@
-"""Notes as the model reads them: inside a fence (:mod:`tools.text.fences`), each one line of JSON. Pure."""
+"""Notes as the model reads them: inside a fence (:mod:`tools.text.fences`), each one line of JSON.
+Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +38,10 @@ def describe_note(note: RecalledNote) -> dict[str, Any]:
     if note.owner_id:
         said["about"] = {about: note.owner_id}
     if note.said_by:
-        said["said_by"] = {"user_id": note.said_by, **({"name": name} if (name := fences.clean_name(note.said_by_name)) else {})}
+        said["said_by"] = {
+            "user_id": note.said_by,
+            **({"name": name} if (name := fences.clean_name(note.said_by_name)) else {}),
+        }
     said["date"] = timezone.localtime(note.created_at).strftime("%Y-%m-%d")
     if note.tags:
         said["tags"] = list(note.tags)

@@ -1,4 +1,5 @@
-"""What the model is told beside the conversation: what fell out of its window, and what comes to mind. Pure."""
+"""What the model is told beside the conversation: what fell out of its window, and what comes to
+mind. Pure."""
 
 from dataclasses import dataclass
 
@@ -30,7 +31,8 @@ class MemoryContext:
         return len(self.summary) + len(self.memory)
 
     def around(self, request: list[ChatMessage]) -> list[ChatMessage]:
-        """``request``, which begins with the system message and ends with the current one, with the background in its place."""
+        """``request``, which begins with the system message and ends with the current one, with the
+        background in its place."""
         system, *history, current = request
         return [system, *_said(self.summary), *history, *_said(self.memory), current]
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from django.utils import timezone
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.notes_store import mark_notes_used
 from agent.memory.prompt_block import fit_notes, quote_notes, quote_summary
@@ -20,7 +20,8 @@ from agent.record.runs import has_any_note
 
 #: Newest notes about the speaker, and about the chat itself, that are recalled whatever is said.
 SPEAKER_NOTES, CHAT_NOTES = 5, 3
-#: Notes that speak of what the message speaks of: the best so many, so that there is room for the others.
+#: Notes that speak of what the message speaks of: the best so many, so that there is room for the
+#: others.
 HITS = 8
 
 
@@ -40,7 +41,10 @@ class RecallRequest:
 
 def recall_notes(wishes: Sequence[RecallRequest]) -> list[MemoryContext]:
     """What each message's chat should have in mind."""
-    return [MemoryContext(quote_summary(_summary(wish.session_pk)), build_memory_block(wish)) for wish in wishes]
+    return [
+        MemoryContext(quote_summary(_summary(wish.session_pk)), build_memory_block(wish))
+        for wish in wishes
+    ]
 
 
 def build_memory_block(wish: RecallRequest) -> str:
@@ -53,7 +57,9 @@ def build_memory_block(wish: RecallRequest) -> str:
     if wish.budget <= 0 or not has_any_note():
         return ""
     now = timezone.now()
-    hits = rank_notes(wish.text, find_note_candidates(wish.viewer, wish.text, wish.meaning, now), now)[:HITS]
+    hits = rank_notes(
+        wish.text, find_note_candidates(wish.viewer, wish.text, wish.meaning, now), now
+    )[:HITS]
     known = {note.pk for note in hits}
     standing = [note for note in _standing(wish.viewer, now) if note.pk not in known]
     notes = fit_notes([*hits, *standing], wish.budget)
@@ -63,8 +69,12 @@ def build_memory_block(wish: RecallRequest) -> str:
 
 def _standing(viewer: NoteViewer, now: datetime) -> list[RecalledNote]:
     notes = visible_notes(viewer, now)
-    speaker = notes.filter(owner_kind=Note.Owner.PERSON, owner_id=viewer.person).order_by("-pk")[:SPEAKER_NOTES]
-    kind, owner = (Note.Owner.SESSION, viewer.chat) if viewer.is_private else (Note.Owner.GROUP, viewer.peer)
+    speaker = notes.filter(owner_kind=Note.Owner.PERSON, owner_id=viewer.person).order_by("-pk")[
+        :SPEAKER_NOTES
+    ]
+    kind, owner = (
+        (Note.Owner.SESSION, viewer.chat) if viewer.is_private else (Note.Owner.GROUP, viewer.peer)
+    )
     chat = notes.filter(owner_kind=kind, owner_id=owner).order_by("-pk")[:CHAT_NOTES]
     return to_recalled_notes(speaker) + to_recalled_notes(chat)
 

@@ -9,7 +9,8 @@ from tools.text.search_terms import index_terms, normalize_text, search_terms, t
 
 #: What a common tag is worth, in shared terms.
 TAG_WORTH = 3.0
-#: Shared terms from which on a note matters whatever else is asked, and those without which it never does.
+#: Shared terms from which on a note matters whatever else is asked, and those without which it
+#: never does.
 ENOUGH, LEAST = 2.0, 0.5
 #: Part of a short question's terms that has to be shared.
 SHARE = 0.15
@@ -47,18 +48,21 @@ class RelevanceQuery:
         self._text = normalize_text(text)
 
     def worth(self, note: RecalledNote) -> float:
-        """How much of what is asked ``note`` speaks of, in shared terms; a tag that is named counts more."""
+        """How much of what is asked ``note`` speaks of, in shared terms; a tag that is named counts
+        more."""
         shared = sum(self._weights[term] for term in self._weights.keys() & note.words.split())
         tags = sum(1 for tag in note.tags if (word := normalize_text(tag)) and word in self._text)
         return shared + TAG_WORTH * tags
 
     def is_met(self, worth: float) -> bool:
-        """Whether that much is more than chance: some of a short question's terms, or enough of any."""
+        """Whether that much is more than chance: some of a short question's terms, or enough of
+        any."""
         return worth >= self._least
 
 
 def rank_notes(text: str, notes: Iterable[RecalledNote], now: datetime) -> list[RecalledNote]:
-    """Those of ``notes`` that speak of what ``text`` speaks of or mean, the best first; of equal ones the newer first."""
+    """Those of ``notes`` that speak of what ``text`` speaks of or mean, the best first; of equal
+    ones the newer first."""
     question = RelevanceQuery(text)
     judged = [(note, question.worth(note)) for note in notes]
     met = [(note, worth) for note, worth in judged if question.is_met(worth) or note.similarity > 0]
@@ -74,4 +78,6 @@ def _score(note: RecalledNote, worth: float, now: datetime) -> float:
 def are_similar_texts(one: str, other: str) -> bool:
     """Whether two texts say nearly the same in nearly the same words."""
     first, second = set(index_terms(one)), set(index_terms(other))
-    return normalize_text(one) == normalize_text(other) or len(first & second) >= ALIKE * max(1, len(first | second))
+    return normalize_text(one) == normalize_text(other) or len(first & second) >= ALIKE * max(
+        1, len(first | second)
+    )

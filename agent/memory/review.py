@@ -1,4 +1,5 @@
-"""The review of the notes: a model proposes what could be one, age what could go, and a person decides."""
+"""The review of the notes: a model proposes what could be one, age what could go, and a person
+decides."""
 
 import asyncio
 import json
@@ -9,11 +10,11 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.errors import LLMError
+from agent.domain.notes import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
 from agent.llm.base import LLMClient, LLMRequest
 from agent.llm.messages import system_message
 from agent.memory import review_store
 from agent.memory.review_store import CLUSTERS, NoteCluster, NoteMerge
-from agent.models.note import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
 from agent.record.record import Record
 from agent.record.token_budget import has_tokens_left
 from tools.error_boundary import log_errors
@@ -38,8 +39,8 @@ _FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 async def review_notes(record: Record, model: LLMClient | None) -> tuple[int, int]:
     """Look through the notes once: how many merges and how many deletions are proposed now.
 
-    Notes that have expired are deleted. Without a ``model``, or tokens left for the day, nothing is merged. A cluster
-    that the model fails at is left for the next time.
+    Notes that have expired are deleted. Without a ``model``, or tokens left for the day, nothing is
+    merged. A cluster that the model fails at is left for the next time.
     """
     now = timezone.now()
     await record.submit(review_store.delete_expired_notes, now)
@@ -47,7 +48,9 @@ async def review_notes(record: Record, model: LLMClient | None) -> tuple[int, in
         model = None
     merges = 0
     for cluster in await record.submit(review_store.find_note_clusters, CLUSTERS) if model else []:
-        with log_errors(logger, "Notes about %s %s were not reviewed", cluster.owner_kind, cluster.owner_id):
+        with log_errors(
+            logger, "Notes about %s %s were not reviewed", cluster.owner_kind, cluster.owner_id
+        ):
             merges += await _proposed(record, model, cluster)  # type: ignore[arg-type]  # the condition above
     return merges, await record.submit(review_store.propose_retirements, now)
 
@@ -71,7 +74,12 @@ async def _proposed(record: Record, model: LLMClient, cluster: NoteCluster) -> i
 def build_merge_request(cluster: NoteCluster) -> list[dict[str, Any]]:
     """What the model is sent of a cluster."""
     notes = [
-        {"id": n.pk, "date": timezone.localtime(n.created_at).strftime("%Y-%m-%d"), "text": n.text, "tags": list(n.tags)}
+        {
+            "id": n.pk,
+            "date": timezone.localtime(n.created_at).strftime("%Y-%m-%d"),
+            "text": n.text,
+            "tags": list(n.tags),
+        }
         for n in cluster.notes
     ]
     return [system_message(PROMPT), {"role": "user", "content": json_line(notes)}]
@@ -96,11 +104,25 @@ def parse_merges(answer: str, cluster: NoteCluster) -> list[NoteMerge]:
 
 
 def _merge(item: Any, free: set[int]) -> NoteMerge | None:
-    ids, text, tags = (item.get(name) for name in ("ids", "text", "tags")) if isinstance(item, dict) else (None, None, None)
-    if not isinstance(ids, list) or not all(type(pk) is int for pk in ids) or not isinstance(text, str):
+    ids, text, tags = (
+        (item.get(name) for name in ("ids", "text", "tags"))
+        if isinstance(item, dict)
+        else (None, None, None)
+    )
+    if (
+        not isinstance(ids, list)
+        or not all(type(pk) is int for pk in ids)
+        or not isinstance(text, str)
+    ):
         return None
-    is_sound = len(set(ids)) == len(ids) and MERGE_LEAST <= len(ids) <= MERGE_MOST and free.issuperset(ids)
+    is_sound = (
+        len(set(ids)) == len(ids) and MERGE_LEAST <= len(ids) <= MERGE_MOST and free.issuperset(ids)
+    )
     if not is_sound or not 0 < len(text.strip()) <= TEXT_LIMIT:
         return None
     fit = [tag.strip() for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    return NoteMerge(tuple(sorted(ids)), text.strip(), tuple(tag for tag in fit if 0 < len(tag) <= TAG_LIMIT)[:TAG_COUNT])
+    return NoteMerge(
+        tuple(sorted(ids)),
+        text.strip(),
+        tuple(tag for tag in fit if 0 < len(tag) <= TAG_LIMIT)[:TAG_COUNT],
+    )

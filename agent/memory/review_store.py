@@ -1,4 +1,5 @@
-"""The review of the notes on record: what could be one or could go, proposed, and done when somebody says so."""
+"""The review of the notes on record: what could be one or could go, proposed, and done when
+somebody says so."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from agent.models import Note, NoteProposal
 
 Kind, State = NoteProposal.Kind, NoteProposal.State
 
-#: Notes of one owner and audience from which on they are looked through, and how many of them at a time.
+#: Notes of one owner and audience from which on they are looked through, and how many of them at a
+#: time.
 CLUSTER_LEAST, CLUSTER_LIMIT = 6, 60
 #: Owners that one review looks at, and notes that it proposes to delete.
 CLUSTERS, RETIRED = 20, 100
@@ -43,13 +45,18 @@ class NoteMerge:
 
 
 def find_note_clusters(wishes: Sequence[int]) -> list[list[NoteCluster]]:
-    """The largest clusters, at most as many as each wish says. What waits for a decision is left out."""
+    """The largest clusters, at most as many as each wish says. What waits for a decision is left
+    out."""
     return [_clusters(limit) for limit in wishes]
 
 
 def _clusters(limit: int) -> list[NoteCluster]:
     busy = _proposed()
-    notes = Note.objects.exclude(source=Note.Source.OPERATOR).filter(expires_at=None).exclude(pk__in=busy)
+    notes = (
+        Note.objects.exclude(source=Note.Source.OPERATOR)
+        .filter(expires_at=None)
+        .exclude(pk__in=busy)
+    )
     counted = notes.values_list("audience", "owner_kind", "owner_id").annotate(count=Count("pk"))
     large = counted.filter(count__gte=CLUSTER_LEAST).order_by("-count")[:limit]
     return [_cluster(notes, audience, kind, owner) for audience, kind, owner, _ in large]
@@ -57,7 +64,12 @@ def _clusters(limit: int) -> list[NoteCluster]:
 
 def _cluster(notes: "QuerySet[Note]", audience: str, owner_kind: str, owner_id: str) -> NoteCluster:
     of_it = notes.filter(audience=audience, owner_kind=owner_kind, owner_id=owner_id)
-    return NoteCluster(audience, owner_kind, owner_id, tuple(to_recalled_notes(of_it.order_by("-pk")[:CLUSTER_LIMIT])))
+    return NoteCluster(
+        audience,
+        owner_kind,
+        owner_id,
+        tuple(to_recalled_notes(of_it.order_by("-pk")[:CLUSTER_LIMIT])),
+    )
 
 
 def _proposed() -> set[int]:
@@ -67,7 +79,8 @@ def _proposed() -> set[int]:
 
 
 def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
-    """Put each merge, with the model that thought of it, up for decision; the keys of the proposals."""
+    """Put each merge, with the model that thought of it, up for decision; the keys of the
+    proposals."""
     now = timezone.now()
     return [
         NoteProposal.objects.create(
@@ -84,17 +97,30 @@ def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
 
 
 def propose_retirements(moments: Sequence[datetime]) -> list[int]:
-    """Put up for deletion what was not of use since ``IDLE_DAYS`` before each moment; how many notes that are."""
+    """Put up for deletion what was not of use since ``IDLE_DAYS`` before each moment; how many
+    notes that are."""
     return [_propose_retirements(moment) for moment in moments]
 
 
 def _propose_retirements(now: datetime) -> int:
     since = now - timedelta(days=IDLE_DAYS)
-    idle = Note.objects.filter(Q(last_used_at__lt=since) | Q(last_used_at=None, created_at__lt=since), created_at__lt=since)
-    rejected = NoteProposal.objects.filter(kind=Kind.RETIRE, state=State.REJECTED).values_list("note_ids", flat=True)
+    idle = Note.objects.filter(
+        Q(last_used_at__lt=since) | Q(last_used_at=None, created_at__lt=since), created_at__lt=since
+    )
+    rejected = NoteProposal.objects.filter(kind=Kind.RETIRE, state=State.REJECTED).values_list(
+        "note_ids", flat=True
+    )
     spared = _proposed() | {pk for note_ids in rejected for pk in note_ids}
-    pks = idle.exclude(source=Note.Source.OPERATOR).exclude(pk__in=spared).order_by("pk").values_list("pk", flat=True)[:RETIRED]
-    rows = [NoteProposal(kind=Kind.RETIRE, created_at=now, note_ids=[pk], before=_before([pk])) for pk in pks]
+    pks = (
+        idle.exclude(source=Note.Source.OPERATOR)
+        .exclude(pk__in=spared)
+        .order_by("pk")
+        .values_list("pk", flat=True)[:RETIRED]
+    )
+    rows = [
+        NoteProposal(kind=Kind.RETIRE, created_at=now, note_ids=[pk], before=_before([pk]))
+        for pk in pks
+    ]
     NoteProposal.objects.bulk_create(rows)
     return len(rows)
 
@@ -105,16 +131,23 @@ def delete_expired_notes(moments: Sequence[datetime]) -> list[int]:
 
 
 def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:
-    """Do what was proposed, or say that it is not wanted; the proposal's state, None when it waits no more.
+    """Do what was proposed, or say that it is not wanted; the proposal's state, None when it waits
+    no more.
 
     Notes that have changed since are left as they are.
     """
     with transaction.atomic():
-        proposal = NoteProposal.objects.select_for_update().filter(pk=proposal_pk, state=State.WAITING).first()
+        proposal = (
+            NoteProposal.objects.select_for_update()
+            .filter(pk=proposal_pk, state=State.WAITING)
+            .first()
+        )
         if proposal is None:
             return None
         state = _applied(proposal) if accept else State.REJECTED
-        NoteProposal.objects.filter(pk=proposal.pk).update(state=state, decided_by=by, decided_at=timezone.now())
+        NoteProposal.objects.filter(pk=proposal.pk).update(
+            state=state, decided_by=by, decided_at=timezone.now()
+        )
         return state
 
 
@@ -131,16 +164,23 @@ def _applied(proposal: NoteProposal) -> NoteProposal.State:
 
 
 def _merge(notes: list[Note], proposal: NoteProposal) -> None:
-    """One note in the place of ``notes``: with their audience and owner, the newest one's origin, and all their uses."""
+    """One note in the place of ``notes``: with their audience and owner, the newest one's origin,
+    and all their uses."""
     merged = Note.objects.get(pk=notes[-1].pk)
     merged.pk = None
     merged.text, merged.tags = proposal.text, proposal.tags
     merged.created_at = timezone.now()
     merged.use_count = sum(note.use_count for note in notes)
-    merged.last_used_at = max((note.last_used_at for note in notes if note.last_used_at), default=None)
+    merged.last_used_at = max(
+        (note.last_used_at for note in notes if note.last_used_at), default=None
+    )
     merged.save(force_insert=True)
 
 
 def _before(pks: Sequence[int]) -> list[dict[str, Any]]:
-    rows = Note.objects.filter(pk__in=pks).order_by("pk").values("pk", "text", "tags", "audience", "owner_kind", "owner_id")
+    rows = (
+        Note.objects.filter(pk__in=pks)
+        .order_by("pk")
+        .values("pk", "text", "tags", "audience", "owner_kind", "owner_id")
+    )
     return [dict(row) for row in rows]

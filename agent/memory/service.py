@@ -1,11 +1,12 @@
-"""The memory of one server process: what is noted and recalled, and what goes on behind the conversation."""
+"""The memory of one server process: what is noted and recalled, and what goes on behind the
+conversation."""
 
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.domain.types import ChatAddress
 from agent.llm.base import LLMClient
 from agent.llm.embeddings import Embedder
@@ -30,10 +31,15 @@ class MemorySettings:
 
 
 class MemoryService:
-    """Notes for the tools and the prompt, and the work on them. ``model`` is None where there is only the demo."""
+    """Notes for the tools and the prompt, and the work on them. ``model`` is None where there is
+    only the demo."""
 
     def __init__(
-        self, record: Record, settings: MemorySettings, model: LLMClient | None = None, embedder: Embedder | None = None
+        self,
+        record: Record,
+        settings: MemorySettings,
+        model: LLMClient | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self.notebook = NoteService(record, embedder)
         self._record = record
@@ -44,7 +50,8 @@ class MemoryService:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin what goes on for as long as the process lives. Must be called on the loop that serves, once."""
+        """Begin what goes on for as long as the process lives. Must be called on the loop that
+        serves, once."""
         work: list[Coroutine[Any, Any, None]] = []
         if self._settings.review_hours:
             work.append(run_note_review(self._record, self._model, self._settings.review_hours))
@@ -53,9 +60,16 @@ class MemoryService:
         self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]
 
     async def background(
-        self, session_pk: int, chat: ChatAddress, sender_id: str, text: str, *, has_notes: bool = True
+        self,
+        session_pk: int,
+        chat: ChatAddress,
+        sender_id: str,
+        text: str,
+        *,
+        has_notes: bool = True,
     ) -> MemoryContext:
-        """What the model should have in mind for a message; nothing is asked where everything is off.
+        """What the model should have in mind for a message; nothing is asked where everything is
+        off.
 
         ``has_notes``: whether there are any, for whomever.
         """
@@ -63,10 +77,13 @@ class MemoryService:
         if summarised is None and not has_notes:
             return MemoryContext()
         viewer = build_chat_viewer(chat, sender_id)
-        return await self.notebook.recall(viewer, text, budget=self._settings.chars, session_pk=summarised)
+        return await self.notebook.recall(
+            viewer, text, budget=self._settings.chars, session_pk=summarised
+        )
 
     def after_turn(self, session_pk: int, chat: ChatAddress) -> None:
-        """A message of this chat was answered, and is on record as such. Never waits, never raises."""
+        """A message of this chat was answered, and is on record as such. Never waits, never
+        raises."""
         if self._upkeep is not None:
             self._upkeep.after_turn(session_pk, build_chat_viewer(chat, ""))
 
@@ -76,7 +93,8 @@ class MemoryService:
             await self._upkeep.drain(seconds)
 
     async def close(self) -> None:
-        """End everything that was begun, before the record is closed. The model is its owner's to close."""
+        """End everything that was begun, before the record is closed. The model is its owner's to
+        close."""
         await self.drain(0)
         for task in self._tasks:
             task.cancel()

@@ -27,7 +27,8 @@ KNOWN_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class HistoryWindow:
-    """What the model is shown of a chat: at most so many messages and characters, from the newest back."""
+    """What the model is shown of a chat: at most so many messages and characters, from the newest
+    back."""
 
     messages: int
     chars: int
@@ -71,8 +72,11 @@ class NewDigest:
     output_tokens: int = 0
 
 
-def find_unsummarized(wishes: Sequence[tuple[int, HistoryWindow, int]]) -> list[ConversationBatch | None]:
-    """Of each session what is no longer in its window and in no summary; None for fewer messages than given.
+def find_unsummarized(
+    wishes: Sequence[tuple[int, HistoryWindow, int]],
+) -> list[ConversationBatch | None]:
+    """Of each session what is no longer in its window and in no summary; None for fewer messages
+    than given.
 
     The first summary of a chat begins one batch back, however long its past is.
     """
@@ -82,7 +86,9 @@ def find_unsummarized(wishes: Sequence[tuple[int, HistoryWindow, int]]) -> list[
 def _fallen_out(session_pk: int, window: HistoryWindow, least: int) -> ConversationBatch | None:
     newest = Digest.objects.filter(kind=Kind.SUMMARY, session_id=session_pk).order_by("-last_run")
     covered, before = newest.values_list("last_run", "text").first() or (0, "")
-    past = _history(session_pk).filter(run_id__gt=covered, run_id__lt=_first_shown_run(session_pk, window))
+    past = _history(session_pk).filter(
+        run_id__gt=covered, run_id__lt=_first_shown_run(session_pk, window)
+    )
     if not _has(past, least):
         return None
     said = _oldest(past) if covered else _newest(past)
@@ -97,7 +103,11 @@ def _has(messages: "QuerySet[Message]", least: int) -> bool:
 
 def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
     """The run with which what the model is shown begins: the oldest one that fits as a whole."""
-    newest = _history(session_pk).order_by("-run_id", "-pk").values_list("run_id", "text")[: window.messages + 1]
+    newest = (
+        _history(session_pk)
+        .order_by("-run_id", "-pk")
+        .values_list("run_id", "text")[: window.messages + 1]
+    )
     places, room, first = window.messages, window.chars, 2**62
     for run_pk, exchange in groupby(newest, lambda row: row[0]):
         texts = [text for _, text in exchange]
@@ -117,7 +127,9 @@ def find_unread(wishes: Sequence[tuple[int, int]]) -> list[ConversationBatch | N
 
 
 def _unread(session_pk: int, turns: int) -> ConversationBatch | None:
-    newest = Digest.objects.filter(kind=Kind.EXTRACTION, session_id=session_pk).order_by("-last_run")
+    newest = Digest.objects.filter(kind=Kind.EXTRACTION, session_id=session_pk).order_by(
+        "-last_run"
+    )
     covered = newest.values_list("last_run", flat=True).first() or 0
     rest = _history(session_pk).filter(run_id__gt=covered)
     if not _has(rest.filter(direction=Message.Direction.IN), turns):
@@ -125,9 +137,14 @@ def _unread(session_pk: int, turns: int) -> ConversationBatch | None:
     said = _newest(rest)
     people = {one.sender_id for one in said}
     session = ChatSession.objects.get(pk=session_pk)
-    about = Note.objects.filter(platform=session.platform, account=session.account, chat=session.key, owner_id__in=people)
+    about = Note.objects.filter(
+        platform=session.platform, account=session.account, chat=session.key, owner_id__in=people
+    )
     return ConversationBatch(
-        session_pk, Kind.EXTRACTION, said, known=tuple(to_recalled_notes(about.order_by("-pk")[:KNOWN_SHOWN]))
+        session_pk,
+        Kind.EXTRACTION,
+        said,
+        known=tuple(to_recalled_notes(about.order_by("-pk")[:KNOWN_SHOWN])),
     )
 
 
@@ -144,7 +161,8 @@ def _newest(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
 
 
 def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
-    """The beginning of ``said`` that one reading takes, cut between two runs; the first run goes in whatever its size."""
+    """The beginning of ``said`` that one reading takes, cut between two runs; the first run goes in
+    whatever its size."""
     taken: list[DigestMessage] = []
     room = BATCH_CHARS
     for _, exchange in groupby(said, lambda one: one.run_pk):
@@ -157,7 +175,8 @@ def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
 
 
 def save_digests(digests: Sequence[NewDigest]) -> list[int]:
-    """Store each digest with its notes; how many notes were new. One that another process made before stays as it is."""
+    """Store each digest with its notes; how many notes were new. One that another process made
+    before stays as it is."""
     return [_put_down(digest) for digest in digests]
 
 
@@ -186,11 +205,14 @@ def _put_down(digest: NewDigest) -> int:
 
 
 def _without_doubles(wishes: Sequence[NewNote], known: Sequence[RecalledNote]) -> list[NewNote]:
-    """Those of ``wishes`` that neither a known note nor an earlier wish says about the same person."""
+    """Those of ``wishes`` that neither a known note nor an earlier wish says about the same
+    person."""
     said = [(note.owner_id, note.text) for note in known]
     fresh = []
     for wish in wishes:
-        if not any(owner == wish.person and are_similar_texts(text, wish.text) for owner, text in said):
+        if not any(
+            owner == wish.person and are_similar_texts(text, wish.text) for owner, text in said
+        ):
             fresh.append(wish)
             said.append((wish.person, wish.text))
     return fresh

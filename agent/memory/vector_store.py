@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.llm.vectors import cosine_similarity, find_nearest, sign_bits
 from agent.memory.note_visibility import find_notes_by_words, to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote
@@ -15,7 +15,8 @@ from agent.models import Note
 
 #: Newest notes of a viewer that are looked through, and those of them that are compared in full.
 LOOKED_THROUGH, COMPARED = 500, 12
-#: From which likeness on a note is thought of. What counts as alike differs between models; this keeps out most chance.
+#: From which likeness on a note is thought of. What counts as alike differs between models; this
+#: keeps out most chance.
 LEAST_SIMILARITY = 0.4
 
 
@@ -32,20 +33,29 @@ NO_VECTOR = TextVector()
 
 def find_notes_without_vector(limits: Sequence[int]) -> list[list[tuple[int, str, str]]]:
     """Key, fingerprint and text of notes that have no vector, the oldest first."""
-    notes = Note.objects.filter(embedding_model="").order_by("pk").values_list("pk", "fingerprint", "text")
+    notes = (
+        Note.objects.filter(embedding_model="")
+        .order_by("pk")
+        .values_list("pk", "fingerprint", "text")
+    )
     return [list(notes[:limit]) for limit in limits]
 
 
 def save_note_vectors(wishes: Sequence[tuple[int, str, TextVector]]) -> list[None]:
     """Store vectors, except for notes that say something else by now."""
     for pk, fingerprint, meaning in wishes:
-        values = {"embedding_model": meaning.model, "embedding": meaning.vector, "signs": sign_bits(meaning.vector)}
+        values = {
+            "embedding_model": meaning.model,
+            "embedding": meaning.vector,
+            "signs": sign_bits(meaning.vector),
+        }
         Note.objects.filter(pk=pk, fingerprint=fingerprint).update(**values)
     return [None] * len(wishes)
 
 
 def drop_incomparable_vectors(names: Sequence[str]) -> list[int]:
-    """Take the vectors of other models than each name away: they cannot be compared; how many there were."""
+    """Take the vectors of other models than each name away: they cannot be compared; how many there
+    were."""
     stale = [Note.objects.exclude(embedding_model__in=("", name)) for name in names]
     return [notes.update(embedding_model="", embedding=None, signs=b"") for notes in stale]
 
@@ -53,7 +63,10 @@ def drop_incomparable_vectors(names: Sequence[str]) -> list[int]:
 def has_visible_vectors(wishes: Sequence[tuple[NoteViewer, str]]) -> list[bool]:
     """Whether each viewer may see a note that has a vector of the named model."""
     now = timezone.now()
-    return [visible_notes(viewer, now).filter(embedding_model=model).exists() for viewer, model in wishes]
+    return [
+        visible_notes(viewer, now).filter(embedding_model=model).exists()
+        for viewer, model in wishes
+    ]
 
 
 def find_note_candidates(
@@ -61,25 +74,46 @@ def find_note_candidates(
 ) -> list[RecalledNote]:
     """Visible notes that may matter to ``words``, by what they say and by what they mean."""
     near = {note.pk: note for note in find_notes_by_vector(viewer, meaning, now)}
-    return [*near.values(), *(note for note in find_notes_by_words(viewer, words, now, people) if note.pk not in near)]
+    return [
+        *near.values(),
+        *(note for note in find_notes_by_words(viewer, words, now, people) if note.pk not in near),
+    ]
 
 
-def find_notes_by_vector(viewer: NoteViewer, meaning: TextVector, now: datetime) -> list[RecalledNote]:
+def find_notes_by_vector(
+    viewer: NoteViewer, meaning: TextVector, now: datetime
+) -> list[RecalledNote]:
     """Visible notes of a like meaning, with how like it is; none without a vector."""
     if not meaning.vector:
         return []
     notes = visible_notes(viewer, now).filter(embedding_model=meaning.model)
     pks = find_nearest(meaning.vector, _newest_signs(viewer, notes), COMPARED)
     vectors = dict(notes.filter(pk__in=pks).values_list("pk", "embedding"))
-    alike = {pk: cosine_similarity(meaning.vector, bytes(vector)) for pk, vector in vectors.items() if vector}
+    alike = {
+        pk: cosine_similarity(meaning.vector, bytes(vector))
+        for pk, vector in vectors.items()
+        if vector
+    }
     close = [pk for pk, value in alike.items() if value >= LEAST_SIMILARITY]
-    return [replace(note, similarity=alike[note.pk]) for note in to_recalled_notes(notes.filter(pk__in=close))] if close else []
+    return (
+        [
+            replace(note, similarity=alike[note.pk])
+            for note in to_recalled_notes(notes.filter(pk__in=close))
+        ]
+        if close
+        else []
+    )
 
 
 def _newest_signs(viewer: NoteViewer, notes: "QuerySet[Note]") -> list[tuple[int, bytes]]:
-    """Key and signs of the newest notes: one walk down an index for each audience, where one for all would sort them all."""
+    """Key and signs of the newest notes: one walk down an index for each audience, where one for
+    all would sort them all."""
     found: list[tuple[int, bytes]] = []
     for audience in viewer.audiences:
-        rows = notes.filter(audience=audience).order_by("-pk").values_list("pk", "signs")[:LOOKED_THROUGH]
+        rows = (
+            notes.filter(audience=audience)
+            .order_by("-pk")
+            .values_list("pk", "signs")[:LOOKED_THROUGH]
+        )
         found += [(pk, bytes(bits)) for pk, bits in rows]
     return sorted(found, reverse=True)[:LOOKED_THROUGH]

@@ -19,19 +19,36 @@ class Approval(models.Model):
 
     State: TypeAlias = ApprovalState
 
-    call = models.OneToOneField(ToolCall, models.CASCADE, related_name="approval", verbose_name=_("tool call"))
-    session = models.ForeignKey(ChatSession, models.CASCADE, related_name="approvals", verbose_name=_("chat session"))
-    code = models.CharField(_("code"), max_length=16, help_text=_("What owners name the question by in the chat."))
-    state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.WAITING)
+    call = models.OneToOneField(
+        ToolCall, models.CASCADE, related_name="approval", verbose_name=_("tool call")
+    )
+    session = models.ForeignKey(
+        ChatSession, models.CASCADE, related_name="approvals", verbose_name=_("chat session")
+    )
+    code = models.CharField(
+        _("code"), max_length=16, help_text=_("What owners name the question by in the chat.")
+    )
+    state = models.CharField(
+        _("state"), max_length=16, choices=State.choices, default=State.WAITING
+    )
     decided_by = models.CharField(
-        _("decided by"), max_length=200, blank=True, default="", help_text=_("An owner's id, or the name of an admin account.")
+        _("decided by"),
+        max_length=200,
+        blank=True,
+        default="",
+        help_text=_("An owner's id, or the name of an admin account."),
     )
     created_at = models.DateTimeField(_("asked"))
     expires_at = models.DateTimeField(_("expires"))
     decided_at = models.DateTimeField(_("decided"), null=True, blank=True)
-    arguments = models.JSONField(_("arguments"), default=dict, help_text=_("As the model gave them, checked."))
+    arguments = models.JSONField(
+        _("arguments"), default=dict, help_text=_("As the model gave them, checked.")
+    )
     changed_arguments = models.JSONField(
-        _("changed arguments"), null=True, blank=True, help_text=_("What the owner made of the arguments, if anything.")
+        _("changed arguments"),
+        null=True,
+        blank=True,
+        help_text=_("What the owner made of the arguments, if anything."),
     )
 
     class Meta:
@@ -39,7 +56,9 @@ class Approval(models.Model):
         verbose_name_plural = _("approvals")
         ordering = ("-id",)
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["code"], condition=Q(state="waiting"), name="one_waiting_approval_per_code"),
+            models.UniqueConstraint(
+                fields=["code"], condition=Q(state="waiting"), name="one_waiting_approval_per_code"
+            ),
         ]
         indexes: ClassVar = [models.Index(fields=["state", "expires_at"], name="approval_state")]
 

@@ -20,5 +20,6 @@ def claim_number() -> "models.IntegerField[Any, Any]":
 
 
 def place() -> "models.CharField[Any, Any]":
-    """:attr:`agent.domain.types.ChatAddress.place` of the chat that the row belongs to, whatever session it is filed under."""
+    """:attr:`agent.domain.types.ChatAddress.place` of the chat that the row belongs to, whatever
+    session it is filed under."""
     return models.CharField(max_length=200, null=True, db_default=Value(""), editable=False)

@@ -5,7 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class CommitMark(models.Model):
-    """The last transaction of one writer that took effect: each of them raises the number of its writer's row."""
+    """The last transaction of one writer that took effect: each of them raises the number of its
+    writer's row."""
 
     writer = models.CharField(primary_key=True, max_length=32)
     number = models.BigIntegerField(default=0)

@@ -20,7 +20,11 @@ class Digest(models.Model):
         EXTRACTION = "extraction", _("notes taken")
 
     session = models.ForeignKey(
-        ChatSession, models.CASCADE, related_name="digests", verbose_name=_("chat session"), db_index=False
+        ChatSession,
+        models.CASCADE,
+        related_name="digests",
+        verbose_name=_("chat session"),
+        db_index=False,
     )
     kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
     first_run = models.PositiveBigIntegerField(_("first run"))
@@ -32,7 +36,10 @@ class Digest(models.Model):
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     created_at = models.DateTimeField(_("recorded at"))
     text = models.TextField(
-        _("text"), blank=True, default="", help_text=_("Of a summary: what the model is told of everything up to here.")
+        _("text"),
+        blank=True,
+        default="",
+        help_text=_("Of a summary: what the model is told of everything up to here."),
     )
 
     class Meta:
@@ -40,7 +47,9 @@ class Digest(models.Model):
         verbose_name_plural = _("digests")
         ordering = ("-id",)
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["session", "kind", "last_run"], name="one_digest_per_range"),
+            models.UniqueConstraint(
+                fields=["session", "kind", "last_run"], name="one_digest_per_range"
+            ),
         ]
         indexes: ClassVar = [models.Index(fields=["kind", "-id"], name="digest_kind")]
 

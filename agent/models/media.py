@@ -1,4 +1,5 @@
-"""What messages hold beside words: our own copies, what was read in them, and what became of each."""
+"""What messages hold beside words: our own copies, what was read in them, and what became of
+each."""
 
 from typing import ClassVar
 
@@ -15,7 +16,9 @@ class KeptFile(models.Model):
     """
 
     sha256 = models.CharField(_("content hash"), max_length=64, unique=True)
-    mime = models.CharField(_("type"), max_length=64, blank=True, default="", help_text=_("By its content."))
+    mime = models.CharField(
+        _("type"), max_length=64, blank=True, default="", help_text=_("By its content.")
+    )
     size = models.PositiveBigIntegerField(_("bytes"), default=0)
     created_at = models.DateTimeField(_("kept since"))
     last_used_at = models.DateTimeField(_("last used"))
@@ -34,18 +37,23 @@ class KeptFile(models.Model):
 
 
 class Description(models.Model):
-    """What a model read in one file, or in several that were shown to it together, for one kind of question.
+    """What a model read in one file, or in several that were shown to it together, for one kind of
+    question.
 
     Asked the same of the same content, the same model is not asked again.
     """
 
     content = models.CharField(
-        _("content"), max_length=64, help_text=_("The content hash of the file, or the hash of those of several, in order.")
+        _("content"),
+        max_length=64,
+        help_text=_("The content hash of the file, or the hash of those of several, in order."),
     )
     prompt_kind = models.CharField(
         _("prompt"),
         max_length=64,
-        help_text=_("What was asked: “default” or the hash of the words beside a picture; “voice” and “file” for those."),
+        help_text=_(
+            "What was asked: “default” or the hash of the words beside a picture; “voice” and “file” for those."
+        ),
     )
     model = models.CharField(_("model"), max_length=200)
     files = models.PositiveIntegerField(_("files"), default=1)
@@ -59,7 +67,9 @@ class Description(models.Model):
         verbose_name_plural = _("descriptions")
         ordering = ("-id",)
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["content", "prompt_kind", "model"], name="one_description_per_question"),
+            models.UniqueConstraint(
+                fields=["content", "prompt_kind", "model"], name="one_description_per_question"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -67,7 +77,8 @@ class Description(models.Model):
 
 
 class MessageMedia(models.Model):
-    """One picture, voice, video or file that was looked for because of a message, and what became of it."""
+    """One picture, voice, video or file that was looked for because of a message, and what became
+    of it."""
 
     class Kind(models.TextChoices):
         IMAGE = "image", _("picture")
@@ -80,15 +91,33 @@ class MessageMedia(models.Model):
         QUOTED = "quoted", _("in the quoted message")
         FORWARDED = "forwarded", _("in a forwarded message")
 
-    message = models.ForeignKey(Message, models.CASCADE, related_name="media", verbose_name=_("message"), db_index=False)
+    message = models.ForeignKey(
+        Message, models.CASCADE, related_name="media", verbose_name=_("message"), db_index=False
+    )
     position = models.PositiveIntegerField(_("position"), default=0)
     kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
-    origin = models.CharField(_("origin"), max_length=16, choices=Origin.choices, default=Origin.MESSAGE)
+    origin = models.CharField(
+        _("origin"), max_length=16, choices=Origin.choices, default=Origin.MESSAGE
+    )
     name = models.CharField(_("name"), max_length=200, blank=True, default="")
-    reason = models.TextField(_("reason"), blank=True, default="", help_text=_("Why it could not be had."))
-    kept = models.ForeignKey(KeptFile, models.SET_NULL, null=True, blank=True, related_name="uses", verbose_name=_("our copy"))
+    reason = models.TextField(
+        _("reason"), blank=True, default="", help_text=_("Why it could not be had.")
+    )
+    kept = models.ForeignKey(
+        KeptFile,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="uses",
+        verbose_name=_("our copy"),
+    )
     description = models.ForeignKey(
-        Description, models.SET_NULL, null=True, blank=True, related_name="uses", verbose_name=_("description")
+        Description,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="uses",
+        verbose_name=_("description"),
     )
     created_at = models.DateTimeField(_("recorded at"))
 

@@ -7,7 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MediaFile(models.Model):
-    """A file that may be sent. It lies in the media folder and has no row: this gives it permissions and a history."""
+    """A file that may be sent. It lies in the media folder and has no row: this gives it
+    permissions and a history."""
 
     path = models.CharField(_("path"), max_length=1024, primary_key=True)
 

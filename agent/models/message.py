@@ -21,24 +21,38 @@ class Message(models.Model):
     Reason: TypeAlias = MessageReason
 
     session = models.ForeignKey(
-        ChatSession, models.CASCADE, related_name="messages", verbose_name=_("chat session"), db_index=False
+        ChatSession,
+        models.CASCADE,
+        related_name="messages",
+        verbose_name=_("chat session"),
+        db_index=False,
     )
     direction = models.CharField(_("direction"), max_length=8, choices=Direction.choices)
     state = models.CharField(_("state"), max_length=16, choices=State.choices)
-    reason = models.CharField(_("reason"), max_length=32, choices=Reason.choices, blank=True, default="")
-    detail = models.TextField(_("detail"), blank=True, default="", help_text=_("What went wrong, in words."))
+    reason = models.CharField(
+        _("reason"), max_length=32, choices=Reason.choices, blank=True, default=""
+    )
+    detail = models.TextField(
+        _("detail"), blank=True, default="", help_text=_("What went wrong, in words.")
+    )
     sender_id = models.CharField(_("sender"), max_length=64, blank=True, default="")
     sender_name = models.CharField(_("sender's name"), max_length=200, blank=True, default="")
     sender_role = models.CharField(_("sender's role"), max_length=16, blank=True, default="")
     message_id = models.CharField(
-        _("message id"), max_length=128, blank=True, default="", help_text=_("The id the client gave it.")
+        _("message id"),
+        max_length=128,
+        blank=True,
+        default="",
+        help_text=_("The id the client gave it."),
     )
     text = models.TextField(_("text"), blank=True, default="")
     media_text = models.TextField(
         _("seen and heard"),
         blank=True,
         default="",
-        help_text=_("What was read in its pictures, voice and files, as the model is shown it after the text."),
+        help_text=_(
+            "What was read in its pictures, voice and files, as the model is shown it after the text."
+        ),
     )
     temp_group_id = models.CharField(
         _("through group"),
@@ -47,29 +61,49 @@ class Message(models.Model):
         default="",
         help_text=_("The group a temporary private session goes through."),
     )
-    event_key = models.CharField(max_length=160, null=True, editable=False)  # noqa: DJ001 - NULL is "cannot be told apart"
-    echo = models.CharField(_("echo"), max_length=64, null=True, unique=True, editable=False)  # noqa: DJ001 - as above
+    event_key = models.CharField(max_length=160, null=True, editable=False)  # noqa: DJ001
+    echo = models.CharField(_("echo"), max_length=64, null=True, unique=True, editable=False)  # noqa: DJ001
     run = models.ForeignKey(
-        "Run", models.SET_NULL, null=True, blank=True, related_name="messages", verbose_name=_("run"), db_index=False
+        "Run",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="messages",
+        verbose_name=_("run"),
+        db_index=False,
     )
     tool_call = models.ForeignKey(
-        "ToolCall", models.SET_NULL, null=True, blank=True, related_name="messages", verbose_name=_("tool call")
+        "ToolCall",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="messages",
+        verbose_name=_("tool call"),
     )
     in_history = models.BooleanField(
-        _("in history"), default=False, help_text=_("Part of the conversation that later model calls are shown.")
+        _("in history"),
+        default=False,
+        help_text=_("Part of the conversation that later model calls are shown."),
     )
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
     claim_number = claim_number()
     place = place()
-    happened_at = models.DateTimeField(_("sent at"), null=True, blank=True, help_text=_("The client's time."))
+    happened_at = models.DateTimeField(
+        _("sent at"), null=True, blank=True, help_text=_("The client's time.")
+    )
     created_at = models.DateTimeField(_("recorded at"))
     recalled_at = models.DateTimeField(
-        _("recalled"), null=True, blank=True, help_text=_("When the client reported that the message was taken back.")
+        _("recalled"),
+        null=True,
+        blank=True,
+        help_text=_("When the client reported that the message was taken back."),
     )
     settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
     # Large values last: SQLite walks over them to reach any column behind.
     segments = models.JSONField(_("segments"), default=list, blank=True)
-    raw = models.JSONField(_("event"), null=True, blank=True, help_text=_("The event as the client sent it."))
+    raw = models.JSONField(
+        _("event"), null=True, blank=True, help_text=_("The event as the client sent it.")
+    )
 
     class Meta:
         verbose_name = _("message")
@@ -80,7 +114,11 @@ class Message(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["session", "-id"], name="message_session"),
-            models.Index(fields=["session", "-run", "-id"], name="message_history", condition=Q(in_history=True)),
+            models.Index(
+                fields=["session", "-run", "-id"],
+                name="message_history",
+                condition=Q(in_history=True),
+            ),
             models.Index(fields=["run", "id"], name="message_run"),
             models.Index(fields=["state", "-id"], name="message_state"),
             models.Index(fields=["reason", "-id"], name="message_reason"),
@@ -93,4 +131,6 @@ class Message(models.Model):
 
 
 #: States of an incoming message that is still to be worked on.
-UNSETTLED = Q(direction=Message.Direction.IN, state__in=(Message.State.WAITING, Message.State.RUNNING))
+UNSETTLED = Q(
+    direction=Message.Direction.IN, state__in=(Message.State.WAITING, Message.State.RUNNING)
+)

@@ -10,14 +10,12 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.note_audience import note_audience
+from agent.domain.notes import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT, note_audience
 from agent.domain.states import NoteOwner, NoteSource, NoteVisibility
 from agent.models.message import Message
 from tools.text.search_terms import index_terms, key_term, normalize_text
 from tools.text.storable import make_storable
 
-#: Characters of a note, tags of a note, characters of a tag.
-TEXT_LIMIT, TAG_COUNT, TAG_LIMIT = 2_000, 8, 32
 #: Fields that follow from the others.
 DERIVED = ("audience", "fingerprint", "words", "embedding_model", "signs", "embedding")
 
@@ -25,7 +23,7 @@ DERIVED = ("audience", "fingerprint", "words", "embedding_model", "signs", "embe
 class Note(models.Model):
     """A fact with the one audience that may see it, and where it came from.
 
-    ``audience`` is what every query asks for (:mod:`agent.domain.note_audience`), ``words`` is
+    ``audience`` is what every query asks for (:mod:`agent.domain.notes`), ``words`` is
     what search looks in; both follow from the other fields when the note is saved.
     """
 
@@ -37,21 +35,46 @@ class Note(models.Model):
 
     platform = models.CharField(_("platform"), max_length=32, default="onebot")
     account = models.CharField(
-        _("account"), max_length=64, blank=True, default="", help_text=_("Empty, for everyone: the chats of every account.")
+        _("account"),
+        max_length=64,
+        blank=True,
+        default="",
+        help_text=_("Empty, for everyone: the chats of every account."),
     )
-    owner_kind = models.CharField(_("about"), max_length=16, choices=Owner.choices, default=Owner.PERSON)
+    owner_kind = models.CharField(
+        _("about"), max_length=16, choices=Owner.choices, default=Owner.PERSON
+    )
     owner_id = models.CharField(
-        _("about whom"), max_length=80, blank=True, default="", help_text=_("The id of the person or group, or the chat session.")
+        _("about whom"),
+        max_length=80,
+        blank=True,
+        default="",
+        help_text=_("The id of the person or group, or the chat session."),
     )
-    visibility = models.CharField(_("visible to"), max_length=16, choices=Visibility.choices, default=Visibility.CHAT)
+    visibility = models.CharField(
+        _("visible to"), max_length=16, choices=Visibility.choices, default=Visibility.CHAT
+    )
     chat = models.CharField(
-        _("chat"), max_length=80, blank=True, default="", help_text=_("Where it was said: group:ID or private:ID.")
+        _("chat"),
+        max_length=80,
+        blank=True,
+        default="",
+        help_text=_("Where it was said: group:ID or private:ID."),
     )
-    source = models.CharField(_("source"), max_length=16, choices=Source.choices, default=Source.OPERATOR)
-    said_by = models.CharField(_("said by"), max_length=64, blank=True, default="", help_text=_("A person's id."))
+    source = models.CharField(
+        _("source"), max_length=16, choices=Source.choices, default=Source.OPERATOR
+    )
+    said_by = models.CharField(
+        _("said by"), max_length=64, blank=True, default="", help_text=_("A person's id.")
+    )
     said_by_name = models.CharField(_("name"), max_length=200, blank=True, default="")
     message = models.ForeignKey(
-        Message, models.SET_NULL, null=True, blank=True, related_name="notes", verbose_name=_("said in message")
+        Message,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="notes",
+        verbose_name=_("said in message"),
     )
     use_count = models.PositiveIntegerField(_("times used"), default=0)
     created_at = models.DateTimeField(_("recorded at"), default=timezone.now, editable=False)
@@ -59,7 +82,9 @@ class Note(models.Model):
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
     audience = models.CharField(max_length=400, editable=False)
     fingerprint = models.CharField(max_length=32, editable=False)
-    tags = models.JSONField(_("tags"), default=list, blank=True, help_text=_('A list of short words: ["food", "wish"].'))
+    tags = models.JSONField(
+        _("tags"), default=list, blank=True, help_text=_('A list of short words: ["food", "wish"].')
+    )
     text = models.TextField(_("text"), max_length=TEXT_LIMIT)
     # Large values last: SQLite walks over them to reach any column behind.
     words = models.TextField(editable=False, default="")
@@ -73,7 +98,8 @@ class Note(models.Model):
         ordering = ("-id",)
         constraints: ClassVar = [
             models.CheckConstraint(
-                condition=~Q(visibility="everyone") | Q(source="operator"), name="only_the_operator_tells_everyone"
+                condition=~Q(visibility="everyone") | Q(source="operator"),
+                name="only_the_operator_tells_everyone",
             ),
         ]
         indexes: ClassVar = [
@@ -83,14 +109,20 @@ class Note(models.Model):
             models.Index(fields=["owner_kind", "owner_id", "-id"], name="note_owner"),
             models.Index(fields=["said_by", "-id"], name="note_said_by"),
             models.Index(fields=["source", "-id"], name="note_source"),
-            models.Index(fields=["id"], name="note_without_vector", condition=Q(embedding_model="")),
-            models.Index(fields=["expires_at"], name="note_expiry", condition=Q(expires_at__isnull=False)),
+            models.Index(
+                fields=["id"], name="note_without_vector", condition=Q(embedding_model="")
+            ),
+            models.Index(
+                fields=["expires_at"], name="note_expiry", condition=Q(expires_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.text[:40]}"
 
-    def save(self, *arguments: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
+    def save(
+        self, *arguments: Any, update_fields: Iterable[str] | None = None, **options: Any
+    ) -> None:
         """Store the note with everything that follows from its fields."""
         self.text, self.tags = make_storable(self.text), make_storable(self.tags)
         self.audience = self.own_audience
@@ -105,10 +137,14 @@ class Note(models.Model):
         """Refuse what would be seen by nobody, or by others than meant. Raises ValidationError."""
         faults: dict[str, Any] = {}
         if not _are_tags(self.tags):
-            faults["tags"] = _("Write a list of at most %(count)d short words.") % {"count": TAG_COUNT}
+            faults["tags"] = _("Write a list of at most %(count)d short words.") % {
+                "count": TAG_COUNT
+            }
         if not self.account and self.visibility != self.Visibility.EVERYONE:
             faults["account"] = _("Only a note for everyone may be without an account.")
-        if self.visibility == self.Visibility.PERSON and not (self.owner_kind == self.Owner.PERSON and self.owner_id):
+        if self.visibility == self.Visibility.PERSON and not (
+            self.owner_kind == self.Owner.PERSON and self.owner_id
+        ):
             faults["owner_id"] = _("A note for one person has to say who that is.")
         if self.visibility == self.Visibility.CHAT and not is_chat_key(self.chat):
             faults["chat"] = _("Write group:ID or private:ID.")
@@ -119,17 +155,28 @@ class Note(models.Model):
     def own_audience(self) -> str:
         """The audience that follows from the other fields."""
         return note_audience(
-            self.visibility, platform=self.platform, account=self.account, chat=self.chat, owner_id=self.owner_id
+            self.visibility,
+            platform=self.platform,
+            account=self.account,
+            chat=self.chat,
+            owner_id=self.owner_id,
         )
 
     def _key_terms(self) -> list[str]:
-        people = {self.said_by} | ({self.owner_id} if self.owner_kind == self.Owner.PERSON else set())
-        return [key_term(self.audience), *(key_term("person", person) for person in sorted(people - {""}))]
+        people = {self.said_by} | (
+            {self.owner_id} if self.owner_kind == self.Owner.PERSON else set()
+        )
+        return [
+            key_term(self.audience),
+            *(key_term("person", person) for person in sorted(people - {""})),
+        ]
 
 
 def fingerprint(text: str) -> str:
     """What two notes have in common that say the same in the same words."""
-    return hashlib.blake2b(normalize_text(text).encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        normalize_text(text).encode("utf-8", "replace"), digest_size=16
+    ).hexdigest()
 
 
 def is_chat_key(chat: str) -> bool:
@@ -139,4 +186,6 @@ def is_chat_key(chat: str) -> bool:
 
 def _are_tags(tags: Any) -> bool:
     fits = isinstance(tags, list) and len(tags) <= TAG_COUNT
-    return fits and all(isinstance(tag, str) and len(tag.strip()) > 0 and len(tag) <= TAG_LIMIT for tag in tags)
+    return fits and all(
+        isinstance(tag, str) and len(tag.strip()) > 0 and len(tag) <= TAG_LIMIT for tag in tags
+    )

@@ -23,15 +23,24 @@ class NoteProposal(models.Model):
         STALE = "stale", _("the notes have changed since")
 
     kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
-    state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.WAITING)
+    state = models.CharField(
+        _("state"), max_length=16, choices=State.choices, default=State.WAITING
+    )
     model = models.CharField(_("model"), max_length=200, blank=True, default="")
     decided_by = models.CharField(_("decided by"), max_length=200, blank=True, default="")
     created_at = models.DateTimeField(_("recorded at"))
     decided_at = models.DateTimeField(_("decided"), null=True, blank=True)
     note_ids = models.JSONField(_("memory notes"), default=list)
     tags = models.JSONField(_("tags"), default=list, blank=True)
-    text = models.TextField(_("text"), blank=True, default="", help_text=_("Of notes that become one: what it will say."))
-    before = models.JSONField(_("before"), default=list, help_text=_("The notes as they were when this was proposed."))
+    text = models.TextField(
+        _("text"),
+        blank=True,
+        default="",
+        help_text=_("Of notes that become one: what it will say."),
+    )
+    before = models.JSONField(
+        _("before"), default=list, help_text=_("The notes as they were when this was proposed.")
+    )
 
     class Meta:
         verbose_name = _("proposal for memory notes")

@@ -19,10 +19,21 @@ class Run(models.Model):
     State: TypeAlias = RunState
 
     session = models.ForeignKey(
-        ChatSession, models.CASCADE, null=True, blank=True, related_name="runs", verbose_name=_("chat session"), db_index=False
+        ChatSession,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="runs",
+        verbose_name=_("chat session"),
+        db_index=False,
     )
     message = models.ForeignKey(
-        Message, models.CASCADE, null=True, blank=True, related_name="runs", verbose_name=_("message answered")
+        Message,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="runs",
+        verbose_name=_("message answered"),
     )
     parent = models.ForeignKey(
         "ToolCall",
@@ -36,12 +47,18 @@ class Run(models.Model):
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
     claim_number = claim_number()
     place = place()
-    origin = models.CharField(_("origin"), max_length=16, choices=Origin.choices, default=Origin.CHAT)
-    state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.RUNNING)
+    origin = models.CharField(
+        _("origin"), max_length=16, choices=Origin.choices, default=Origin.CHAT
+    )
+    state = models.CharField(
+        _("state"), max_length=16, choices=State.choices, default=State.RUNNING
+    )
     model = models.CharField(_("model"), max_length=200, blank=True, default="")
     final_text = models.TextField(_("final answer"), blank=True, default="")
     error = models.TextField(_("error"), blank=True, default="")
-    notes = models.JSONField(_("notes"), default=list, blank=True, help_text=_("What was left out or limited, and why."))
+    notes = models.JSONField(
+        _("notes"), default=list, blank=True, help_text=_("What was left out or limited, and why.")
+    )
     model_calls = models.PositiveIntegerField(_("model calls"), default=0)
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
@@ -72,7 +89,9 @@ class Step(models.Model):
 
     Phase: TypeAlias = StepPhase
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="steps", verbose_name=_("run"), db_index=False)
+    run = models.ForeignKey(
+        Run, models.CASCADE, related_name="steps", verbose_name=_("run"), db_index=False
+    )
     number = models.PositiveIntegerField(_("number"))
     phase = models.CharField(_("phase"), max_length=8, choices=Phase.choices, default=Phase.ACTION)
     finish_reason = models.CharField(_("finish reason"), max_length=64, blank=True, default="")
@@ -90,7 +109,9 @@ class Step(models.Model):
         verbose_name = _("step")
         verbose_name_plural = _("steps")
         ordering = ("run", "number")
-        constraints: ClassVar = [models.UniqueConstraint(fields=["run", "number"], name="one_step_per_number")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "number"], name="one_step_per_number")
+        ]
 
     def __str__(self) -> str:
         return f"{self.run_id}.{self.number}"

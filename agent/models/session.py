@@ -20,19 +20,25 @@ class ChatSession(models.Model):
     platform = models.CharField(_("platform"), max_length=32, default="onebot")
     account = models.CharField(_("account"), max_length=64)
     kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
-    peer_id = models.CharField(_("peer"), max_length=64, help_text=_("The group's or the person's id."))
+    peer_id = models.CharField(
+        _("peer"), max_length=64, help_text=_("The group's or the person's id.")
+    )
     title = models.CharField(_("title"), max_length=200, blank=True, default="")
     state = models.JSONField(
         _("state"),
         default=dict,
         blank=True,
-        help_text=_('What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}.'),
+        help_text=_(
+            'What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}.'
+        ),
     )
     timing_gate = models.BooleanField(
         _("timing gate"),
         null=True,
         blank=True,
-        help_text=_("Whether a small model call decides first if and when to answer. Empty: as the bot's page says."),
+        help_text=_(
+            "Whether a small model call decides first if and when to answer. Empty: as the bot's page says."
+        ),
     )
     person_per_minute = models.PositiveIntegerField(
         _("answers to one person a minute"),
@@ -65,7 +71,9 @@ class ChatSession(models.Model):
         verbose_name_plural = _("chat sessions")
         ordering = ("-last_message_at", "-id")
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["platform", "account", "kind", "peer_id"], name="one_session_per_chat"),
+            models.UniqueConstraint(
+                fields=["platform", "account", "kind", "peer_id"], name="one_session_per_chat"
+            ),
         ]
         indexes: ClassVar = [
             models.Index(fields=["-last_message_at", "-id"], name="session_recent"),

@@ -5,7 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Spending(models.Model):
-    """The tokens of one ``day`` of the installation's time zone, of all model calls of all processes."""
+    """The tokens of one ``day`` of the installation's time zone, of all model calls of all
+    processes."""
 
     day = models.CharField(max_length=10, primary_key=True)
     tokens = models.BigIntegerField(default=0)

@@ -34,10 +34,18 @@ class Sticker(models.Model):
 
     path = models.CharField(_("file"), max_length=PATH_LIMIT, unique=True, editable=False)
     words = models.CharField(
-        _("words"), max_length=WORDS_LIMIT, blank=True, default="", help_text=_("What it shows, and when it is fit to be sent.")
+        _("words"),
+        max_length=WORDS_LIMIT,
+        blank=True,
+        default="",
+        help_text=_("What it shows, and when it is fit to be sent."),
     )
     tags = models.CharField(
-        _("tags"), max_length=TAGS_LIMIT, blank=True, default="", help_text=_("Short words, separated by commas or spaces.")
+        _("tags"),
+        max_length=TAGS_LIMIT,
+        blank=True,
+        default="",
+        help_text=_("Short words, separated by commas or spaces."),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
     is_missing = models.BooleanField(_("missing"), default=False, editable=False)
@@ -53,7 +61,9 @@ class Sticker(models.Model):
         verbose_name = _("sticker")
         verbose_name_plural = _("stickers")
         ordering = ("-id",)
-        indexes: ClassVar = [models.Index(fields=["enabled", "is_missing", "-id"], name="sticker_usable")]
+        indexes: ClassVar = [
+            models.Index(fields=["enabled", "is_missing", "-id"], name="sticker_usable")
+        ]
 
     def __str__(self) -> str:
         return self.words or self.path

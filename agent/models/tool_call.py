@@ -21,36 +21,54 @@ class ToolCall(models.Model):
     State: TypeAlias = ToolCallState
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="tool_calls", verbose_name=_("run"))
-    step = models.ForeignKey(Step, models.CASCADE, related_name="tool_calls", verbose_name=_("step"), db_index=False)
+    step = models.ForeignKey(
+        Step, models.CASCADE, related_name="tool_calls", verbose_name=_("step"), db_index=False
+    )
     position = models.PositiveIntegerField(_("position"), default=0)
     call_id = models.CharField(_("call id"), max_length=128)
     tool_name = models.CharField(_("tool"), max_length=128)
     provider_name = models.CharField(_("provider"), max_length=128, blank=True, default="")
     requested_by = models.CharField(
-        _("requested by"), max_length=64, blank=True, default="", help_text=_("The sender of the message that led to the call.")
+        _("requested by"),
+        max_length=64,
+        blank=True,
+        default="",
+        help_text=_("The sender of the message that led to the call."),
     )
     arguments = models.JSONField(_("arguments"), default=dict, blank=True)
-    state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.WAITING)
+    state = models.CharField(
+        _("state"), max_length=16, choices=State.choices, default=State.WAITING
+    )
     mocked = models.BooleanField(_("mock"), default=False)
-    result = models.TextField(_("result"), blank=True, default="", help_text=_("What the model was told."))
+    result = models.TextField(
+        _("result"), blank=True, default="", help_text=_("What the model was told.")
+    )
     structured_content = models.JSONField(_("structured result"), null=True, blank=True)
     error = models.TextField(_("error"), blank=True, default="")
     progress = models.TextField(
-        _("progress"), blank=True, default="", help_text=_("What a long-running tool last said of its work.")
+        _("progress"),
+        blank=True,
+        default="",
+        help_text=_("What a long-running tool last said of its work."),
     )
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
     duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
     created_at = models.DateTimeField(_("recorded at"))
     # Large values last: SQLite walks over them to reach any column behind.
     full_result = models.TextField(
-        _("whole result"), blank=True, default="", help_text=_("Where the model was told only the beginning of it.")
+        _("whole result"),
+        blank=True,
+        default="",
+        help_text=_("Where the model was told only the beginning of it."),
     )
 
     class Meta:
         verbose_name = _("tool call")
         verbose_name_plural = _("tool calls")
         ordering = ("-id",)
-        constraints: ClassVar = [models.UniqueConstraint(fields=["step", "position"], name="one_call_per_position")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["step", "position"], name="one_call_per_position")
+        ]
         indexes: ClassVar = [
             models.Index(fields=["tool_name", "-id"], name="call_tool"),
             models.Index(fields=["state", "-id"], name="call_state"),

@@ -14,7 +14,8 @@ from django.db.models.functions import Now
 
 from agent.models import CommitMark
 
-#: How long a transaction that still goes on is waited for, before the question is asked again; in milliseconds.
+#: How long a transaction that still goes on is waited for, before the question is asked again; in
+#: milliseconds.
 #: PostgreSQL ends it by itself when its client is gone, see :mod:`agent.record.idle_transactions`.
 WAIT_MS = 5_000
 #: Marks of writers that have not written for so long are those of processes that are gone.
@@ -30,14 +31,18 @@ class CommitMarker:
         self._has_row = False
 
     def prepare(self) -> None:
-        """Before the first transaction: the row is there for good, so that whoever asks waits for who changes it."""
+        """Before the first transaction: the row is there for good, so that whoever asks waits for
+        who changes it."""
         if connection.vendor == "postgresql" and not self._has_row:
             CommitMark.objects.filter(at__lt=Now() - KEEP_MARKS_FOR).delete()
-            CommitMark.objects.bulk_create([CommitMark(writer=self._writer, at=Now())], ignore_conflicts=True)
+            CommitMark.objects.bulk_create(
+                [CommitMark(writer=self._writer, at=Now())], ignore_conflicts=True
+            )
             self._has_row = True
 
     def leave(self) -> int:
-        """Mark the present transaction, at its end; 0 where it wrote nothing, or nobody needs to ask."""
+        """Mark the present transaction, at its end; 0 where it wrote nothing, or nobody needs to
+        ask."""
         if connection.vendor != "postgresql":
             return 0
         self._number += 1
@@ -57,7 +62,9 @@ class CommitMarker:
         """
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = {WAIT_MS}")
-            cursor.execute("SELECT number FROM agent_commitmark WHERE writer = %s FOR UPDATE", [self._writer])
+            cursor.execute(
+                "SELECT number FROM agent_commitmark WHERE writer = %s FOR UPDATE", [self._writer]
+            )
             row = cursor.fetchone()
         return row is not None and bool(row[0] == number)
 

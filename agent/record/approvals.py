@@ -1,4 +1,5 @@
-"""Questions to the owners, and their answers. The functions may be called in any thread and process."""
+"""Questions to the owners, and their answers. The functions may be called in any thread and
+process."""
 
 import secrets
 from collections.abc import Sequence
@@ -20,9 +21,11 @@ from tools.errors import ToolError
 from tools.models import ToolConfig
 from tools.schemas.arguments import check_arguments
 
-#: Questions of one chat that may wait, and that may be asked within a while, whatever came of them; more calls are refused at once.
+#: Questions of one chat that may wait, and that may be asked within a while, whatever came of them;
+#: more calls are refused at once.
 CHAT_LIMIT = 20
-#: Of those asked within that while only the first mention the owners: who has calls made can have no phone ring all day.
+#: Of those asked within that while only the first mention the owners: who has calls made can have
+#: no phone ring all day.
 MENTIONING, WHILE = 5, timedelta(minutes=10)
 REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
 EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
@@ -40,7 +43,8 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
-    """The code of the question on record. ``is_new``: nobody had asked the same before; ``is_loud``: owners are mentioned."""
+    """The code of the question on record. ``is_new``: nobody had asked the same before;
+    ``is_loud``: owners are mentioned."""
 
     code: str
     is_new: bool = True
@@ -84,7 +88,9 @@ def _ask(question: ApprovalRequest) -> RecordedQuestion | None:
         if other.arguments == question.arguments:
             return RecordedQuestion(other.code, is_new=False)
     now = timezone.now()
-    recent = Approval.objects.filter(session_id=question.session_pk, created_at__gt=now - WHILE).count()
+    recent = Approval.objects.filter(
+        session_id=question.session_pk, created_at__gt=now - WHILE
+    ).count()
     if recent >= CHAT_LIMIT or waiting.count() >= CHAT_LIMIT:
         return None
     approval = Approval.objects.create(
@@ -122,30 +128,47 @@ def waiting_codes(account: str, codes: set[str]) -> set[str]:
     return set(found.values_list("code", flat=True))
 
 
-def apply_approval_decisions(decisions: Sequence[ApprovalDecision]) -> list[tuple[ApprovalOutcome, str]]:
-    """Carry out words from chats; each ruling with the faults of its arguments, "" where there are none."""
+def apply_approval_decisions(
+    decisions: Sequence[ApprovalDecision],
+) -> list[tuple[ApprovalOutcome, str]]:
+    """Carry out words from chats; each ruling with the faults of its arguments, "" where there are
+    none."""
     return [_rule(decision) for decision in decisions]
 
 
 def _rule(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
     word = decision.word
-    approval = Approval.objects.filter(code=word.code, state=State.WAITING, session__account=decision.account).first()
+    approval = Approval.objects.filter(
+        code=word.code, state=State.WAITING, session__account=decision.account
+    ).first()
     if approval is None:
         return ApprovalOutcome.UNKNOWN, ""
     if not decision.is_owner:
         return ApprovalOutcome.NOT_AN_OWNER, ""
     if fault := word.fault or check_changed_arguments(approval, word.arguments):
         return ApprovalOutcome.FAULTY, fault
-    if word.is_approval and word.arguments is None and format_argument_lines(approval.arguments).is_cut:
+    if (
+        word.is_approval
+        and word.arguments is None
+        and format_argument_lines(approval.arguments).is_cut
+    ):
         return ApprovalOutcome.NOT_SHOWN, ""
-    return settle_approval(approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments), ""
+    return settle_approval(
+        approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments
+    ), ""
 
 
 def check_changed_arguments(approval: Approval, arguments: dict[str, Any] | None) -> str:
-    """What is wrong with ``arguments`` in place of the call's own, by the tool's last declaration; "" for nothing."""
+    """What is wrong with ``arguments`` in place of the call's own, by the tool's last declaration;
+    "" for nothing."""
     if arguments is None:
         return ""
-    declaration = ToolConfig.objects.filter(name=approval.call.tool_name).values_list("declaration", flat=True).first() or {}
+    declaration = (
+        ToolConfig.objects.filter(name=approval.call.tool_name)
+        .values_list("declaration", flat=True)
+        .first()
+        or {}
+    )
     try:
         check_arguments(declaration.get("parameters_schema"), arguments)
     except ToolError as error:
@@ -153,13 +176,18 @@ def check_changed_arguments(approval: Approval, arguments: dict[str, Any] | None
     return ""
 
 
-def settle_approval(approval_pk: int, *, is_approval: bool, by: str, arguments: dict[str, Any] | None = None) -> ApprovalOutcome:
-    """Decide one question, once, and have the outcome worked on. The arguments were checked before."""
+def settle_approval(
+    approval_pk: int, *, is_approval: bool, by: str, arguments: dict[str, Any] | None = None
+) -> ApprovalOutcome:
+    """Decide one question, once, and have the outcome worked on. The arguments were checked
+    before."""
     with transaction.atomic():
         now = timezone.now()
         waiting = Approval.objects.filter(pk=approval_pk, state=State.WAITING, expires_at__gt=now)
         state = State.APPROVED if is_approval else State.REFUSED
-        if not waiting.update(state=state, decided_by=by[:200], decided_at=now, changed_arguments=arguments):
+        if not waiting.update(
+            state=state, decided_by=by[:200], decided_at=now, changed_arguments=arguments
+        ):
             return ApprovalOutcome.UNKNOWN
         if not is_approval:
             _close(Approval.objects.filter(pk=approval_pk), REFUSED)
@@ -174,7 +202,11 @@ def settle_approval(approval_pk: int, *, is_approval: bool, by: str, arguments: 
 def expire_approvals() -> int:
     """Refuse what has waited too long; how many were."""
     now = timezone.now()
-    late = list(Approval.objects.filter(state=State.WAITING, expires_at__lte=now).values_list("pk", flat=True)[:1000])
+    late = list(
+        Approval.objects.filter(state=State.WAITING, expires_at__lte=now).values_list(
+            "pk", flat=True
+        )[:1000]
+    )
     if not late:
         return 0
     expired = 0

@@ -32,10 +32,14 @@ TITLE_LIMIT = 200
 OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
 
 insert_messages, insert_sessions = PreparedInsert(Message), PreparedInsert(ChatSession)
-touch_sessions = PreparedUpdate(ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform"))
+touch_sessions = PreparedUpdate(
+    ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform")
+)
 #: Its parameters are account, kind, peer and platform: Django orders conditions by name.
 session_query = PreparedSelect(
-    ChatSession.objects.filter(account="", kind="", peer_id="", platform="").order_by().values_list("pk", "title", *OWN_LIMITS)
+    ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
+    .order_by()
+    .values_list("pk", "title", *OWN_LIMITS)
 )
 
 Direction = Message.Direction
@@ -112,15 +116,24 @@ class SessionCache:
 
 
 class StaleSession(Exception):  # noqa: N818 - the word says what happened
-    """A session that was remembered is gone, or another chat's: the transaction is tried again without what was remembered."""
+    """A session that was remembered is gone, or another chat's: the transaction is tried again
+    without what was remembered."""
 
 
 def _stored(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
-    place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
+    place = {
+        "account": chat.account,
+        "kind": chat.kind,
+        "peer_id": chat.peer_id,
+        "platform": chat.platform,
+    }
     found = session_query(*place.values())
     if not found:
-        # Should another process be faster, the transaction fails, and finds the row when it is tried again.
-        [pk] = insert_sessions([place | {"title": title, "created_at": now, "last_message_at": now}])
+        # Should another process be faster, the transaction fails, and finds the row when it is
+        # tried again.
+        [pk] = insert_sessions(
+            [place | {"title": title, "created_at": now, "last_message_at": now}]
+        )
         return KnownSession(pk, title)
     pk, known, *limits = found[0]
     if title and known != title:
@@ -129,8 +142,12 @@ def _stored(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
 
 
 def _touch(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
-    """Note that there is something new in chats, each of which has to be the one that its row says."""
-    touched = sorted((pk, chat.account, chat.kind, chat.peer_id, chat.platform) for chat, (pk, *_) in found.items())
+    """Note that there is something new in chats, each of which has to be the one that its row
+    says."""
+    touched = sorted(
+        (pk, chat.account, chat.kind, chat.peer_id, chat.platform)
+        for chat, (pk, *_) in found.items()
+    )
     if not all(touch_sessions.matching([(now, *row) for row in touched])):
         raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
 
@@ -138,7 +155,9 @@ def _touch(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
 class ArrivalStore:
     """Accepts messages for one server process."""
 
-    def __init__(self, process_id: str, beginnings: RunStarter, quotas: AnswerQuotas | None = None) -> None:
+    def __init__(
+        self, process_id: str, beginnings: RunStarter, quotas: AnswerQuotas | None = None
+    ) -> None:
         self._process_id = process_id
         self._beginnings = beginnings
         self._quotas = quotas
@@ -157,20 +176,28 @@ class ArrivalStore:
     def _accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         chats = self._sessions.find(arrivals)
         judged = _judged(arrivals, [chat.pk for chat in chats])
-        if self._quotas is not None and any(one.decision and one.decision.is_to_be_answered for one in judged):
+        if self._quotas is not None and any(
+            one.decision and one.decision.is_to_be_answered for one in judged
+        ):
             if self._quotas.has_changed():
                 self._sessions.forget()  # a chat may have limits of its own now
                 chats = self._sessions.find(arrivals)
             _limit(self._quotas, arrivals, chats, judged)
         new = zip(arrivals, chats, judged, strict=True)
-        rows = [self._row(arrival, chat.pk, one.key, one.decision) for arrival, chat, one in new if one.decision]
+        rows = [
+            self._row(arrival, chat.pk, one.key, one.decision)
+            for arrival, chat, one in new
+            if one.decision
+        ]
         pks = iter(insert_messages(rows))
         return [
             AcceptedMessage(next(pks) if one.decision else 0, chat.pk, one.decision)
             for chat, one in zip(chats, judged, strict=True)
         ]
 
-    def _begin(self, arrivals: Sequence[MessageArrival], accepted: Sequence[AcceptedMessage]) -> list[AcceptedMessage]:
+    def _begin(
+        self, arrivals: Sequence[MessageArrival], accepted: Sequence[AcceptedMessage]
+    ) -> list[AcceptedMessage]:
         """Begin the runs that were planned for messages which are to be answered."""
         wishes = {
             place: StartRun(arrival.plan, one.pk, one.session_pk)
@@ -180,13 +207,17 @@ class ArrivalStore:
         if not wishes:
             return list(accepted)
         version = self._quotas.version if self._quotas is not None else None
-        begun = dict(zip(wishes, self._beginnings.begin(list(wishes.values()), version), strict=True))
+        begun = dict(
+            zip(wishes, self._beginnings.begin(list(wishes.values()), version), strict=True)
+        )
         return [
             replace(one, begun=run if isinstance(run := begun.get(place), ActiveRun) else None)
             for place, one in enumerate(accepted)
         ]
 
-    def _row(self, arrival: MessageArrival, session_pk: int, key: str | None, decision: TriggerDecision) -> dict[str, Any]:
+    def _row(
+        self, arrival: MessageArrival, session_pk: int, key: str | None, decision: TriggerDecision
+    ) -> dict[str, Any]:
         message = arrival.message
         return {
             "session_id": session_pk,
@@ -245,7 +276,10 @@ def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_
 
 
 def _limit(
-    quotas: AnswerQuotas, arrivals: Sequence[MessageArrival], chats: Sequence[KnownSession], judged: list[_JudgedMessage]
+    quotas: AnswerQuotas,
+    arrivals: Sequence[MessageArrival],
+    chats: Sequence[KnownSession],
+    judged: list[_JudgedMessage],
 ) -> None:
     """Have ``quotas`` decide again over those that are to be answered."""
     wanted = [
@@ -258,9 +292,16 @@ def _limit(
         judged[place] = judged[place]._replace(decision=decision)
 
 
-def _seen(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> dict[tuple[int, str], datetime]:
+def _seen(
+    arrivals: Sequence[MessageArrival], places: Sequence[int]
+) -> dict[tuple[int, str], datetime]:
     """When each event that is on record already was recorded, by session and event key."""
-    keys = {key for a in arrivals if a.message.message_id for key in (a.message.message_id, _later_key(a))}
+    keys = {
+        key
+        for a in arrivals
+        if a.message.message_id
+        for key in (a.message.message_id, _later_key(a))
+    }
     if not keys:
         return {}
     chats = set(places)
@@ -274,23 +315,33 @@ def _seen(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> dict[tup
 
 @lru_cache(maxsize=100)  # one for each size of a batch that is usual
 def _seen_query(keys: int, chats: int) -> PreparedSelect:
-    """The events with some of so many keys in some of so many chats; its parameters are the keys, then the chats."""
+    """The events with some of so many keys in some of so many chats; its parameters are the keys,
+    then the chats."""
     # Without an order: the default one leads SQLite to read the whole chat.
-    wanted = Message.objects.filter(event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))).order_by()
+    wanted = Message.objects.filter(
+        event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))
+    ).order_by()
     return PreparedSelect(wanted.values_list("session_id", "event_key", "created_at"))
 
 
 def _repeats_own(arrival: MessageArrival, session_pk: int) -> bool:
-    """Whether a client that reports the account's own messages repeats one that was sent from here."""
+    """Whether a client that reports the account's own messages repeats one that was sent from
+    here."""
     message = arrival.message
-    same = Q(message_id=message.message_id) | Q(text=message.text, state__in=(State.SENT, State.UNKNOWN))
+    same = Q(message_id=message.message_id) | Q(
+        text=message.text, state__in=(State.SENT, State.UNKNOWN)
+    )
     recent = Message.objects.filter(
-        session_id=session_pk, direction=Direction.OUT, created_at__gt=arrival.received_at - ID_REUSE_AFTER
+        session_id=session_pk,
+        direction=Direction.OUT,
+        created_at__gt=arrival.received_at - ID_REUSE_AFTER,
     )
     return bool(message.message_id) and recent.filter(same).exists()
 
 
-def _event_key(arrival: MessageArrival, session_pk: int, seen: dict[tuple[int, str], datetime]) -> str | None:
+def _event_key(
+    arrival: MessageArrival, session_pk: int, seen: dict[tuple[int, str], datetime]
+) -> str | None:
     """What tells this event from others of its chat; None when nothing does."""
     message_id = arrival.message.message_id
     if not message_id:
@@ -306,7 +357,9 @@ def _later_key(arrival: MessageArrival) -> str:
     return f"{arrival.message.message_id}@{arrival.received_at:%Y%m%d}"
 
 
-def _own_messages(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> set[tuple[int, str]]:
+def _own_messages(
+    arrivals: Sequence[MessageArrival], places: Sequence[int]
+) -> set[tuple[int, str]]:
     """Which of the quoted ids are the bot's own messages of the same chat."""
     quoted = {a.message.quoted_id for a in arrivals if a.message.quoted_id}
     if not quoted:
@@ -314,22 +367,37 @@ def _own_messages(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> 
     own = Message.objects.filter(session_id__in=set(places), message_id__in=quoted).filter(
         Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
     )
-    beside = {(pk, a.message.message_id) for a, pk in zip(arrivals, places, strict=True) if a.message.from_own_account}
+    beside = {
+        (pk, a.message.message_id)
+        for a, pk in zip(arrivals, places, strict=True)
+        if a.message.from_own_account
+    }
     return beside | set(own.order_by().values_list("session_id", "message_id"))
 
 
 def _decisions(arrivals: Sequence[MessageArrival]) -> set[int]:
     """The ``id()`` of each message that is a word on a call that waits in a chat of its account."""
-    words = [(arrival.message, word) for arrival in arrivals if (word := parse_approval_reply(arrival.message.text))]
-    return {id(message) for message, word in words if waiting_codes(message.chat.account, {word.code})}
+    words = [
+        (arrival.message, word)
+        for arrival in arrivals
+        if (word := parse_approval_reply(arrival.message.text))
+    ]
+    return {
+        id(message) for message, word in words if waiting_codes(message.chat.account, {word.code})
+    }
 
 
 def refuse_messages(pks: Sequence[int]) -> list[None]:
     """Settle messages for which there was no room: on record, visible, never answered."""
     Message.objects.filter(pk__in=pks).update(
-        state=State.FAILED, reason=Message.Reason.QUEUE_FULL, claimed_by="", settled_at=timezone.now()
+        state=State.FAILED,
+        reason=Message.Reason.QUEUE_FULL,
+        claimed_by="",
+        settled_at=timezone.now(),
     )
     Run.objects.filter(message__in=pks, state=Run.State.RUNNING).update(
-        state=Run.State.FAILED, error=gettext_noop("too many messages were waiting in this chat"), finished_at=timezone.now()
+        state=Run.State.FAILED,
+        error=gettext_noop("too many messages were waiting in this chat"),
+        finished_at=timezone.now(),
     )
     return [None] * len(pks)

@@ -19,7 +19,8 @@ _UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE))
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """``limit`` messages of ``chat`` before the one called ``before``: a row as ``#12``, or a client's message id.
+    """``limit`` messages of ``chat`` before the one called ``before``: a row as ``#12``, or a
+    client's message id.
 
     With "" for ``before``: those before the message that is being answered.
     """
@@ -74,7 +75,9 @@ def find_messages(wanted: Sequence[tuple[ChatAddress, str]]) -> list[FoundMessag
 
 def find_session(chat: ChatAddress) -> int | None:
     """The key of the chat's session, None for a chat in which nothing was said yet."""
-    rows = ChatSession.objects.filter(platform=chat.platform, account=chat.account, kind=chat.kind, peer_id=chat.peer_id)
+    rows = ChatSession.objects.filter(
+        platform=chat.platform, account=chat.account, kind=chat.kind, peer_id=chat.peer_id
+    )
     return rows.values_list("pk", flat=True).first()
 
 
@@ -87,7 +90,9 @@ def _page(wish: PageRequest) -> MessagePage | None:
     if before is not None:
         rows = rows.filter(pk__lt=before)
     newest = list(rows.exclude(_UNSAID).defer("segments", "raw").order_by("-pk")[: wish.limit + 1])
-    return MessagePage([_said(row) for row in reversed(newest[: wish.limit])], len(newest) > wish.limit)
+    return MessagePage(
+        [_said(row) for row in reversed(newest[: wish.limit])], len(newest) > wish.limit
+    )
 
 
 def _place(rows: Any, before: str) -> int | None:
@@ -95,7 +100,9 @@ def _place(rows: Any, before: str) -> int | None:
     digits = before.removeprefix("#")
     if before.startswith("#") and digits.isascii() and digits.isdigit() and len(digits) <= 18:
         return int(digits)
-    found: int | None = rows.filter(message_id=before).order_by("-pk").values_list("pk", flat=True).first()
+    found: int | None = (
+        rows.filter(message_id=before).order_by("-pk").values_list("pk", flat=True).first()
+    )
     return found
 
 
@@ -108,7 +115,11 @@ def _current(rows: Any) -> int | None:
 
 def _found(chat: ChatAddress, message_id: str) -> FoundMessage | None:
     session_pk = find_session(chat)
-    rows = Message.objects.filter(session_id=session_pk, message_id=message_id) if session_pk and message_id else None
+    rows = (
+        Message.objects.filter(session_id=session_pk, message_id=message_id)
+        if session_pk and message_id
+        else None
+    )
     row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first() if rows is not None else None
     return FoundMessage(row.pk, row.session_id, _said(row), row.segments) if row else None
 
@@ -118,5 +129,12 @@ def _said(row: Message) -> RecordedMessage:
     text = f"{row.text}{row.media_text}".strip()
     at = row.happened_at or row.created_at
     return RecordedMessage(
-        row.pk, from_bot, row.sender_id, row.sender_name, row.message_id, text, at, row.recalled_at is not None
+        row.pk,
+        from_bot,
+        row.sender_id,
+        row.sender_name,
+        row.message_id,
+        text,
+        at,
+        row.recalled_at is not None,
     )

@@ -10,7 +10,8 @@ from agent.models import Run
 
 
 def find_lost_claims(claims: Collection[Claim]) -> set[Claim]:
-    """Those of ``claims`` that hold no more. The rows of the runs stay locked until the transaction ends."""
+    """Those of ``claims`` that hold no more. The rows of the runs stay locked until the transaction
+    ends."""
     if not claims:
         return set()
     with connection.cursor() as cursor:

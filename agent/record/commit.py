@@ -13,7 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    connection,
+    connections,
+    transaction,
+)
 from django.utils import timezone
 
 from agent.domain.claims import Claim
@@ -58,7 +65,9 @@ class _Request(Generic[I, R]):
         self.is_decided, self.result, self.error = True, result, error
 
     def settle(self) -> None:
-        if self.future.done():  # the one who asked was cancelled; what was committed stays committed
+        if (
+            self.future.done()
+        ):  # the one who asked was cancelled; what was committed stays committed
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -71,7 +80,8 @@ _Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
 
 @dataclass(slots=True)
 class _Transaction:
-    """What one transaction makes, if it is committed; ``mark`` is what it left to be looked up by, 0 for nothing."""
+    """What one transaction makes, if it is committed; ``mark`` is what it left to be looked up by,
+    0 for nothing."""
 
     mark: int = 0
     made: list[tuple[_Request[Any, Any], Any]] = field(default_factory=list)
@@ -79,9 +89,13 @@ class _Transaction:
 
     def perform(self, requests: Sequence[_Request[Any, Any]]) -> None:
         """Each operation with all its items, but for those whose claim is lost."""
-        lost = find_lost_claims({request.claim for request in requests if request.claim is not None})
+        lost = find_lost_claims(
+            {request.claim for request in requests if request.claim is not None}
+        )
         self.lost += [request for request in requests if request.claim in lost]
-        for operation, group in _grouped([request for request in requests if request.claim not in lost]):
+        for operation, group in _grouped(
+            [request for request in requests if request.claim not in lost]
+        ):
             self.made += zip(group, operation([request.item for request in group]), strict=True)
 
     def decide(self) -> None:
@@ -92,7 +106,8 @@ class _Transaction:
 
 
 def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
-    """Each operation once with all that is asked of it; more often where what one run puts down would change its order."""
+    """Each operation once with all that is asked of it; more often where what one run puts down
+    would change its order."""
     groups: list[_Group] = []
     newest: dict[Callable[..., Any], int] = {}
     reached: dict[Claim | None, int] = {}
@@ -112,7 +127,8 @@ class GroupCommit:
 
     An operation is a function from a list of items to a list of results of the same
     length. Items of one operation keep their order, and so does what is asked under one
-    claim. When a transaction fails, its requests are tried again one by one, so that a bad one fails alone; while the
+    claim. When a transaction fails, its requests are tried again one by one, so that a bad one
+    fails alone; while the
     database refuses whatever it is asked, all of them wait. A transaction whose COMMIT was
     not acknowledged is not repeated before it is known that it had no effect.
 
@@ -122,7 +138,9 @@ class GroupCommit:
     """
 
     def __init__(self, forget: ForgetCallback = lambda: None) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record", initializer=_dial_directly)
+        self._thread = ThreadPoolExecutor(
+            1, thread_name_prefix="record", initializer=_dial_directly
+        )
         self._forget = forget
         self._marks = CommitMarker()
         self._waiting: list[_Request[Any, Any]] = []
@@ -136,10 +154,13 @@ class GroupCommit:
 
     @property
     def outage(self) -> DatabaseOutage | None:
-        """That the database refuses to be written, as of the last try; None where it took what it was given."""
+        """That the database refuses to be written, as of the last try; None where it took what it
+        was given."""
         return self._outage
 
-    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None) -> "asyncio.Future[R]":
+    def submit(
+        self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None
+    ) -> "asyncio.Future[R]":
         """Queue ``item``; the future holds its result once the transaction is committed.
 
         Cancelling the future does not take the request back. It fails with the error of
@@ -196,7 +217,8 @@ class GroupCommit:
             self._writer = None
 
     async def _bear(self, refusal: Exception, tries: int) -> int:
-        """Wait before the next try, and see to it that somebody knows; the number of tries in a row."""
+        """Wait before the next try, and see to it that somebody knows; the number of tries in a
+        row."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is not None and now >= self._ends_at:
             self._give_up(refusal)
@@ -210,7 +232,11 @@ class GroupCommit:
         since = self._outage.since if self._outage else timezone.now()
         if self._outage is None or now - self._reminded_at >= REMIND_SECONDS:
             self._reminded_at = now
-            logger.error("The database cannot be written: %s. %d writes wait for it", refusal, len(self._waiting))
+            logger.error(
+                "The database cannot be written: %s. %d writes wait for it",
+                refusal,
+                len(self._waiting),
+            )
         self._outage = DatabaseOutage(since, plain_reason(refusal), len(self._waiting))
 
     def _recover(self) -> int:
@@ -222,7 +248,9 @@ class GroupCommit:
 
     def _give_up(self, refusal: Exception) -> None:
         """The process ends: what could not be written is lost with it."""
-        logger.critical("%d writes are lost: the database cannot be written: %s", len(self._waiting), refusal)
+        logger.critical(
+            "%d writes are lost: the database cannot be written: %s", len(self._waiting), refusal
+        )
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             request.decide(error=refusal)
@@ -231,13 +259,18 @@ class GroupCommit:
     # --- In the database thread -------------------------------------------------------
 
     def _commit(self, batch: Sequence[_Request[Any, Any]]) -> Exception | None:
-        """Decide requests; the error, where the database refuses: those that are not decided are to be tried again."""
+        """Decide requests; the error, where the database refuses: those that are not decided are to
+        be tried again."""
         try:
             self._transact(batch)
         except Exception as error:  # noqa: BLE001 - the boundary: every error belongs to a request
             if is_database_refusal(error):
                 return error
-            logger.warning("A transaction of %d requests failed (%s); trying them one by one", len(batch), error)
+            logger.warning(
+                "A transaction of %d requests failed (%s); trying them one by one",
+                len(batch),
+                error,
+            )
             return self._commit_each(batch)
         return None
 
@@ -275,13 +308,15 @@ class GroupCommit:
             this.decide()
 
     def _resolve(self) -> None:
-        """Find out what became of a COMMIT without an answer. Raises what the database raises when it cannot say."""
+        """Find out what became of a COMMIT without an answer. Raises what the database raises when
+        it cannot say."""
         if (last := self._unacknowledged) is not None:
             try:
                 if self._marks.took_effect(last.mark):
                     last.decide()
             except (DatabaseError, InterfaceError):
-                connection.close()  # it may be lost again, and Django never asks whether one still works
+                # it may be lost again, and Django never asks whether one still works
+                connection.close()
                 raise
             self._unacknowledged = None
 
@@ -292,9 +327,13 @@ class GroupCommit:
 
 
 def _dial_directly() -> None:
-    """Have this thread keep a connection of its own: a pool waits longer and longer before it dials a lost server again."""
+    """Have this thread keep a connection of its own: a pool waits longer and longer before it dials
+    a lost server again."""
     usual = connections[DEFAULT_DB_ALIAS]
     options = usual.settings_dict.get("OPTIONS", {})
     if "pool" in options:
-        own = {**usual.settings_dict, "OPTIONS": {name: value for name, value in options.items() if name != "pool"}}
+        own = {
+            **usual.settings_dict,
+            "OPTIONS": {name: value for name, value in options.items() if name != "pool"},
+        }
         connections[DEFAULT_DB_ALIAS] = type(usual)(own, DEFAULT_DB_ALIAS)

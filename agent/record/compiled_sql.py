@@ -12,7 +12,8 @@ from typing import Any, TypeAlias, cast
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
 Field: TypeAlias = "models.Field[Any, Any]"
-#: What a database takes as it is, by the very kind of field. To learn that from the field takes ten times as long.
+#: What a database takes as it is, by the very kind of field. To learn that from the field takes ten
+#: times as long.
 PLAIN: dict[type[Field], type] = {
     models.CharField: str,
     models.TextField: str,
@@ -38,7 +39,8 @@ class PreparedColumn:
 
 
 class PreparedInsert:
-    """Inserts rows of ``model``, given as mappings of field names; what is not given has the field's default."""
+    """Inserts rows of ``model``, given as mappings of field names; what is not given has the
+    field's default."""
 
     def __init__(self, model: type[models.Model]) -> None:
         self._model = model
@@ -48,7 +50,9 @@ class PreparedInsert:
         """Insert ``rows`` with one statement; their primary keys, in order."""
         if not rows:
             return []
-        database = connections[DEFAULT_DB_ALIAS]  # the common ``connection`` looks this up for each field
+        database = connections[
+            DEFAULT_DB_ALIAS
+        ]  # the common ``connection`` looks this up for each field
         values = [value for row in rows for value in self._values(row, database)]
         with connection.cursor() as cursor:
             cursor.execute(self._statement(len(rows)), values)
@@ -57,11 +61,21 @@ class PreparedInsert:
     @cached_property
     def _columns(self) -> list[tuple[str, PreparedColumn, Any]]:
         """Every column but the key, by its attribute, with the value it has when none is given."""
-        columns = [PreparedColumn(field) for field in self._model._meta.concrete_fields if not field.primary_key]
-        return [(column.field.attname, column, column.adapted(_default(column.field), connection)) for column in columns]
+        columns = [
+            PreparedColumn(field)
+            for field in self._model._meta.concrete_fields
+            if not field.primary_key
+        ]
+        return [
+            (column.field.attname, column, column.adapted(_default(column.field), connection))
+            for column in columns
+        ]
 
     def _values(self, row: Mapping[str, Any], database: Any) -> list[Any]:
-        return [column.adapted(row[name], database) if name in row else default for name, column, default in self._columns]
+        return [
+            column.adapted(row[name], database) if name in row else default
+            for name, column, default in self._columns
+        ]
 
     def _statement(self, count: int) -> str:
         statement = self._statements.get(count)
@@ -69,13 +83,16 @@ class PreparedInsert:
             table, key = _quoted(self._model._meta.db_table), _quoted(self._model._meta.pk.column)
             columns = ", ".join(_quoted(column.field.column) for _, column, _ in self._columns)
             row = f"({', '.join(['%s'] * len(self._columns))})"
-            statement = f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
+            statement = (
+                f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
+            )
             self._statements[count] = statement
         return statement
 
 
 class PreparedUpsert:
-    """Inserts rows of ``model``, or gives the row that has the same value in ``key``, which is unique, all values anew.
+    """Inserts rows of ``model``, or gives the row that has the same value in ``key``, which is
+    unique, all values anew.
 
     ``fields`` are all that the model has beside its primary key and ``key``.
     """
@@ -94,13 +111,18 @@ class PreparedUpsert:
 
     @cached_property
     def _columns(self) -> list[PreparedColumn]:
-        return [PreparedColumn(cast("Field", self._model._meta.get_field(name))) for name in self._names]
+        return [
+            PreparedColumn(cast("Field", self._model._meta.get_field(name))) for name in self._names
+        ]
 
     @cached_property
     def _statement(self) -> str:
         key, *others = columns = [_quoted(column.field.column) for column in self._columns]
         into = f"INSERT INTO {_quoted(self._model._meta.db_table)} ({', '.join(columns)})"
-        values, sets = ", ".join(["%s"] * len(columns)), ", ".join(f"{name} = excluded.{name}" for name in others)
+        values, sets = (
+            ", ".join(["%s"] * len(columns)),
+            ", ".join(f"{name} = excluded.{name}" for name in others),
+        )
         return f"{into} VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {sets}"
 
 
@@ -110,14 +132,21 @@ class PreparedUpdate:
     The row has to have the key, and the values of the fields in ``where``.
     """
 
-    def __init__(self, model: type[models.Model], *fields: str, added: Sequence[str] = (), where: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        model: type[models.Model],
+        *fields: str,
+        added: Sequence[str] = (),
+        where: Sequence[str] = (),
+    ) -> None:
         self._model = model
         self._names = fields
         self._added = added
         self._where = where
 
     def __call__(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run once for each of ``rows``: the values of the fields, then of the added ones, then the key and the others of ``where``."""
+        """Run once for each of ``rows``: the values of the fields, then of the added ones, then the
+        key and the others of ``where``."""
         if not rows:
             return
         adapted = [_adapted(self._columns, row) for row in rows]
@@ -137,7 +166,10 @@ class PreparedUpdate:
     def _columns(self) -> list[PreparedColumn]:
         meta = self._model._meta
         key = str(meta.pk.name)
-        return [PreparedColumn(cast("Field", meta.get_field(name))) for name in (*self._names, *self._added, key, *self._where)]
+        return [
+            PreparedColumn(cast("Field", meta.get_field(name)))
+            for name in (*self._names, *self._added, key, *self._where)
+        ]
 
     @cached_property
     def _statement(self) -> str:
@@ -163,7 +195,11 @@ class PreparedSelect:
         with connection.cursor() as cursor:
             cursor.execute(self._statement, parameters)
             rows = cursor.fetchall()
-        return list(self._compiler.apply_converters(rows, self._converters)) if self._converters else rows
+        return (
+            list(self._compiler.apply_converters(rows, self._converters))
+            if self._converters
+            else rows
+        )
 
     @cached_property
     def _compiler(self) -> Any:
@@ -176,7 +212,9 @@ class PreparedSelect:
     @cached_property
     def _converters(self) -> dict[int, Any]:
         _ = self._statement  # what is selected is known once it is compiled
-        found: dict[int, Any] = self._compiler.get_converters([expression for expression, _, _ in self._compiler.select])
+        found: dict[int, Any] = self._compiler.get_converters(
+            [expression for expression, _, _ in self._compiler.select]
+        )
         return found
 
 

@@ -46,7 +46,8 @@ class DeferredCall:
 
 @dataclass(frozen=True, slots=True)
 class CallSuspension:
-    """A call whose run goes on without its outcome; ``worker`` is the process that still works on it."""
+    """A call whose run goes on without its outcome; ``worker`` is the process that still works on
+    it."""
 
     pk: int
     provider_name: str
@@ -76,7 +77,10 @@ def suspend_calls(suspensions: Sequence[CallSuspension]) -> list[None]:
     """Leave calls open, unless their outcome has come already."""
     for one in suspensions:
         ToolCall.objects.filter(pk=one.pk, state__in=OPEN).update(
-            state=State.PENDING, provider_name=one.provider_name, result=one.told, claimed_by=one.worker
+            state=State.PENDING,
+            provider_name=one.provider_name,
+            result=one.told,
+            claimed_by=one.worker,
         )
         if one.next_pk is not None:
             ToolCall.objects.filter(pk=one.next_pk).update(state=State.RUNNING)
@@ -89,7 +93,11 @@ def complete_calls(completions: Sequence[CallCompletion]) -> list[bool]:
 
 
 def _complete(completion: CallCompletion) -> bool:
-    call = ToolCall.objects.select_related("run__message").filter(pk=completion.outcome.pk, state__in=OPEN).first()
+    call = (
+        ToolCall.objects.select_related("run__message")
+        .filter(pk=completion.outcome.pk, state__in=OPEN)
+        .first()
+    )
     if call is None:
         return False
     record_call_outcomes([completion.outcome])
@@ -105,7 +113,11 @@ def record_progress(reports: Sequence[ProgressReport]) -> list[None]:
     for report in reports:
         ToolCall.objects.filter(pk=report.pk, state__in=OPEN).update(progress=report.text)
         if report.number is not None:
-            call = ToolCall.objects.select_related("run__message").filter(pk=report.pk, state=State.PENDING).first()
+            call = (
+                ToolCall.objects.select_related("run__message")
+                .filter(pk=report.pk, state=State.PENDING)
+                .first()
+            )
             if call is not None:
                 announce_outcome(call, f"{PROGRESS}{call.pk}:{report.number}")
     return [None] * len(reports)
@@ -144,7 +156,8 @@ def give_up_calls(calls: Sequence[ToolCall]) -> None:
 
 
 def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None:
-    """The call that the message tells of. ``resumed``: whoever was at the message before is gone."""
+    """The call that the message tells of. ``resumed``: whoever was at the message before is
+    gone."""
     message = Message.objects.select_related("tool_call").get(pk=message_pk)
     call = message.tool_call
     if call is None:
@@ -158,9 +171,13 @@ def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None
         call.call_id,
         call.tool_name,
         call.arguments,
-        is_to_be_made=call.state == State.PENDING and approval is not None and approval.state == Approval.State.APPROVED,
+        is_to_be_made=call.state == State.PENDING
+        and approval is not None
+        and approval.state == Approval.State.APPROVED,
         text=neutralize_marks(f"仍在执行: {call.progress}") if call.state in OPEN else call.result,
         following=(message.raw or {}).get("following", []),
         is_stale=(message.event_key or "").startswith(PROGRESS) and call.state not in OPEN,
-        reasoning=reasoning_of(Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}),
+        reasoning=reasoning_of(
+            Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}
+        ),
     )

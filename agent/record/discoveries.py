@@ -19,5 +19,8 @@ def save_discoveries(discoveries: Iterable[ToolDiscovery]) -> None:
 
 
 def parse_discovered_tools(stored: object) -> tuple[str, ...]:
-    """The names of the tools that were found in a chat, in that order, in the column that keeps them."""
-    return tuple(name for name in stored if isinstance(name, str)) if isinstance(stored, list) else ()
+    """The names of the tools that were found in a chat, in that order, in the column that keeps
+    them."""
+    return (
+        tuple(name for name in stored if isinstance(name, str)) if isinstance(stored, list) else ()
+    )

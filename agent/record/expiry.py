@@ -1,4 +1,5 @@
-"""What is no longer kept of the record: messages with everything that was done for them, in batches.
+"""What is no longer kept of the record: messages with everything that was done for them, in
+batches.
 
 What goes together goes in one transaction: a message, the runs for it with their steps,
 calls and approvals, and all that those runs said. It stays as a whole while any of it is
@@ -60,10 +61,16 @@ def _erase_messages(wish: EraseRequest) -> EraseResult:
     rows = list(Message.objects.filter(pk__gt=wish.after).order_by("pk").only(*fields)[:BATCH])
     old = list(takewhile(lambda row: row.created_at < wish.before, rows))
     runs = _runs_with({row.pk for row in old}, {row.run_id for row in old if row.run_id})
-    kept = _needed(set(runs), wish.before) | (set(runs) & _history({row.session_id for row in old}, wish.history))
+    kept = _needed(set(runs), wish.before) | (
+        set(runs) & _history({row.session_id for row in old}, wish.history)
+    )
     staying = {runs[pk] for pk in kept} | {row.pk for row in old if row.state in OPEN} - {None}
     going_runs = {pk for pk, message in runs.items() if pk not in kept and message not in staying}
-    going = {row.pk for row in old if row.pk not in staying and (row.run_id is None or row.run_id in going_runs)}
+    going = {
+        row.pk
+        for row in old
+        if row.pk not in staying and (row.run_id is None or row.run_id in going_runs)
+    }
     answered = {message for pk, message in runs.items() if pk in going_runs and message}
     together = Message.objects.filter(Q(pk__in=going | answered) | Q(run__in=going_runs))
     count = together.count()
@@ -73,9 +80,12 @@ def _erase_messages(wish: EraseRequest) -> EraseResult:
 
 
 def _runs_with(messages: set[int], runs: set[int]) -> dict[int, int | None]:
-    """The runs for ``messages``, ``runs``, and all others for the same messages as those: each with its message."""
+    """The runs for ``messages``, ``runs``, and all others for the same messages as those: each with
+    its message."""
     found = Run.objects.filter(pk__in=runs)
-    others = Run.objects.filter(Q(message__in=messages) | Q(message__in=found.exclude(message=None).values("message")))
+    others = Run.objects.filter(
+        Q(message__in=messages) | Q(message__in=found.exclude(message=None).values("message"))
+    )
     return dict([*found.values_list("pk", "message_id"), *others.values_list("pk", "message_id")])
 
 
@@ -84,11 +94,17 @@ def _needed(runs: set[int], before: datetime) -> set[int]:
     of_runs = Run.objects.filter(pk__in=runs)
     for_message = Q(message__state__in=OPEN) | Q(message__created_at__gte=before)
     needed = set(
-        of_runs.filter(Q(state=Run.State.RUNNING) | Q(started_at__gte=before) | for_message).values_list("pk", flat=True)
+        of_runs.filter(
+            Q(state=Run.State.RUNNING) | Q(started_at__gte=before) | for_message
+        ).values_list("pk", flat=True)
     )
     calls = ToolCall.objects.filter(run__in=runs)
-    told = Message.objects.filter(UNSETTLED, tool_call__run__in=runs).values_list("tool_call__run", flat=True)
-    needed |= set(calls.filter(state=ToolCall.State.PENDING).values_list("run", flat=True)) | set(told)
+    told = Message.objects.filter(UNSETTLED, tool_call__run__in=runs).values_list(
+        "tool_call__run", flat=True
+    )
+    needed |= set(calls.filter(state=ToolCall.State.PENDING).values_list("run", flat=True)) | set(
+        told
+    )
     said = Message.objects.filter(Q(state__in=OPEN) | Q(created_at__gte=before), run__in=runs)
     return {pk for pk in needed | set(said.values_list("run", flat=True)) if pk is not None}
 
@@ -97,13 +113,19 @@ def _history(sessions: set[int], messages: int) -> set[int]:
     """The runs of the newest messages of each chat's conversation."""
     found: set[int] = set()
     for session in sessions if messages else ():
-        newest = Message.objects.filter(session_id=session, in_history=True).order_by("-run_id", "-pk")
+        newest = Message.objects.filter(session_id=session, in_history=True).order_by(
+            "-run_id", "-pk"
+        )
         found.update(filter(None, newest.values_list("run_id", flat=True)[:messages]))
     return found
 
 
 def _erase_runs(wish: EraseRequest) -> EraseResult:
-    alone = Run.objects.filter(message=None, parent=None, pk__gt=wish.after).order_by("pk").only("pk", "started_at")
+    alone = (
+        Run.objects.filter(message=None, parent=None, pk__gt=wish.after)
+        .order_by("pk")
+        .only("pk", "started_at")
+    )
     rows = list(alone[:BATCH])
     old = list(takewhile(lambda row: row.started_at < wish.before, rows))
     runs = {row.pk for row in old}
@@ -113,13 +135,19 @@ def _erase_runs(wish: EraseRequest) -> EraseResult:
 
 
 def _erase_descriptions(wish: EraseRequest) -> EraseResult:
-    rows = list(Description.objects.filter(pk__gt=wish.after).order_by("pk").only("pk", "created_at")[:BATCH])
+    rows = list(
+        Description.objects.filter(pk__gt=wish.after)
+        .order_by("pk")
+        .only("pk", "created_at")[:BATCH]
+    )
     going = [row.pk for row in rows if row.created_at < wish.before]
     unused = Description.objects.filter(pk__in=going, uses=None)
     count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
     return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
 
 
-def _next(rows: Sequence[Message] | Sequence[Run], old: Sequence[Message] | Sequence[Run]) -> int | None:
+def _next(
+    rows: Sequence[Message] | Sequence[Run], old: Sequence[Message] | Sequence[Run]
+) -> int | None:
     """Rows are in the order in which they were recorded: after the first young one all are."""
     return old[-1].pk if old and len(old) == len(rows) == BATCH else None

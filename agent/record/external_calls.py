@@ -13,7 +13,8 @@ from agent.record.steps import CallOutcome, NewCall, NewStep, record_call_outcom
 
 @dataclass(frozen=True, slots=True)
 class StartExternalCall:
-    """The wish to have a call that somebody outside made put down as begun, in the hands of a process."""
+    """The wish to have a call that somebody outside made put down as begun, in the hands of a
+    process."""
 
     origin: Run.Origin
     call: NewCall
@@ -31,10 +32,15 @@ class ExternalCallKeys:
 def begin_external_calls(wishes: Sequence[StartExternalCall]) -> list[ExternalCallKeys]:
     """Put calls on record that begin now. Their steps are empty: nothing was sent to a model."""
     now = timezone.now()
-    rows = [{"origin": wish.origin, "claimed_by": wish.process_id, "started_at": now} for wish in wishes]
+    rows = [
+        {"origin": wish.origin, "claimed_by": wish.process_id, "started_at": now} for wish in wishes
+    ]
     pks = insert_runs(rows)
     steps = [_step(pk, wish.call) for pk, wish in zip(pks, wishes, strict=True)]
-    return [ExternalCallKeys(pk, call_pk) for pk, (call_pk,) in zip(pks, record_steps(steps), strict=True)]
+    return [
+        ExternalCallKeys(pk, call_pk)
+        for pk, (call_pk,) in zip(pks, record_steps(steps), strict=True)
+    ]
 
 
 def _step(run_pk: int, call: NewCall) -> NewStep:
@@ -42,7 +48,8 @@ def _step(run_pk: int, call: NewCall) -> NewStep:
 
 
 def end_external_calls(ended: Sequence[tuple[ExternalCallKeys, CallOutcome]]) -> list[None]:
-    """Put down how calls ended, and their runs with them, which have done what they were for either way."""
+    """Put down how calls ended, and their runs with them, which have done what they were for either
+    way."""
     record_call_outcomes([outcome for _entry, outcome in ended])
     complete_runs([RunCompletion(entry.run_pk, Run.State.FINISHED) for entry, _outcome in ended])
     return [None] * len(ended)

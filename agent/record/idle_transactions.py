@@ -1,4 +1,5 @@
-"""Processes that fall asleep inside a transaction: PostgreSQL keeps their locks for them, but not for ever.
+"""Processes that fall asleep inside a transaction: PostgreSQL keeps their locks for them, but not
+for ever.
 
 A process that is stopped, or whose machine is moved or gone, holds up all others who
 want the same rows, also those who have taken its work over.
@@ -13,7 +14,10 @@ IDLE_TRANSACTION_SECONDS = 30.0
 
 
 def limit_idle_transaction(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
-    """Have a new connection ended when its process sleeps inside a transaction; what that wrote is rolled back."""
+    """Have a new connection ended when its process sleeps inside a transaction; what that wrote is
+    rolled back."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(f"SET idle_in_transaction_session_timeout = {int(IDLE_TRANSACTION_SECONDS * 1000)}")
+            cursor.execute(
+                f"SET idle_in_transaction_session_timeout = {int(IDLE_TRANSACTION_SECONDS * 1000)}"
+            )

@@ -6,17 +6,21 @@ from datetime import datetime
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.utils.translation import gettext_noop
 
-#: Primary result codes of SQLite that no other request would fare better with: locked, out of memory, read-only,
+#: Primary result codes of SQLite that no other request would fare better with: locked, out of
+#: memory, read-only,
 #: disk error, damaged, full, cannot be opened (https://www.sqlite.org/rescode.html).
 SQLITE_CODES = frozenset({5, 6, 7, 8, 10, 11, 13, 14, 15, 26})
-#: Classes of SQLSTATE: connection, rolled back in favour of another, resources, the operator, the system; and locks
-#: transactions that may only read, and one that was ended because its process slept (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+#: Classes of SQLSTATE: connection, rolled back in favour of another, resources, the operator, the
+#: system; and locks
+#: transactions that may only read, and one that was ended because its process slept
+#: (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 SQLSTATES = ("08", "40", "53", "57", "58", "55P03", "25006", "25P03")
 
 
 #: One statement was cancelled, for it took too long: the next one may be well.
 CANCELLED = "57014"
-#: What a refusal is called before everybody: what the database itself says may name hosts, users and paths.
+#: What a refusal is called before everybody: what the database itself says may name hosts, users
+#: and paths.
 PLAIN = {
     5: gettext_noop("it is locked by another program"),
     6: gettext_noop("it is locked by another program"),
@@ -37,7 +41,8 @@ UNREACHABLE = gettext_noop("it cannot be reached")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseOutage:
-    """Since when the database has refused, why (in words for everybody), and how many writes wait for it."""
+    """Since when the database has refused, why (in words for everybody), and how many writes wait
+    for it."""
 
     since: datetime
     reason: str
@@ -50,14 +55,18 @@ class DatabaseOutage:
 
 
 def plain_reason(error: BaseException | None) -> str:
-    """Why the database refuses, in words that may be shown to everybody; :data:`UNREACHABLE` where it does not say."""
+    """Why the database refuses, in words that may be shown to everybody; :data:`UNREACHABLE` where
+    it does not say."""
     cause = error.__cause__ if error is not None else None
     code = getattr(cause, "sqlite_errorcode", None)
-    return PLAIN.get(code & 0xFF if code is not None else getattr(cause, "sqlstate", None) or "", UNREACHABLE)
+    return PLAIN.get(
+        code & 0xFF if code is not None else getattr(cause, "sqlstate", None) or "", UNREACHABLE
+    )
 
 
 def is_database_refusal(error: BaseException) -> bool:
-    """Whether the database refuses whatever it is asked: the same write may succeed later, and no other would now."""
+    """Whether the database refuses whatever it is asked: the same write may succeed later, and no
+    other would now."""
     if isinstance(error, InterfaceError):
         return True
     if not isinstance(error, DatabaseError):

@@ -12,10 +12,16 @@ from agent.models import ChatSession, Message
 
 
 def tell_owners(account: ChatAddress, owners: Collection[str], text: str, now: datetime) -> None:
-    """Put a note on record for each of ``owners``; ``account`` is a chat of the account that is to tell them."""
+    """Put a note on record for each of ``owners``; ``account`` is a chat of the account that is to
+    tell them."""
     for owner in sorted(owners):
         chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
-        place = {"account": chat.account, "kind": chat.kind, "peer_id": chat.peer_id, "platform": chat.platform}
+        place = {
+            "account": chat.account,
+            "kind": chat.kind,
+            "peer_id": chat.peer_id,
+            "platform": chat.platform,
+        }
         session, _ = ChatSession.objects.get_or_create(**place, defaults={"last_message_at": now})
         Message.objects.create(
             session=session,

@@ -28,7 +28,8 @@ Overrides = tuple[int | None, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class AnswerCandidate:
-    """A message that is to be answered unless there is a reason against it; ``overrides`` are its chat's own limits."""
+    """A message that is to be answered unless there is a reason against it; ``overrides`` are its
+    chat's own limits."""
 
     message: IncomingMessage
     decision: TriggerDecision
@@ -37,7 +38,8 @@ class AnswerCandidate:
 
 
 class AnswerQuotas:
-    """The limits of one server process: ``first`` where no row says otherwise. Used by the database thread only.
+    """The limits of one server process: ``first`` where no row says otherwise. Used by the database
+    thread only.
 
     What is counted is in the database alone: it is as true as the messages on record, in
     all processes, whatever becomes of a transaction or a process.
@@ -86,7 +88,9 @@ class AnswerQuotas:
         subjects = {subject for _, one, _ in limited for subject in _subjects(one.message)}
         counts = tallies.load_counts(subjects)
         now, day = 0, timezone.localtime(limited[-1][1].received_at).date().isoformat()
-        has_tokens = not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
+        has_tokens = (
+            not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
+        )
         found = []
         for place, one, applied in limited:
             moment = MessageTime(now := int(one.received_at.timestamp()), day)
@@ -110,7 +114,12 @@ class AnswerQuotas:
             return
         told.told_on, told.is_changed = now.day, True
         tallies.save_counts(counts, now.seconds)
-        tell_owners(chat, self._outbox.owners(chat), TO_OWNERS.format(limit=self._tokens_per_day), one.received_at)
+        tell_owners(
+            chat,
+            self._outbox.owners(chat),
+            TO_OWNERS.format(limit=self._tokens_per_day),
+            one.received_at,
+        )
         transaction.on_commit(
             partial(
                 logger.warning,
@@ -144,7 +153,9 @@ class AnswerQuotas:
 
 
 def _is_loop(one: AnswerCandidate) -> bool:
-    heard = count_answered_exchanges(one.message.chat, one.message.sender_id, one.received_at, answer_limits.LOOP_EXCHANGES)
+    heard = count_answered_exchanges(
+        one.message.chat, one.message.sender_id, one.received_at, answer_limits.LOOP_EXCHANGES
+    )
     return heard >= answer_limits.LOOP_REPLIES
 
 
@@ -154,17 +165,34 @@ def _account(one: AnswerCandidate) -> str:
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
     chat, sender = message.chat, message.sender_id
-    return tallies.person_subject(chat, sender), tallies.chat_subject(chat, sender), tallies.exchange_subject(chat, sender)
+    return (
+        tallies.person_subject(chat, sender),
+        tallies.chat_subject(chat, sender),
+        tallies.exchange_subject(chat, sender),
+    )
 
 
-def _case(message: IncomingMessage, applied: AnswerLimits, counts: dict[str, AnswerCount], *, has_tokens: bool) -> LimitCheck:
+def _case(
+    message: IncomingMessage,
+    applied: AnswerLimits,
+    counts: dict[str, AnswerCount],
+    *,
+    has_tokens: bool,
+) -> LimitCheck:
     person, chat, exchanges = (counts[subject] for subject in _subjects(message))
     return LimitCheck(applied, person, chat, exchanges, has_tokens, message.chat.kind == "private")
 
 
 def _decision(decision: TriggerDecision, refused: AnswerRefusal | None) -> TriggerDecision:
-    """What is told is told by a run of its own, which asks no model: the message waits for it like any other."""
+    """What is told is told by a run of its own, which asks no model: the message waits for it like
+    any other."""
     if refused is None:
         return decision
     state = State.WAITING if refused.is_told else State.SILENT
-    return replace(decision, state=state, reason=refused.reason, detail=refused.detail, opens_loop=refused.opens_loop)
+    return replace(
+        decision,
+        state=state,
+        reason=refused.reason,
+        detail=refused.detail,
+        opens_loop=refused.opens_loop,
+    )

@@ -10,7 +10,12 @@ from agent.domain.errors import ClaimLost
 from agent.record import arrivals, recovery, replies, runs, spendings
 from agent.record.approvals import ApprovalDecision, ApprovalOutcome, apply_approval_decisions
 from agent.record.commit import GroupCommit, I, R
-from agent.record.deferred_calls import CallCompletion, ProgressReport, complete_calls, record_progress
+from agent.record.deferred_calls import (
+    CallCompletion,
+    ProgressReport,
+    complete_calls,
+    record_progress,
+)
 from agent.record.outage import DatabaseOutage
 from agent.record.quotas import AnswerQuotas
 from tools.registry.settings import SettingsCache
@@ -18,7 +23,11 @@ from tools.registry.settings import SettingsCache
 
 def read_boot_clock() -> float:
     """Seconds that go on while this process is stopped, or its machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    return (
+        time.clock_gettime(time.CLOCK_BOOTTIME)
+        if hasattr(time, "CLOCK_BOOTTIME")
+        else time.monotonic()
+    )
 
 
 logger = logging.getLogger(__name__)
@@ -33,7 +42,11 @@ class Record:
     """
 
     def __init__(
-        self, process_id: str, settings: SettingsCache, reload: Callable[[], None], quotas: AnswerQuotas | None = None
+        self,
+        process_id: str,
+        settings: SettingsCache,
+        reload: Callable[[], None],
+        quotas: AnswerQuotas | None = None,
     ) -> None:
         self.process_id = process_id
         self._beginnings = runs.RunStarter(process_id, settings, reload)
@@ -47,16 +60,22 @@ class Record:
         """That the database cannot be written now; None as far as is known."""
         return self._commit.outage
 
-    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None) -> "asyncio.Future[R]":
-        """Write rows of a layer above in the same thread, with whatever else waits; see :mod:`agent.record.commit`."""
+    def submit(
+        self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None
+    ) -> "asyncio.Future[R]":
+        """Write rows of a layer above in the same thread, with whatever else waits; see
+        :mod:`agent.record.commit`."""
         return self._commit.submit(operation, item, claim)
 
     async def room(self) -> None:
         """Wait while so much is to be written that more should not be read."""
         await self._commit.room()
 
-    def accept(self, arrival: arrivals.MessageArrival) -> "asyncio.Future[arrivals.AcceptedMessage]":
-        """Not awaited by the one who reads a socket: futures are completed in the order of the calls."""
+    def accept(
+        self, arrival: arrivals.MessageArrival
+    ) -> "asyncio.Future[arrivals.AcceptedMessage]":
+        """Not awaited by the one who reads a socket: futures are completed in the order of the
+        calls."""
         return self._commit.submit(self._arrivals.accept, arrival)
 
     async def refuse(self, message_pk: int) -> None:
@@ -67,7 +86,8 @@ class Record:
         await self._commit.submit(self._beginnings.refresh, None)
 
     async def begin(self, wish: runs.StartRun) -> runs.ActiveRun:
-        """The run that works on a message from now on. Raises :class:`agent.domain.errors.ClaimLost`."""
+        """The run that works on a message from now on. Raises
+        :class:`agent.domain.errors.ClaimLost`."""
         begun = await self._commit.submit(self._beginnings.begin, wish)
         if isinstance(begun, ClaimLost):
             raise begun
@@ -77,7 +97,8 @@ class Record:
         return self._commit.submit(self._replies.add, reply, claim)
 
     def spend(self, tokens: int) -> None:
-        """Count tokens of a model call, in the commit of whatever is put down next. Returns at once.
+        """Count tokens of a model call, in the commit of whatever is put down next. Returns at
+        once.
 
         A call that ends after :meth:`close` is not counted, and fails for nothing of this.
         """
@@ -98,15 +119,19 @@ class Record:
         return await self._commit.submit(replies.correct_send_results, late)
 
     def appear(self, *, alone: bool, is_first: bool = False) -> "asyncio.Future[bool]":
-        """Renew the lease; True when it had run out, and what was in hand here is in hand no more."""
+        """Renew the lease; True when it had run out, and what was in hand here is in hand no
+        more."""
         asked_at = read_boot_clock()
-        renewed = self._commit.submit(recovery.record_heartbeats, recovery.ProcessHeartbeat(self.process_id, alone, is_first))
+        renewed = self._commit.submit(
+            recovery.record_heartbeats, recovery.ProcessHeartbeat(self.process_id, alone, is_first)
+        )
         renewed.add_done_callback(lambda done: self._renewed(asked_at, done))
         return renewed
 
     @property
     def is_lease_over(self) -> bool:
-        """Whether, by this process's own clock, others may have taken it for dead since it was sure of its claims last.
+        """Whether, by this process's own clock, others may have taken it for dead since it was sure
+        of its claims last.
 
         What was put on record as sent before that is to be asked for again before it is
         written: whoever took it over has told it as of unknown outcome.
@@ -118,7 +143,9 @@ class Record:
             self._lease_ends = asked_at + recovery.LEASE_SECONDS
 
     def claim(self, account: str) -> "asyncio.Future[list[recovery.PendingMessage]]":
-        return self._commit.submit(recovery.claim_messages, recovery.ClaimMessages(account, self.process_id))
+        return self._commit.submit(
+            recovery.claim_messages, recovery.ClaimMessages(account, self.process_id)
+        )
 
     async def is_next(self, message_pk: int, session_pk: int) -> bool:
         return await self._commit.submit(recovery.is_next_in_session, (message_pk, session_pk))
@@ -132,7 +159,8 @@ class Record:
         return await self._commit.submit(recovery.release_messages, held)
 
     async def take_again(self, held: recovery.HeldMessage) -> recovery.PendingMessage | None:
-        """Have a message whose run came to no end under a new claim; None where somebody else has it already."""
+        """Have a message whose run came to no end under a new claim; None where somebody else has
+        it already."""
         return await self._commit.submit(recovery.reclaim_messages, (held, self.process_id))
 
     def end_within(self, seconds: float) -> None:

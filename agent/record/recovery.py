@@ -28,7 +28,12 @@ TAKE_LIMIT = 20_000
 
 State = Message.State
 #: Reasons for which a chat may be told that there is no answer.
-NOTIFYING = (Message.Reason.PERSON_LIMIT, Message.Reason.CHAT_LIMIT, Message.Reason.TOKEN_LIMIT, Message.Reason.LOOP)
+NOTIFYING = (
+    Message.Reason.PERSON_LIMIT,
+    Message.Reason.CHAT_LIMIT,
+    Message.Reason.TOKEN_LIMIT,
+    Message.Reason.LOOP,
+)
 
 
 STOPPED = gettext_noop("the server stopped before the client answered")
@@ -37,7 +42,8 @@ MISFILED = gettext_noop("the message stands in the record of another chat; nothi
 
 @dataclass(frozen=True, slots=True)
 class PendingMessage:
-    """A message that still waits for its answer. ``claim_number`` is that of the claim of whoever has it now."""
+    """A message that still waits for its answer. ``claim_number`` is that of the claim of whoever
+    has it now."""
 
     pk: int
     session_pk: int
@@ -46,7 +52,8 @@ class PendingMessage:
     """Whether it stands for the outcome of an earlier call."""
     claim_number: int = FIRST_CLAIM
     notice: str = ""
-    """Of a message that no model is asked for: what its chat is told (:mod:`agent.domain.notices`)."""
+    """Of a message that no model is asked for: what its chat is told
+    (:mod:`agent.domain.notices`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,10 @@ def record_heartbeats(sightings: Sequence[ProcessHeartbeat]) -> list[bool]:
 
 
 def _appear(sighting: ProcessHeartbeat) -> bool:
-    processes, expired = ServerProcess.objects.all(), Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
+    processes, expired = (
+        ServerProcess.objects.all(),
+        Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS)),
+    )
     own = processes.filter(pk=sighting.process_id)
     was_away = own.filter(expired).exists()
     known = own.update(last_seen_at=Now())
@@ -88,11 +98,15 @@ def _appear(sighting: ProcessHeartbeat) -> bool:
 
 
 def _settle_orphans(living: set[str]) -> None:
-    """What was on the wire when its process died was heard or not: nobody can know, so it is not sent again."""
+    """What was on the wire when its process died was heard or not: nobody can know, so it is not
+    sent again."""
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     break_off_runs(
-        [RunBreakOff(pk, SERVER_STOPPED) for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]]
+        [
+            RunBreakOff(pk, SERVER_STOPPED)
+            for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]
+        ]
     )
     _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
     _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
@@ -102,9 +116,12 @@ def _settle_orphans(living: set[str]) -> None:
 
 
 def _settle_outgoing(messages: "QuerySet[Message]") -> None:
-    """Messages nobody waits for any more. An answer that is still to be sent stays so: it is still wanted."""
+    """Messages nobody waits for any more. An answer that is still to be sent stays so: it is still
+    wanted."""
     now = timezone.now()
-    messages.filter(state=State.SENT).update(state=State.UNKNOWN, detail=STOPPED, in_history=True, settled_at=now)
+    messages.filter(state=State.SENT).update(
+        state=State.UNKNOWN, detail=STOPPED, in_history=True, settled_at=now
+    )
     # What a tool wanted to say belongs to a moment that is over.
     messages.filter(state=State.PENDING).exclude(tool_call=None).update(
         state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
@@ -112,14 +129,18 @@ def _settle_outgoing(messages: "QuerySet[Message]") -> None:
 
 
 def _interrupt(run_pks: list[int]) -> None:
-    """End every claim on runs that can be taken up again: whoever still works on them can write no more.
+    """End every claim on runs that can be taken up again: whoever still works on them can write no
+    more.
 
-    The runs come first: that waits for what is just being written under a claim, so that what follows sees it.
+    The runs come first: that waits for what is just being written under a claim, so that what
+    follows sees it.
     """
     if run_pks:
         going_on = Run.objects.filter(pk__in=run_pks, state=Run.State.RUNNING)
         going_on.update(state=Run.State.INTERRUPTED, claim_number=NEXT_CLAIM)
-        ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
+        ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING).update(
+            state=ToolCall.State.UNKNOWN
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +165,44 @@ def _claim(wish: ClaimMessages) -> list[PendingMessage]:
 
 
 def _taken(row: Message, process_id: str) -> PendingMessage | None:
-    """The message of ``row`` in the hands of ``process_id``; None where somebody was faster, or where it must not be answered."""
+    """The message of ``row`` in the hands of ``process_id``; None where somebody was faster, or
+    where it must not be answered."""
     number = (row.claim_number or 0) + 1
-    mine = Message.objects.filter(UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number)
+    mine = Message.objects.filter(
+        UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number
+    )
     message = _as_incoming(row, row.session)
     if row.place and row.place != message.chat.place:
-        logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place)
+        logger.critical(
+            "Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place
+        )
         mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
     elif mine.update(claimed_by=process_id, claim_number=number):
         return PendingMessage(
-            row.pk, row.session_id, message, row.reason == Message.Reason.LATER_RESULT, number, build_notice(row)
+            row.pk,
+            row.session_id,
+            message,
+            row.reason == Message.Reason.LATER_RESULT,
+            number,
+            build_notice(row),
         )
     return None
 
 
 def build_notice(row: Message) -> str:
     """What is told because of the message instead of an answer; "" where one is to be made."""
-    return row.detail if row.reason in NOTIFYING else row.text if row.reason == Message.Reason.OWNER_NOTE else ""
+    return (
+        row.detail
+        if row.reason in NOTIFYING
+        else row.text
+        if row.reason == Message.Reason.OWNER_NOTE
+        else ""
+    )
 
 
 def find_held_messages(process_ids: Sequence[str]) -> list[dict[int, int]]:
-    """For each process the messages that it has to answer, with the numbers of the claims on them."""
+    """For each process the messages that it has to answer, with the numbers of the claims on
+    them."""
     return [
         dict(
             Message.objects.filter(UNSETTLED, claimed_by=process_id)
@@ -178,7 +216,10 @@ def find_held_messages(process_ids: Sequence[str]) -> list[dict[int, int]]:
 def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
     return IncomingMessage(
         chat=ChatAddress(
-            session.account, "group" if session.kind == ChatSession.Kind.GROUP else "private", session.peer_id, session.platform
+            session.account,
+            "group" if session.kind == ChatSession.Kind.GROUP else "private",
+            session.peer_id,
+            session.platform,
         ),
         sender_id=row.sender_id,
         sender_name=row.sender_name,
@@ -202,7 +243,8 @@ class HeldMessage:
 
 
 def release_messages(given_back: Sequence[HeldMessage]) -> list[bool]:
-    """Give messages back to the inbox, unfinished: whoever takes them up goes on where the record ends.
+    """Give messages back to the inbox, unfinished: whoever takes them up goes on where the record
+    ends.
 
     False for one that is settled, or in other hands: nothing was changed.
     """
@@ -210,7 +252,8 @@ def release_messages(given_back: Sequence[HeldMessage]) -> list[bool]:
 
 
 def reclaim_messages(failed: Sequence[tuple[HeldMessage, str]]) -> list[PendingMessage | None]:
-    """For each (message, process): the message given back and in the same hands again, under a new claim.
+    """For each (message, process): the message given back and in the same hands again, under a new
+    claim.
 
     None for one that is settled, or in other hands.
     """
@@ -218,14 +261,22 @@ def reclaim_messages(failed: Sequence[tuple[HeldMessage, str]]) -> list[PendingM
 
 
 def _take_again(one: HeldMessage, process_id: str) -> PendingMessage | None:
-    return _taken(Message.objects.select_related("session").get(pk=one.message_pk), process_id) if _release(one) else None
+    return (
+        _taken(Message.objects.select_related("session").get(pk=one.message_pk), process_id)
+        if _release(one)
+        else None
+    )
 
 
 def _release(one: HeldMessage) -> bool:
     message = Message.objects.filter(UNSETTLED, pk=one.message_pk, claim_number=one.claim_number)
     if not message.update(state=State.WAITING, claimed_by="", claim_number=NEXT_CLAIM):
         return False
-    runs = list(Run.objects.filter(message=one.message_pk, state=Run.State.RUNNING).values_list("pk", "parent_id"))
+    runs = list(
+        Run.objects.filter(message=one.message_pk, state=Run.State.RUNNING).values_list(
+            "pk", "parent_id"
+        )
+    )
     break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
     own = [pk for pk, parent in runs if not parent]
     _interrupt(own)
@@ -247,10 +298,12 @@ def give_up_messages(given_up: Sequence[GivenUpMessage]) -> list[None]:
     now = timezone.now()
     for one in given_up:
         if _release(HeldMessage(one.message_pk, one.claim_number)):
-            Message.objects.filter(pk=one.message_pk).update(state=State.FAILED, detail=one.error, settled_at=now)
-            Run.objects.filter(message=one.message_pk, state=Run.State.INTERRUPTED, parent=None).update(
-                state=Run.State.FAILED, error=one.error, finished_at=now
+            Message.objects.filter(pk=one.message_pk).update(
+                state=State.FAILED, detail=one.error, settled_at=now
             )
+            Run.objects.filter(
+                message=one.message_pk, state=Run.State.INTERRUPTED, parent=None
+            ).update(state=Run.State.FAILED, error=one.error, finished_at=now)
     return [None] * len(given_up)
 
 
@@ -267,7 +320,8 @@ def remove_processes(process_ids: Sequence[str]) -> list[None]:
 
 
 def is_next_in_session(candidates: Sequence[tuple[int, int]]) -> list[bool]:
-    """For each (message, session): whether no earlier message of the session is still being worked on."""
+    """For each (message, session): whether no earlier message of the session is still being worked
+    on."""
     return [
         not Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk).exists()
         for message_pk, session_pk in candidates

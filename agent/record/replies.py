@@ -16,7 +16,9 @@ State = Message.State
 
 insert_messages = PreparedInsert(Message)
 send_messages = PreparedUpdate(Message, "state", "echo")
-settle_replies = PreparedUpdate(Message, "state", "message_id", "detail", "in_history", "settled_at")
+settle_replies = PreparedUpdate(
+    Message, "state", "message_id", "detail", "in_history", "settled_at"
+)
 answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
 finish_runs = PreparedUpdate(
     Run,
@@ -46,7 +48,8 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """What became of an outgoing message. ``is_speech``: part of the conversation, if it was heard."""
+    """What became of an outgoing message. ``is_speech``: part of the conversation, if it was
+    heard."""
 
     pk: int
     delivery: Delivery
@@ -145,8 +148,14 @@ def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
     corrected = []
     for answer in answers:
         delivery = answer.delivery
-        late = Message.objects.filter(echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT))
-        changes: dict[str, Any] = {"state": delivery.state, "message_id": delivery.message_id[:128], "detail": delivery.error}
+        late = Message.objects.filter(
+            echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT)
+        )
+        changes: dict[str, Any] = {
+            "state": delivery.state,
+            "message_id": delivery.message_id[:128],
+            "detail": delivery.error,
+        }
         if delivery.state == State.FAILED:
             changes["in_history"] = False
         corrected.append(late.update(**changes) > 0)
@@ -161,11 +170,25 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     record_send_results([ending.outcome for ending in endings if ending.outcome is not None])
     finish_runs(
         [
-            (e.run_state, e.final_text, e.error, e.notes, now, e.model_calls, e.input_tokens, e.output_tokens, e.run_pk)
+            (
+                e.run_state,
+                e.final_text,
+                e.error,
+                e.notes,
+                now,
+                e.model_calls,
+                e.input_tokens,
+                e.output_tokens,
+                e.run_pk,
+            )
             for e in endings
         ]
     )
     answer_messages(
-        [(e.message_state, e.detail, e.run_pk, e.in_history, now, e.message_pk) for e in endings if e.message_pk is not None]
+        [
+            (e.message_state, e.detail, e.run_pk, e.in_history, now, e.message_pk)
+            for e in endings
+            if e.message_pk is not None
+        ]
     )
     return [None] * len(endings)

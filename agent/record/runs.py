@@ -32,10 +32,19 @@ take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_num
 
 @cache
 def history_query(limit: int) -> PreparedSelect:
-    """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the session."""
+    """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the
+    session."""
     said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
     return PreparedSelect(
-        said.values_list("direction", "text", "sender_id", "sender_name", "message_id", "happened_at", "media_text")[:limit]
+        said.values_list(
+            "direction",
+            "text",
+            "sender_id",
+            "sender_name",
+            "message_id",
+            "happened_at",
+            "media_text",
+        )[:limit]
     )
 
 
@@ -52,7 +61,8 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """The wish to work on a message, under a claim on it; both keys are None for a run without a chat."""
+    """The wish to work on a message, under a claim on it; both keys are None for a run without a
+    chat."""
 
     plan: RunPlan
     message_pk: int | None = None
@@ -64,7 +74,8 @@ class StartRun:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool call of a step as the record has it. ``result`` is what the model was told, if it ended."""
+    """A tool call of a step as the record has it. ``result`` is what the model was told, if it
+    ended."""
 
     pk: int
     call_id: str
@@ -97,7 +108,8 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ActiveRun:
-    """A run on record, under the claim of whoever began it. ``steps`` and ``answer`` are what an earlier process left of it.
+    """A run on record, under the claim of whoever began it. ``steps`` and ``answer`` are what an
+    earlier process left of it.
 
     ``answer`` is the final message, if it got that far;
     ``has_spoken`` tells whether a tool sent something to the chat before. ``later`` is
@@ -117,7 +129,8 @@ class ActiveRun:
     discovered: tuple[str, ...] = ()
     """Deferred tools that were found in the chat."""
     said: tuple[int, int] = (0, 0)
-    """Messages that tools of it put on record before, but for questions to the owners, and their characters."""
+    """Messages that tools of it put on record before, but for questions to the owners, and their
+    characters."""
     has_notes: bool = True
     """Whether there is anything at all to be reminded of: without it nobody has to look."""
 
@@ -133,14 +146,17 @@ class RunStarter:
     what the layer above keeps of them.
     """
 
-    def __init__(self, process_id: str, settings: SettingsCache, reload: Callable[[], None]) -> None:
+    def __init__(
+        self, process_id: str, settings: SettingsCache, reload: Callable[[], None]
+    ) -> None:
         self._process_id = process_id
         self._settings = settings
         self._reload = reload
         self._reloaded: int | None = None
 
     def refresh(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
-        """Obey what the operator has changed since it was looked at last, once the present transaction is committed."""
+        """Obey what the operator has changed since it was looked at last, once the present
+        transaction is committed."""
         self._obey_from(settings_version())
         return asked
 
@@ -160,7 +176,9 @@ class RunStarter:
             self._reload()
             self._reloaded = self._settings.version
 
-    def begin(self, wishes: Sequence[StartRun], version: int | None = None) -> list[ActiveRun | ClaimLost]:
+    def begin(
+        self, wishes: Sequence[StartRun], version: int | None = None
+    ) -> list[ActiveRun | ClaimLost]:
         """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands.
 
         ``version`` is that of the settings where this transaction has asked for it already.
@@ -168,14 +186,23 @@ class RunStarter:
         self._obey_from(settings_version() if version is None else version)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
-        taken = take_messages.matching([(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages])
-        lost = {id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken}
+        taken = take_messages.matching(
+            [(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages]
+        )
+        lost = {
+            id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
+        }
         mine = [wish for wish in wishes if id(wish) not in lost]
         found = {id(w): _broken_off(w.message_pk) for w in mine if w.resumed and w.message_pk}
         fresh = [wish for wish in mine if found.get(id(wish)) is None]
-        new = dict(zip(map(id, fresh), insert_runs([self._row(wish, now) for wish in fresh]), strict=True))
+        new = dict(
+            zip(map(id, fresh), insert_runs([self._row(wish, now) for wish in fresh]), strict=True)
+        )
         return [
-            ClaimLost(wish) if id(wish) in lost else self._begun(wish, new.get(id(wish)), found.get(id(wish))) for wish in wishes
+            ClaimLost(wish)
+            if id(wish) in lost
+            else self._begun(wish, new.get(id(wish)), found.get(id(wish)))
+            for wish in wishes
         ]
 
     def _row(self, wish: StartRun, now: datetime) -> dict[str, Any]:
@@ -210,7 +237,10 @@ class RunStarter:
             )
         claim = Claim(broken.pk, wish.claim_number, wish.plan.place)
         Run.objects.filter(pk=broken.pk).update(
-            state=Run.State.RUNNING, claimed_by=self._process_id, claim_number=claim.number, place=claim.place
+            state=Run.State.RUNNING,
+            claimed_by=self._process_id,
+            claim_number=claim.number,
+            place=claim.place,
         )
         return ActiveRun(
             claim,
@@ -230,35 +260,58 @@ class RunStarter:
 
 def _broken_off(message_pk: int) -> Run | None:
     states = (Run.State.RUNNING, Run.State.INTERRUPTED)
-    return Run.objects.filter(message_id=message_pk, parent=None, state__in=states).order_by("-pk").first()
+    return (
+        Run.objects.filter(message_id=message_pk, parent=None, state__in=states)
+        .order_by("-pk")
+        .first()
+    )
 
 
 def _recorded_steps(run: Run) -> list[RecordedStep]:
     calls: dict[int, list[RecordedCall]] = {}
     for call in ToolCall.objects.filter(run=run).order_by("step_id", "position"):
-        recorded = RecordedCall(call.pk, call.call_id, ToolCall.State(call.state), call.result, call.created_at)
+        recorded = RecordedCall(
+            call.pk, call.call_id, ToolCall.State(call.state), call.result, call.created_at
+        )
         calls.setdefault(call.step_id, []).append(recorded)
     steps = Step.objects.filter(run=run).order_by("number")
     return [
-        RecordedStep(step.request, step.response, calls.get(step.pk, []), Step.Phase(step.phase), step.finish_reason)
+        RecordedStep(
+            step.request,
+            step.response,
+            calls.get(step.pk, []),
+            Step.Phase(step.phase),
+            step.finish_reason,
+        )
         for step in steps
     ]
 
 
 def _recorded_answer(run: Run) -> RecordedAnswer | None:
-    row = Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None).order_by("-pk").first()
-    return RecordedAnswer(row.pk, State(row.state), row.segments, row.text, row.detail) if row else None
+    row = (
+        Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None)
+        .order_by("-pk")
+        .first()
+    )
+    return (
+        RecordedAnswer(row.pk, State(row.state), row.segments, row.text, row.detail)
+        if row
+        else None
+    )
 
 
 def _heard(run: Run) -> "QuerySet[Message]":
     """What tools of the run said that was, or may have been, heard."""
     heard = (State.DELIVERED, State.UNKNOWN)
-    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(tool_call=None)
+    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(
+        tool_call=None
+    )
 
 
 def _said(run: Run) -> tuple[int, int]:
     said = Message.objects.filter(run=run, direction=Direction.OUT).exclude(tool_call=None)
-    # An approved call is made by a later run: in the run of the call itself only the question was sent.
+    # An approved call is made by a later run: in the run of the call itself only the question was
+    # sent.
     said = said.exclude(tool_call__approval__isnull=False, tool_call__run=run)
     found = said.aggregate(messages=Count("pk"), characters=Sum(Length("text"), default=0))
     return found["messages"], found["characters"]
@@ -270,7 +323,17 @@ def _history(wish: StartRun) -> list[ChatMessage]:
         return []
     rows = history_query(wish.plan.history_messages)(wish.session_pk)
     return [
-        user_message(SpokenMessage(text.strip(), sender_id, sender_name, wish.plan.chat_key, message_id, happened_at, seen))
+        user_message(
+            SpokenMessage(
+                text.strip(),
+                sender_id,
+                sender_name,
+                wish.plan.chat_key,
+                message_id,
+                happened_at,
+                seen,
+            )
+        )
         if direction == Direction.IN
         else assistant_message(text)
         for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)

@@ -11,13 +11,16 @@ from agent.record.states import parse_stored_state
 
 #: Its parameter is the session.
 session_state_query = PreparedSelect(
-    ChatSession.objects.filter(pk=0).order_by().values_list("state", "timing_gate", "is_continuing", "discovered_tools")
+    ChatSession.objects.filter(pk=0)
+    .order_by()
+    .values_list("state", "timing_gate", "is_continuing", "discovered_tools")
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """The chat's state, what it says of the timing gate, and the deferred tools that were found in it."""
+    """The chat's state, what it says of the timing gate, and the deferred tools that were found in
+    it."""
 
     state: dict[str, Any] = field(default_factory=dict)
     gate: ChatGateSetting = field(default_factory=ChatGateSetting)
@@ -30,4 +33,8 @@ def load_session_state(session_pk: int | None) -> SessionState:
     if not rows:
         return SessionState()
     state, is_on, is_continuing, names = rows[0]
-    return SessionState(parse_stored_state(state), ChatGateSetting(is_on, is_continuing), parse_discovered_tools(names))
+    return SessionState(
+        parse_stored_state(state),
+        ChatGateSetting(is_on, is_continuing),
+        parse_discovered_tools(names),
+    )

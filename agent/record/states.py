@@ -13,7 +13,8 @@ def parse_stored_state(stored: object) -> dict[str, Any]:
 
 
 def save_changes(changes: Sequence[StateChange]) -> list[None]:
-    """Store ``changes`` in order. Must run in a transaction: names that were not changed keep what others stored."""
+    """Store ``changes`` in order. Must run in a transaction: names that were not changed keep what
+    others stored."""
     for change in changes:
         row = ChatSession.objects.select_for_update().filter(pk=change.session_pk)
         for state in row.order_by().values_list("state", flat=True):

@@ -1,4 +1,5 @@
-"""Steps and tool calls on record: a step when the model has answered, a call when it begins and when it ends."""
+"""Steps and tool calls on record: a step when the model has answered, a call when it begins and
+when it ends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,15 @@ from agent.record.states import save_changes
 insert_steps, insert_calls = PreparedInsert(Step), PreparedInsert(ToolCall)
 begin_calls = PreparedUpdate(ToolCall, "state")
 settle_calls = PreparedUpdate(
-    ToolCall, "state", "provider_name", "mocked", "result", "structured_content", "error", "duration_ms", "full_result"
+    ToolCall,
+    "state",
+    "provider_name",
+    "mocked",
+    "result",
+    "structured_content",
+    "error",
+    "duration_ms",
+    "full_result",
 )
 
 
@@ -125,7 +134,17 @@ def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
     """Store outcomes, each with what it made of its chat's state."""
     settle_calls(
         [
-            (o.state, o.provider_name, o.mocked, o.result, o.structured_content, o.error, o.duration_ms, o.full_result, o.pk)
+            (
+                o.state,
+                o.provider_name,
+                o.mocked,
+                o.result,
+                o.structured_content,
+                o.error,
+                o.duration_ms,
+                o.full_result,
+                o.pk,
+            )
             for o in outcomes
         ]
     )

@@ -35,7 +35,9 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
     """Begin runs in the chat, and for the message, of the runs that made the calls; their keys."""
     now = timezone.now()
     calls = ToolCall.objects.filter(pk__in=[wish.call_pk for wish in wishes])
-    where = {pk: place for pk, *place in calls.values_list("pk", "run__session_id", "run__message_id")}
+    where = {
+        pk: place for pk, *place in calls.values_list("pk", "run__session_id", "run__message_id")
+    }
     rows = [
         {
             "session_id": where[wish.call_pk][0],
@@ -52,12 +54,20 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
 
 
 def break_off_runs(broken: Sequence[RunBreakOff]) -> list[None]:
-    """Settle runs that nobody takes up again: of a call that had begun, nobody knows what came of it."""
+    """Settle runs that nobody takes up again: of a call that had begun, nobody knows what came of
+    it."""
     for one in broken:
         Run.objects.filter(pk=one.run_pk, state=Run.State.RUNNING).update(
-            state=Run.State.INTERRUPTED, error=one.reason, finished_at=timezone.now(), claim_number=NEXT_CLAIM
+            state=Run.State.INTERRUPTED,
+            error=one.reason,
+            finished_at=timezone.now(),
+            claim_number=NEXT_CLAIM,
         )
-        calls = ToolCall.objects.filter(run=one.run_pk)  # after what was just being written under the claim
+        calls = ToolCall.objects.filter(
+            run=one.run_pk
+        )  # after what was just being written under the claim
         calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
-        calls.filter(state=ToolCall.State.WAITING).update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
+        calls.filter(state=ToolCall.State.WAITING).update(
+            state=ToolCall.State.FAILED, error=NEVER_BEGUN
+        )
     return [None] * len(broken)

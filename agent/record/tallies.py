@@ -24,9 +24,14 @@ replace_tallies = PreparedUpsert(Tally, "subject", *FIELDS, "touched_at")
 
 
 def person_subject(chat: ChatAddress, sender_id: str) -> str:
-    """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat are one."""
+    """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat
+    are one."""
     is_known = sender_id not in ("", ANONYMOUS)
-    return f"{chat.platform}:{chat.account}/{sender_id}" if is_known else f"{chat.place}/unknown/{sender_id}"
+    return (
+        f"{chat.platform}:{chat.account}/{sender_id}"
+        if is_known
+        else f"{chat.place}/unknown/{sender_id}"
+    )
 
 
 def account_subject(chat: ChatAddress) -> str:
@@ -47,24 +52,33 @@ def exchange_subject(chat: ChatAddress, sender_id: str) -> str:
 def find_silences(place: str, now: int) -> list[tuple[str, int]]:
     """To whom nothing is said in the chat at ``place``, and until when, in seconds since 1970."""
     prefix, behind = f"{place}/", f"{place}0"  # 0 is the sign after /
-    open_now = Tally.objects.filter(subject__gte=prefix, subject__lt=behind, silent_until__range=(now + 1, now + LOOP_SILENCE))
+    open_now = Tally.objects.filter(
+        subject__gte=prefix, subject__lt=behind, silent_until__range=(now + 1, now + LOOP_SILENCE)
+    )
     rows = open_now.order_by("subject").values_list("subject", "silent_until")[:SHOWN]
     return [(subject.removeprefix(prefix), until) for subject, until in rows]
 
 
 @cache
 def _query(count: int) -> PreparedSelect:
-    wanted = Tally.objects.filter(subject__in=[str(number) for number in range(count)]).order_by("subject")
+    wanted = Tally.objects.filter(subject__in=[str(number) for number in range(count)]).order_by(
+        "subject"
+    )
     return PreparedSelect(wanted.select_for_update().values_list("subject", *FIELDS))
 
 
 def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
-    """The count of each of ``subjects``, whose rows are locked until the transaction ends where others may write them."""
+    """The count of each of ``subjects``, whose rows are locked until the transaction ends where
+    others may write them."""
     ordered = sorted(subjects)
     found = _found(ordered)
     missing = [subject for subject in ordered if subject not in found]
-    if missing and connection.features.has_select_for_update:  # somebody else may be making the same ones
-        Tally.objects.bulk_create([Tally(subject=subject) for subject in missing], ignore_conflicts=True)
+    if (
+        missing and connection.features.has_select_for_update
+    ):  # somebody else may be making the same ones
+        Tally.objects.bulk_create(
+            [Tally(subject=subject) for subject in missing], ignore_conflicts=True
+        )
         found |= _found(missing)
     return {subject: found.get(subject) or AnswerCount() for subject in ordered}
 
@@ -72,7 +86,9 @@ def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
 def _found(subjects: Sequence[str]) -> dict[str, AnswerCount]:
     return {
         subject: AnswerCount(_parsed(recent), day, of_day, told_at, told_on, silent_until)
-        for subject, recent, day, of_day, told_at, told_on, silent_until in _query(len(subjects))(*subjects)
+        for subject, recent, day, of_day, told_at, told_on, silent_until in _query(len(subjects))(
+            *subjects
+        )
     }
 
 
@@ -97,11 +113,14 @@ def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
 
 
 def _parsed(recent: str) -> dict[int, int]:
-    return {int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())}
+    return {
+        int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())
+    }
 
 
 def prune_tallies(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Delete some of the counts that were not touched within each span, seconds since 1970; how many, 0 once there are none.
+    """Delete some of the counts that were not touched within each span, seconds since 1970; how
+    many, 0 once there are none.
 
     After its end there are those of a clock that was put back.
     """

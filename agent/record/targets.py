@@ -35,14 +35,22 @@ def find_targets(wanted: Sequence[tuple[int, str]]) -> list[ReplyTarget | None]:
 def _find(session_pk: int, message_id: str) -> ReplyTarget | None:
     if not message_id:
         return None
-    known = Message.objects.filter(session_id=session_pk, message_id=message_id).exclude(reason=Message.Reason.LATER_RESULT)
+    known = Message.objects.filter(session_id=session_pk, message_id=message_id).exclude(
+        reason=Message.Reason.LATER_RESULT
+    )
     row = known.only("text", "sender_id", "sender_name", "recalled_at").order_by("-pk").first()
-    return ReplyTarget(row.pk, row.text, row.sender_id, row.sender_name, row.recalled_at is not None) if row else None
+    return (
+        ReplyTarget(row.pk, row.text, row.sender_id, row.sender_name, row.recalled_at is not None)
+        if row
+        else None
+    )
 
 
 def record_recalls(recalls: Sequence[MessageRecall]) -> list[None]:
     """Keep that messages were taken back; they stay on record."""
     for one in recalls:
-        gone = Message.objects.filter(message_id=one.message_id, session__account=one.account, recalled_at=None)
+        gone = Message.objects.filter(
+            message_id=one.message_id, session__account=one.account, recalled_at=None
+        )
         gone.update(recalled_at=timezone.now())
     return [None] * len(recalls)

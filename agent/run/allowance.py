@@ -1,6 +1,7 @@
 """How much one run may say in its chat, all ways together. Pure.
 
-A model in a loop, or one that was talked into it, would otherwise fill a chat for as long as its run goes on.
+A model in a loop, or one that was talked into it, would otherwise fill a chat for as long as its
+run goes on.
 """
 
 from dataclasses import dataclass
@@ -10,13 +11,16 @@ MESSAGES = 50
 CHARACTERS = 200_000
 """Characters of all of them."""
 CUT = "…"
-NO_MESSAGES = f"本轮最多用工具发送 {MESSAGES - 1} 条消息，已经用完，这条没有发送。请直接给出最终回答。"
+NO_MESSAGES = (
+    f"本轮最多用工具发送 {MESSAGES - 1} 条消息，已经用完，这条没有发送。请直接给出最终回答。"
+)
 NO_CHARACTERS = f"本轮最多发送 {CHARACTERS} 个字，还剩 {{left}} 个，这条没有发送。请缩短内容。"
 
 
 @dataclass(slots=True)
 class SendAllowance:
-    """What a run has said by tools: each message that it put on record counts, also one that the client refused."""
+    """What a run has said by tools: each message that it put on record counts, also one that the
+    client refused."""
 
     messages: int = 0
     characters: int = 0
@@ -27,7 +31,8 @@ class SendAllowance:
         return max(CHARACTERS - self.characters, 0)
 
     def take(self, text: str) -> str:
-        """Count a message of a tool; why it may not be sent where that is too much, and it is not counted then."""
+        """Count a message of a tool; why it may not be sent where that is too much, and it is not
+        counted then."""
         if self.messages >= MESSAGES - 1:
             return NO_MESSAGES
         if len(text) > self.left:

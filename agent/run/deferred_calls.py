@@ -1,4 +1,5 @@
-"""The calls of one run whose outcome comes after it: those that wait for an owner, and those that take long."""
+"""The calls of one run whose outcome comes after it: those that wait for an owner, and those that
+take long."""
 
 import asyncio
 import time
@@ -41,22 +42,33 @@ class DeferredCalls:
         self._owners = owners
         self._can_see = can_see
 
-    async def ask(self, invocation: ToolInvocation, refusal: ToolExecutionResult) -> ToolExecutionResult:
-        """Ask the owners about a call that was refused until one of them approves; what the model is told meanwhile."""
+    async def ask(
+        self, invocation: ToolInvocation, refusal: ToolExecutionResult
+    ) -> ToolExecutionResult:
+        """Ask the owners about a call that was refused until one of them approves; what the model
+        is told meanwhile."""
         name, pk = invocation.tool_name, invocation.metadata["tool_call_pk"]
         arguments = refusal.metadata["arguments"]
         asked = await self._journal.ask(ApprovalRequest(pk, self._session_pk, arguments))
         if asked is None:
-            return _failed(name, "本会话等待批准或刚刚请求批准的调用太多。请告诉用户先等主人处理，过几分钟再试。")
+            return _failed(
+                name,
+                "本会话等待批准或刚刚请求批准的调用太多。请告诉用户先等主人处理，过几分钟再试。",
+            )
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
         text = build_approval_question(name, arguments, asked.code)
-        await self._speaker.say(self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False)
+        await self._speaker.say(
+            self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False
+        )
         result = build_pending_result(name, waiting_text(name, asked.code))
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
-    async def carry(self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]) -> ToolExecutionResult:
-        """The result of ``work`` if it comes soon; otherwise that it goes on, and its end is told in the chat.
+    async def carry(
+        self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]
+    ) -> ToolExecutionResult:
+        """The result of ``work`` if it comes soon; otherwise that it goes on, and its end is told
+        in the chat.
 
         When cancelled meanwhile, the work is cancelled with it.
         """
@@ -73,7 +85,13 @@ class DeferredCalls:
             raise
         if task.done():
             return task.result()
-        self._jobs.keep(task, invocation.metadata["tool_call_pk"], self._speaker.chat.account, begun=begun, can_see=self._can_see)
+        self._jobs.keep(
+            task,
+            invocation.metadata["tool_call_pk"],
+            self._speaker.chat.account,
+            begun=begun,
+            can_see=self._can_see,
+        )
         told = f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，不要重复调用。"
         return build_pending_result(name, told, worker=self._jobs.worker)
 
@@ -85,7 +103,10 @@ class DeferredCalls:
     def _parts(self, text: str, *, is_loud: bool) -> list[MessagePart]:
         if self._speaker.chat.kind != "group" or not self._owners or not is_loud:
             return [MessagePart("plain", text=text)]
-        mentions = [MessagePart("mention_user", mention_user_id=owner) for owner in sorted(self._owners)[:MENTION_LIMIT]]
+        mentions = [
+            MessagePart("mention_user", mention_user_id=owner)
+            for owner in sorted(self._owners)[:MENTION_LIMIT]
+        ]
         return [*mentions, MessagePart("plain", text=f" {text}")]
 
 

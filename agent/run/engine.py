@@ -56,15 +56,18 @@ class Engine:
 
     def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
         self.model = model
-        self.registry = registry.narrowed(lambda spec: spec.metadata.get("builtin_stage") != "timing")
+        self.registry = registry.narrowed(
+            lambda spec: spec.metadata.get("builtin_stage") != "timing"
+        )
         self._gate = TimingGate(model, registry)
 
     async def run(self, task: RunRequest, journal: StepJournal) -> RunResult:
-        """Go on until the model answers without a tool call, a tool ends the run, or ``task.model_calls`` are used up.
+        """Go on until the model answers without a tool call, a tool ends the run, or
+        ``task.model_calls`` are used up.
 
         The last of these calls offers no tools. An answer of nothing at all is asked for once more.
-        Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing to say. When
-        cancelled, the journal holds every step and call that was completed.
+        Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing
+        to say. When cancelled, the journal holds every step and call that was completed.
         """
         progress = RunProgress(list(task.messages), list(task.messages))
         if end := await self._begun(task, journal, progress):
@@ -83,26 +86,36 @@ class Engine:
             pks = await journal.record_step(step)
             progress.unrecorded = []
             progress.add(response.message)
-            calls = [PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
+            calls = [
+                PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)
+            ]
             if ended_by := await self.call_tools(task, journal, progress, response.text, calls):
                 return progress.end("", None, ended_by=ended_by)
         return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
 
     async def _offered(self, task: RunRequest, progress: RunProgress) -> list[dict[str, Any]]:
-        """What the model may call at this step; its first request tells what else there is to be found."""
+        """What the model may call at this step; its first request tells what else there is to be
+        found."""
         offering = await self.registry.offering(task.context.availability(), task.discoveries.names)
         if offering.deferred and progress.is_opening:
-            progress.messages[0] = progress.unrecorded[0] = add_tool_reminder(progress.messages[0], offering.deferred)
+            progress.messages[0] = progress.unrecorded[0] = add_tool_reminder(
+                progress.messages[0], offering.deferred
+            )
         return offering.definitions
 
-    async def _begun(self, task: RunRequest, journal: StepJournal, progress: RunProgress) -> RunResult | None:
-        """What comes before the model is asked; the end of the run, where that is all there is to it."""
+    async def _begun(
+        self, task: RunRequest, journal: StepJournal, progress: RunProgress
+    ) -> RunResult | None:
+        """What comes before the model is asked; the end of the run, where that is all there is to
+        it."""
         if task.steps:
             return await self._take_up(task, journal, progress)
         if task.later is not None:
             ended_by = await self._conclude(task.later, task, journal, progress)
         else:
-            ended_by = await self._gate.pass_through(task, journal, progress) if task.is_gated else ""
+            ended_by = (
+                await self._gate.pass_through(task, journal, progress) if task.is_gated else ""
+            )
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def call_tools(
@@ -121,7 +134,9 @@ class Engine:
         """
         following: list[ChatMessage] = []
         ended_by = ""
-        specs = {spec.name: spec for spec in await self.registry.list_tools(task.context.availability())}
+        specs = {
+            spec.name: spec for spec in await self.registry.list_tools(task.context.availability())
+        }
         refusal = _refusal(calls, specs)
         for place, (pk, call, begun_at) in enumerate(calls):
             started = time.monotonic()
@@ -129,7 +144,9 @@ class Engine:
                 result = build_skipped_result(call.name, reason)
             else:
                 pending = PendingCall(pk, call, begun_at)
-                result = await self._invoke(task, pending, specs.get(call.name), reasoning, approved=approved)
+                result = await self._invoke(
+                    task, pending, specs.get(call.name), reasoning, approved=approved
+                )
             if ended_by := ended_by or get_end_reason(result):
                 refusal = refusal or RUN_ENDED
             crash_points.hit_crash_point("tool_run")
@@ -138,7 +155,9 @@ class Engine:
             if suspension := to_suspension(pk, result, text, next_pk):
                 await journal.suspend(suspension)
             else:
-                await journal.finish_call(call_outcome(pk, result, text, elapsed_ms(started), next_pk))
+                await journal.finish_call(
+                    call_outcome(pk, result, text, elapsed_ms(started), next_pk)
+                )
             progress.add({"role": "tool", "tool_call_id": call.call_id, "content": text})
             following += following_messages(call.call_id, result, can_see=task.can_see)
             if task.watch is not None:
@@ -151,7 +170,13 @@ class Engine:
         return _is(trait, await self.registry.get_tool_spec(name, task.context.availability()))
 
     async def _invoke(
-        self, task: RunRequest, pending: PendingCall, spec: ToolSpec | None, reasoning: str, *, approved: bool
+        self,
+        task: RunRequest,
+        pending: PendingCall,
+        spec: ToolSpec | None,
+        reasoning: str,
+        *,
+        approved: bool,
     ) -> ToolExecutionResult:
         """The result of a call, or that it comes later: after an owner's word, or much work."""
         context, (pk, call, begun_at) = task.context, pending
@@ -172,37 +197,57 @@ class Engine:
             return await self._make(task, invocation, context, approved=approved)
         if spec is not None and spec.is_long_running:
             context = later.reporting(context, pk)
-            result = await later.carry(invocation, self._make(task, invocation, context, approved=approved))
+            result = await later.carry(
+                invocation, self._make(task, invocation, context, approved=approved)
+            )
         else:
             result = await self._make(task, invocation, context, approved=approved)
         return await later.ask(invocation, result) if needs_approval(result) else result
 
     async def _make(
-        self, task: RunRequest, invocation: ToolInvocation, context: ToolExecutionContext, *, approved: bool
+        self,
+        task: RunRequest,
+        invocation: ToolInvocation,
+        context: ToolExecutionContext,
+        *,
+        approved: bool,
     ) -> ToolExecutionResult:
-        """Make a call with a copy of the chat's state; what it made of that, and found, is in the result's ``metadata``."""
+        """Make a call with a copy of the chat's state; what it made of that, and found, is in the
+        result's ``metadata``."""
         state: ChatState = context.metadata.get("chat_state") or ChatState()
         opened = state.opened()
         toolbox = RunToolset(self.registry, task.discoveries.names)
-        context = replace(context, metadata={**context.metadata, "state": opened.given, TOOLBOX: toolbox})
+        context = replace(
+            context, metadata={**context.metadata, "state": opened.given, TOOLBOX: toolbox}
+        )
         result = await self.registry.invoke(invocation, context, approved=approved)
-        made = {"state_change": state.closed(opened, invocation.tool_name), "discovery": task.discoveries.take(result)}
+        made = {
+            "state_change": state.closed(opened, invocation.tool_name),
+            "discovery": task.discoveries.take(result),
+        }
         return await toolbox.hinted(replace(result, metadata={**result.metadata, **made}), context)
 
-    async def _conclude(self, call: DeferredCall, task: RunRequest, journal: StepJournal, progress: RunProgress) -> str:
-        """Show the model an earlier run's call with its outcome; one that was approved is made now."""
+    async def _conclude(
+        self, call: DeferredCall, task: RunRequest, journal: StepJournal, progress: RunProgress
+    ) -> str:
+        """Show the model an earlier run's call with its outcome; one that was approved is made
+        now."""
         arguments = json.dumps(call.arguments, ensure_ascii=False)
         request = ToolCallRequest(call.call_id, call.tool_name, arguments, reasoning=call.reasoning)
         progress.add(calling_message([request]))
         if call.is_to_be_made:
             await journal.start_call(call.pk)
-            return await self.call_tools(task, journal, progress, "", [PendingCall(call.pk, request)], approved=True)
+            return await self.call_tools(
+                task, journal, progress, "", [PendingCall(call.pk, request)], approved=True
+            )
         progress.add({"role": "tool", "tool_call_id": call.call_id, "content": call.text})
         for message in drop_repeated_messages(call.following, progress.following_ids):
             progress.add(message)
         return ""
 
-    async def _take_up(self, task: RunRequest, journal: StepJournal, progress: RunProgress) -> RunResult | None:
+    async def _take_up(
+        self, task: RunRequest, journal: StepJournal, progress: RunProgress
+    ) -> RunResult | None:
         """Bring ``progress`` to where the record ends; the end of the run, if it had come to that.
 
         Calls that had begun are not repeated, for their effect may be in the world, but
@@ -218,7 +263,9 @@ class Engine:
             return None
         response = recorded_response(steps[-1])
         if is_empty_response(response) and not task.has_spoken():
-            answers = (recorded_response(step) for step in reversed(steps) if step.response is not None)
+            answers = (
+                recorded_response(step) for step in reversed(steps) if step.response is not None
+            )
             progress.empty = len(list(takewhile(is_empty_response, answers)))
             _allow_another(progress, response)
             return None
@@ -234,7 +281,9 @@ class Engine:
             ended_by = await self.call_tools(task, journal, progress, response.text, waiting)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
-    async def _take_up_gate(self, task: RunRequest, journal: StepJournal, progress: RunProgress) -> RunResult | None:
+    async def _take_up_gate(
+        self, task: RunRequest, journal: StepJournal, progress: RunProgress
+    ) -> RunResult | None:
         """Go on at the timing gate, or behind it where it had opened: nothing else was asked yet.
 
         The gate's first request holds what the run was to begin with, media included.
@@ -243,18 +292,23 @@ class Engine:
         progress.unrecorded = list(progress.messages)
         asked = _asked(task.steps[-1])
         if not (ended_by := await self._ended_by(task, asked)) and not _has_opened(asked):
-            left = [PendingCall(one.pk, call, one.begun_at) for one, call in asked if not one.result]
+            left = [
+                PendingCall(one.pk, call, one.begun_at) for one, call in asked if not one.result
+            ]
             ended_by = await self._gate.pass_through(task, journal, progress, left)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def _to_be_made(
         self, task: RunRequest, asked: list[RequestedCall], progress: RunProgress
     ) -> AsyncIterator[tuple[Any, ...]]:
-        """Of the recorded calls those that are still to be made; the others are added to ``progress``."""
+        """Of the recorded calls those that are still to be made; the others are added to
+        ``progress``."""
         for recorded, call in asked:
             if recorded.state == ToolCallState.WAITING:
                 yield recorded.pk, call
-            elif not recorded.result and (call.fault or await self._has_trait(task, call.name, "repeatable")):
+            elif not recorded.result and (
+                call.fault or await self._has_trait(task, call.name, "repeatable")
+            ):
                 yield recorded.pk, call, recorded.begun_at
             else:
                 text = recorded.result or INTERRUPTED
@@ -263,27 +317,46 @@ class Engine:
     async def _ended_by(self, task: RunRequest, asked: list[RequestedCall]) -> str:
         """The tool among recorded calls that has ended the run, "" for none."""
         for recorded, call in asked:
-            if recorded.state == ToolCallState.SUCCEEDED and await self._has_trait(task, call.name, "ends_run"):
+            if recorded.state == ToolCallState.SUCCEEDED and await self._has_trait(
+                task, call.name, "ends_run"
+            ):
                 return call.name
         return ""
 
 
-def _last_words(task: RunRequest, progress: RunProgress, response: LLMResponse, step: NewStep) -> RunResult:
-    """The end of a run by its last model call, which offered no tools: of calls in its answer none is made."""
+def _last_words(
+    task: RunRequest, progress: RunProgress, response: LLMResponse, step: NewStep
+) -> RunResult:
+    """The end of a run by its last model call, which offered no tools: of calls in its answer none
+    is made."""
     step, notes = replace(step, calls=()), _notes(response)
-    if response.text.strip() or (is_empty_response(response) and (task.accepts_nothing or task.has_spoken())):
+    if response.text.strip() or (
+        is_empty_response(response) and (task.accepts_nothing or task.has_spoken())
+    ):
         return progress.end(response.text, step, notes=notes)
-    return progress.end(OUT_OF_CALLS, replace(step, error=describe_empty_response(response)), out_of_calls=True)
+    return progress.end(
+        OUT_OF_CALLS, replace(step, error=describe_empty_response(response)), out_of_calls=True
+    )
 
 
 async def _final(
-    task: RunRequest, journal: StepJournal, progress: RunProgress, response: LLMResponse, step: NewStep
+    task: RunRequest,
+    journal: StepJournal,
+    progress: RunProgress,
+    response: LLMResponse,
+    step: NewStep,
 ) -> RunResult | None:
-    """The end of a run by an answer without tool calls; None where that is nothing, and the model is asked once more.
+    """The end of a run by an answer without tool calls; None where that is nothing, and the model
+    is asked once more.
 
-    Raises :class:`agent.domain.errors.LLMError` where it was before, unless the task takes nothing for an answer.
+    Raises :class:`agent.domain.errors.LLMError` where it was before, unless the task takes nothing
+    for an answer.
     """
-    if not is_empty_response(response) or task.has_spoken() or (task.accepts_nothing and progress.empty):
+    if (
+        not is_empty_response(response)
+        or task.has_spoken()
+        or (task.accepts_nothing and progress.empty)
+    ):
         return progress.end(response.text, step, notes=_notes(response))
     await journal.record_step(replace(step, error=describe_empty_response(response)))
     progress.unrecorded = []
@@ -293,7 +366,8 @@ async def _final(
 
 
 def _allow_another(progress: RunProgress, response: LLMResponse) -> None:
-    """Raise :class:`agent.domain.errors.LLMError` unless ``response`` is the first of nothing in a row."""
+    """Raise :class:`agent.domain.errors.LLMError` unless ``response`` is the first of nothing in a
+    row."""
     if progress.empty > 1:
         raise LLMError(describe_empty_response(response, " twice"))
 
@@ -304,7 +378,9 @@ def _notes(response: LLMResponse) -> tuple[str, ...]:
 
 def _has_opened(asked: list[RequestedCall]) -> bool:
     """Whether a recorded answer of the timing gate let the run begin."""
-    return any(one.state == ToolCallState.SUCCEEDED and call.name == CONTINUE for one, call in asked)
+    return any(
+        one.state == ToolCallState.SUCCEEDED and call.name == CONTINUE for one, call in asked
+    )
 
 
 def _is(trait: str, spec: ToolSpec | None) -> bool:
@@ -312,14 +388,19 @@ def _is(trait: str, spec: ToolSpec | None) -> bool:
 
 
 def _refusal(calls: list[PendingCall], specs: Mapping[str, ToolSpec]) -> str:
-    """Why none of ``calls`` is made: one among them has to be the only one; "" where there is none."""
+    """Why none of ``calls`` is made: one among them has to be the only one; "" where there is
+    none."""
     alone = next((one.call.name for one in calls if _is("exclusive", specs.get(one.call.name))), "")
     return f"{alone} 必须单独调用；这次回答中的工具都没有执行。" if alone and len(calls) > 1 else ""
 
 
 def _asked(step: RecordedStep) -> list[RequestedCall]:
     """The calls of a recorded step, each with what the model wrote."""
-    return list(zip(step.calls, recorded_response(step).tool_calls, strict=False)) if step.response is not None else []
+    return (
+        list(zip(step.calls, recorded_response(step).tool_calls, strict=False))
+        if step.response is not None
+        else []
+    )
 
 
 def recorded_response(step: RecordedStep) -> LLMResponse:

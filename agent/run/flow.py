@@ -9,11 +9,13 @@ from agent.domain.types import ChatAddress
 from tools.contract import ToolExecutionResult
 
 PROVIDER_NAME = "maisaka_builtin"
-"""The provider of the loop's own tools, by the name that MaiBot's documents give it; Maisaka is MaiBot's persona."""
+"""The provider of the loop's own tools, by the name that MaiBot's documents give it; Maisaka is
+MaiBot's persona."""
 CONTINUE = "continue"
 """The tool by which the timing gate lets a message be answered."""
 FENCED = "fenced"
-"""The entry of a result's metadata by which a tool of this provider says that its words are harmless but for its own fences."""
+"""The entry of a result's metadata by which a tool of this provider says that its words are
+harmless but for its own fences."""
 
 PAUSE = "pause_execution"
 """The entry of a result's metadata that ends the run: no later call of the same answer is made."""
@@ -53,7 +55,8 @@ class ChatPauses:
         """Whether messages of a chat wait for their turn: then a breakable wait is over at once."""
 
     async def pause(self, chat: ChatAddress, seconds: float, *, breakable: bool) -> bool:
-        """Wait; True when a message ended it before its time, which only a ``breakable`` wait lets happen."""
+        """Wait; True when a message ended it before its time, which only a ``breakable`` wait lets
+        happen."""
         event = self._stirred.setdefault(chat, asyncio.Event()) if breakable else asyncio.Event()
         if breakable and self.has_more(chat):
             event.set()
@@ -74,7 +77,9 @@ class ChatPauses:
 
 def build_end_result(tool_name: str, end: EndReason, text: str) -> ToolExecutionResult:
     """The result of a tool that ends the run."""
-    return ToolExecutionResult(tool_name, success=True, content=text, metadata={PAUSE: True, FLOW: end.value})
+    return ToolExecutionResult(
+        tool_name, success=True, content=text, metadata={PAUSE: True, FLOW: end.value}
+    )
 
 
 def get_end_reason(result: ToolExecutionResult) -> str:
@@ -85,4 +90,6 @@ def get_end_reason(result: ToolExecutionResult) -> str:
     if not result.metadata.get(PAUSE):
         return ""
     is_own = result.metadata.get("provider_name") == PROVIDER_NAME
-    return str(result.metadata.get(FLOW, EndReason.FINISH.value)) if is_own else EndReason.FINISH.value
+    return (
+        str(result.metadata.get(FLOW, EndReason.FINISH.value)) if is_own else EndReason.FINISH.value
+    )

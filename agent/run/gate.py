@@ -38,9 +38,14 @@ class TimingGate:
         self._registry = registry.narrowed(is_timing_tool)
 
     async def pass_through(
-        self, task: RunRequest, journal: StepJournal, progress: RunProgress, left: Sequence[PendingCall] = ()
+        self,
+        task: RunRequest,
+        journal: StepJournal,
+        progress: RunProgress,
+        left: Sequence[PendingCall] = (),
     ) -> str:
-        """Nothing ("") once the gate is open, else how the run ends. What it cost is added to ``progress``.
+        """Nothing ("") once the gate is open, else how the run ends. What it cost is added to
+        ``progress``.
 
         ``left`` are the calls of an answer on record that an earlier process did not
         finish: they are decided first. Raises :class:`agent.domain.errors.LLMError` when the
@@ -48,7 +53,9 @@ class TimingGate:
         """
         definitions = (await self._registry.offering(task.context.availability())).definitions
         names = {definition["name"] for definition in definitions}
-        if CONTINUE not in names:  # the operator took it away: a gate that cannot open would mute the bot
+        if (
+            CONTINUE not in names
+        ):  # the operator took it away: a gate that cannot open would mute the bot
             return ""
         messages, hint, tries, calls = build_gate_messages(progress.messages), "", 0, list(left)
         while tries < TRIES:
@@ -58,7 +65,12 @@ class TimingGate:
             chosen = next((one for one in calls if one.call.name in names), None)
             for one in calls:
                 if one is not chosen:
-                    await self._settle(journal, one, build_skipped_result(one.call.name, one.call.fault or NOT_CHOSEN), 0)
+                    await self._settle(
+                        journal,
+                        one,
+                        build_skipped_result(one.call.name, one.call.fault or NOT_CHOSEN),
+                        0,
+                    )
             calls = []
             if chosen is None:
                 tries, hint = tries + 1, HINT
@@ -82,12 +94,16 @@ class TimingGate:
     ) -> list[PendingCall]:
         """The calls of the model's next answer, which is on record."""
         gate = RunProgress(sent, sent, number=progress.number)
-        response, step = await call_model(self._model, task, journal, gate, definitions, StepPhase.TIMING)
+        response, step = await call_model(
+            self._model, task, journal, gate, definitions, StepPhase.TIMING
+        )
         progress.add_gate_step(gate)
         pks = await journal.record_step(step)
         return [PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)]
 
-    async def _made(self, task: RunRequest, journal: StepJournal, pending: PendingCall) -> ToolExecutionResult:
+    async def _made(
+        self, task: RunRequest, journal: StepJournal, pending: PendingCall
+    ) -> ToolExecutionResult:
         context, started = task.context, time.monotonic()
         pk, call, begun_at = pending
         invocation = ToolInvocation(
@@ -105,7 +121,9 @@ class TimingGate:
         await self._settle(journal, pending, result, elapsed_ms(started))
         return result
 
-    async def _settle(self, journal: StepJournal, pending: PendingCall, result: ToolExecutionResult, took_ms: int) -> None:
+    async def _settle(
+        self, journal: StepJournal, pending: PendingCall, result: ToolExecutionResult, took_ms: int
+    ) -> None:
         text = result_text(pending.call.call_id, result, can_see=False)
         await journal.finish_call(call_outcome(pending.pk, result, text, took_ms))
 
@@ -121,4 +139,8 @@ def build_gate_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def _answer(call: ToolCallRequest, result: ToolExecutionResult) -> ChatMessage:
-    return {"role": "tool", "tool_call_id": call.call_id, "content": result_text(call.call_id, result, can_see=False)}
+    return {
+        "role": "tool",
+        "tool_call_id": call.call_id,
+        "content": result_text(call.call_id, result, can_see=False),
+    }

@@ -77,28 +77,44 @@ class BackgroundCalls:
             work.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _see_through(self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool) -> None:
+    async def _see_through(
+        self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool
+    ) -> None:
         await asyncio.wait([work])
-        completion = _completion(pk, work, round((time.monotonic() - begun) * 1000), can_see=can_see)
+        completion = _completion(
+            pk, work, round((time.monotonic() - begun) * 1000), can_see=can_see
+        )
         with log_errors(logger, "What came of tool call %s could not be recorded", pk):
             if await self._record.complete(completion):
                 self.wake(account)
 
     def _note(self, progress: ProgressReport, account: str) -> None:
-        self._record.note_progress(progress).add_done_callback(partial(self._noted, progress, account))
+        self._record.note_progress(progress).add_done_callback(
+            partial(self._noted, progress, account)
+        )
 
-    def _noted(self, progress: ProgressReport, account: str, future: "asyncio.Future[None]") -> None:
+    def _noted(
+        self, progress: ProgressReport, account: str, future: "asyncio.Future[None]"
+    ) -> None:
         if future.cancelled():
             return
         if error := future.exception():
-            logger.warning("The progress of tool call %s could not be recorded: %s", progress.pk, error)
+            logger.warning(
+                "The progress of tool call %s could not be recorded: %s", progress.pk, error
+            )
         elif progress.number is not None:
             self.wake(account)
 
 
 def _completion(pk: int, work: CallTask, duration_ms: int, *, can_see: bool) -> CallCompletion:
-    if work.cancelled() or work.exception() is not None:  # the registry makes a result of everything else
-        return CallCompletion(CallOutcome(pk, ToolCallState.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms))
+    if (
+        work.cancelled() or work.exception() is not None
+    ):  # the registry makes a result of everything else
+        return CallCompletion(
+            CallOutcome(
+                pk, ToolCallState.UNKNOWN, "", False, INTERRUPTED, None, INTERRUPTED, duration_ms
+            )
+        )
     result = work.result()
     text = result_text(f"later-{pk}", result, can_see=can_see)
     following = list(following_messages(f"later-{pk}", result, can_see=can_see))

@@ -22,17 +22,21 @@ State = MessageState
 ANSWER_PATIENCE = 300.0
 #: How long a message sent by a tool waits for it: within the tool's own time limit.
 TOOL_PATIENCE = 20.0
-#: Pause before it is looked again where an account is that was not where it was said to be, in seconds.
+#: Pause before it is looked again where an account is that was not where it was said to be, in
+#: seconds.
 MOVE_SECONDS = 0.2
 
 NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
-ASLEEP = Delivery(State.PENDING, error=gettext_noop("this process was asleep when it was to be written"))
+ASLEEP = Delivery(
+    State.PENDING, error=gettext_noop("this process was asleep when it was to be written")
+)
 NOT_SENT = Delivery(State.FAILED, error=gettext_noop("the run ended before it was sent"))
 CUT_OFF = Delivery(State.UNKNOWN, error=gettext_noop("the run ended before the client answered"))
 
 
 def echo_source() -> Callable[[], str]:
-    """Echoes that no other process has used or will use: clients answer old calls on new sockets."""
+    """Echoes that no other process has used or will use: clients answer old calls on new
+    sockets."""
     prefix, numbers = uuid.uuid4().hex[:12], count(1)
     return lambda: f"{prefix}-{next(numbers)}"
 
@@ -48,7 +52,13 @@ class MessageSender:
     """
 
     def __init__(
-        self, journal: RunJournal, outbox: Outbox, chat: ChatAddress, *, session_pk: int, temp_group_id: str = ""
+        self,
+        journal: RunJournal,
+        outbox: Outbox,
+        chat: ChatAddress,
+        *,
+        session_pk: int,
+        temp_group_id: str = "",
     ) -> None:
         self.chat = chat
         self.session_pk = session_pk
@@ -61,7 +71,9 @@ class MessageSender:
         self._outbox = outbox
         self._temp_group_id = temp_group_id
 
-    async def say(self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True) -> Delivery:
+    async def say(
+        self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True
+    ) -> Delivery:
         """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``.
 
         What is more than the run may say is not sent and not on record.
@@ -72,8 +84,11 @@ class MessageSender:
         self.journal.settle(outcome)
         return outcome.delivery
 
-    async def answer(self, parts: Sequence[MessagePart], text: str, step: NewStep | None = None) -> SendResult:
-        """Send the final answer, with the model call it came from; the caller settles the outcome."""
+    async def answer(
+        self, parts: Sequence[MessagePart], text: str, step: NewStep | None = None
+    ) -> SendResult:
+        """Send the final answer, with the model call it came from; the caller settles the
+        outcome."""
         return await self._send(parts, text, step=step)
 
     async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
@@ -105,10 +120,13 @@ class MessageSender:
             )
         )
         pk = await self._on_record(added, is_answer=tool_call_pk is None)
-        return await self._pass_on(pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None)
+        return await self._pass_on(
+            pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None
+        )
 
     async def _on_record(self, written: "asyncio.Future[int]", *, is_answer: bool) -> int:
-        """The message that is on record as sent from now on. When cancelled, the record is set right before the run is given back."""
+        """The message that is on record as sent from now on. When cancelled, the record is set
+        right before the run is given back."""
         try:
             return await asyncio.shield(written)
         except asyncio.CancelledError:
@@ -117,13 +135,15 @@ class MessageSender:
             raise
 
     def _take_back(self, written: "asyncio.Future[int]", *, is_answer: bool) -> None:
-        """What is on record as sent, and was cancelled before it was written: an answer is still to be given."""
+        """What is on record as sent, and was cancelled before it was written: an answer is still to
+        be given."""
         if not written.cancelled() and written.exception() is None:
             delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
             self.journal.settle(SendResult(written.result(), delivery, is_speech=False))
 
     async def _wait(self, pk: int, seconds: float, *, was_there: bool, is_answer: bool) -> bool:
-        """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say comes too late."""
+        """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say
+        comes too late."""
         try:
             if was_there:
                 await asyncio.sleep(MOVE_SECONDS)
@@ -134,7 +154,13 @@ class MessageSender:
             raise
 
     async def _pass_on(
-        self, pk: int, segments: list[dict[str, Any]], echo: str, *, is_written: bool, is_answer: bool
+        self,
+        pk: int,
+        segments: list[dict[str, Any]],
+        echo: str,
+        *,
+        is_written: bool,
+        is_answer: bool,
     ) -> SendResult:
         """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already.
 
@@ -142,11 +168,15 @@ class MessageSender:
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + (ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
-        delivery = await self._deliver(pk, segments, echo) if is_written else Delivery(State.PENDING)
+        delivery = (
+            await self._deliver(pk, segments, echo) if is_written else Delivery(State.PENDING)
+        )
         while delivery.state == State.PENDING:
             if is_written:
                 self.journal.settle(SendResult(pk, delivery, is_speech=False))
-            if not await self._wait(pk, end - loop.time(), was_there=is_written, is_answer=is_answer):
+            if not await self._wait(
+                pk, end - loop.time(), was_there=is_written, is_answer=is_answer
+            ):
                 return SendResult(pk, NOT_CONNECTED)
             echo, is_written = new_echo() if is_written else echo, True
             await self._on_record(self.journal.mark_sent(pk, echo), is_answer=is_answer)
@@ -160,15 +190,21 @@ class MessageSender:
         if self.journal.record.is_lease_over:
             return ASLEEP
         try:
-            return await self._outbox.deliver(self.chat, segments, echo=echo, temp_group_id=self._temp_group_id)
+            return await self._outbox.deliver(
+                self.chat, segments, echo=echo, temp_group_id=self._temp_group_id
+            )
         except asyncio.CancelledError:
             self.journal.settle(SendResult(pk, CUT_OFF))
             raise
 
-    async def _try_again(self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]) -> Delivery:
-        """Send what was surely not sent once more, in another form and under its own echo, and no more after that.
+    async def _try_again(
+        self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]
+    ) -> Delivery:
+        """Send what was surely not sent once more, in another form and under its own echo, and no
+        more after that.
 
-        The record keeps the form it had. When cancelled before it is written again, it stays refused.
+        The record keeps the form it had. When cancelled before it is written again, it stays
+        refused.
         """
         echo = new_echo()
         try:

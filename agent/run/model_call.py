@@ -24,12 +24,20 @@ async def call_model(
 ) -> tuple[LLMResponse, NewStep]:
     """The model's next answer, and the step it makes, which is not on record yet.
 
-    Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked; that step is on record.
+    Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked; that step is on
+    record.
     """
     started = time.monotonic()
     progress.number += 1
     progress.calls += 1
-    step = NewStep(task.run_pk, progress.number, progress.unrecorded, [d["name"] for d in definitions], None, phase=phase)
+    step = NewStep(
+        task.run_pk,
+        progress.number,
+        progress.unrecorded,
+        [d["name"] for d in definitions],
+        None,
+        phase=phase,
+    )
     try:
         response = await model.complete(LLMRequest(progress.messages, definitions))
     except LLMError as error:
@@ -51,8 +59,12 @@ async def call_model(
 
 def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     try:
-        arguments: Any = make_storable(parse_strict_json(call.arguments)) if call.arguments.strip() else {}
-        arguments = {} if arguments is None else arguments  # null is no arguments, here as in tools.schemas.arguments
+        arguments: Any = (
+            make_storable(parse_strict_json(call.arguments)) if call.arguments.strip() else {}
+        )
+        arguments = (
+            {} if arguments is None else arguments
+        )  # null is no arguments, here as in tools.schemas.arguments
     except (ValueError, RecursionError):
         arguments = call.arguments
     return NewCall(call.call_id, call.name, arguments, requested_by)

@@ -4,7 +4,12 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.prompt_template import RenderedPrompt, parse_prompt_placeholders, program_values, render_known_values
+from agent.domain.prompt_template import (
+    RenderedPrompt,
+    parse_prompt_placeholders,
+    program_values,
+    render_known_values,
+)
 from agent.domain.state import ChatState
 from agent.domain.types import ChatKind
 from tools.contract import ToolExecutionContext
@@ -18,8 +23,11 @@ NO_VALUE = gettext_noop(
 )
 
 
-async def render_chat_prompt(template: str, context: ToolExecutionContext, registry: ToolRegistry) -> RenderedPrompt:
-    """``template`` for the chat of ``context``; what its state has comes before what the program knows.
+async def render_chat_prompt(
+    template: str, context: ToolExecutionContext, registry: ToolRegistry
+) -> RenderedPrompt:
+    """``template`` for the chat of ``context``; what its state has comes before what the program
+    knows.
 
     What has no value stays as it is written: a prompt that is not perfect is better than
     no answer.
@@ -30,12 +38,15 @@ async def render_chat_prompt(template: str, context: ToolExecutionContext, regis
     state: ChatState = context.metadata.get("chat_state") or ChatState()
     values = program_values(settings.BOT_NAME, _kind(context), timezone.localtime()) | state.values
     asks_for_tools = any(placeholder.is_tool for placeholder in wanted)
-    specs = sort_for_model(await registry.list_tools(context.availability())) if asks_for_tools else []
+    specs = (
+        sort_for_model(await registry.list_tools(context.availability())) if asks_for_tools else []
+    )
     return render_known_values(template, values, {spec.name for spec in specs})
 
 
 def prompt_notes(prompt: RenderedPrompt) -> list[str]:
-    """What whoever reads the run's record is told of its prompt: a fixed sentence, and a line of placeholders."""
+    """What whoever reads the run's record is told of its prompt: a fixed sentence, and a line of
+    placeholders."""
     return [f"{NO_VALUE}\n{', '.join(prompt.missing)}"] if prompt.missing else []
 
 

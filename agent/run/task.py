@@ -130,12 +130,21 @@ class RunProgress:
         notes: tuple[str, ...] = (),
     ) -> RunResult:
         return RunResult(
-            text, step, self.calls, self.input_tokens, self.output_tokens, out_of_calls, ended_by, self.planned, notes
+            text,
+            step,
+            self.calls,
+            self.input_tokens,
+            self.output_tokens,
+            out_of_calls,
+            ended_by,
+            self.planned,
+            notes,
         )
 
 
 class PendingCall(NamedTuple):
-    """A call on record that is to be made; ``begun_at`` is when a process began it that did not live to finish it."""
+    """A call on record that is to be made; ``begun_at`` is when a process began it that did not
+    live to finish it."""
 
     pk: int
     call: ToolCallRequest

@@ -1,4 +1,5 @@
-"""What becomes of a tool's result: what the model is shown (text in the result itself, pictures after it), and the record. Pure."""
+"""What becomes of a tool's result: what the model is shown (text in the result itself, pictures
+after it), and the record. Pure."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,13 +23,17 @@ ROLES = ("user", "assistant", "system")
 
 
 def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
-    """The content of the ``tool`` message: the result in words, then a line for each item they leave out.
+    """The content of the ``tool`` message: the result in words, then a line for each item they
+    leave out.
 
     Many servers and plugins say their text twice, as a whole and as items: what the words
     hold already is not told again.
     """
     text = _told(call_id, result, can_see=can_see)
-    is_own = result.metadata.get("provider_name") == PROVIDER_NAME and result.metadata.get(FENCED) is True
+    is_own = (
+        result.metadata.get("provider_name") == PROVIDER_NAME
+        and result.metadata.get(FENCED) is True
+    )
     return text if is_own else neutralize_marks(text)
 
 
@@ -40,11 +45,16 @@ def _told(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
         f"[{media_index(call_id, place)}]" if can_see and is_picture(item) else item.history_text()
         for place, item in enumerate(result.content_items, 1)
     ]
-    return "\n".join([text, *(line for line in lines if line.strip() and f"\n{line}\n" not in f"\n{text}\n")])
+    return "\n".join(
+        [text, *(line for line in lines if line.strip() and f"\n{line}\n" not in f"\n{text}\n")]
+    )
 
 
-def following_messages(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> Iterator[ChatMessage]:
-    """Messages that go after the results of a step: pictures for a model that sees, and what the tool adds itself."""
+def following_messages(
+    call_id: str, result: ToolExecutionResult, *, can_see: bool
+) -> Iterator[ChatMessage]:
+    """Messages that go after the results of a step: pictures for a model that sees, and what the
+    tool adds itself."""
     if can_see:
         for place, item in enumerate(result.content_items, 1):
             if is_picture(item):
@@ -61,7 +71,8 @@ def media_index(call_id: str, place: int) -> str:
 
 
 def drop_repeated_messages(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
-    """``messages`` without those whose ``message_id`` was there before; the id itself is not sent."""
+    """``messages`` without those whose ``message_id`` was there before; the id itself is not
+    sent."""
     for message in messages:
         message_id = str(message.get("message_id") or "")
         if message_id and message_id in known:
@@ -72,19 +83,30 @@ def drop_repeated_messages(messages: list[ChatMessage], known: set[str]) -> Iter
 
 def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
     parts: list[dict[str, Any]] = [
-        {"type": "text", "text": neutralize_marks(f"[{media_index(call_id, place)}] {item.name or item.description}".strip())},
+        {
+            "type": "text",
+            "text": neutralize_marks(
+                f"[{media_index(call_id, place)}] {item.name or item.description}".strip()
+            ),
+        },
         {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},
     ]
     return {"role": "user", "content": parts}
 
 
 def needs_approval(result: ToolExecutionResult) -> bool:
-    return result.metadata.get("refusal") == RefusalReason.NEEDS_APPROVAL and "arguments" in result.metadata
+    return (
+        result.metadata.get("refusal") == RefusalReason.NEEDS_APPROVAL
+        and "arguments" in result.metadata
+    )
 
 
 def build_pending_result(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
-    """Not a result yet: what the model is told meanwhile; ``worker`` is the process that works on it, "" for none."""
-    return ToolExecutionResult(name, success=True, content=text, metadata={"pending": True, "worker": worker})
+    """Not a result yet: what the model is told meanwhile; ``worker`` is the process that works on
+    it, "" for none."""
+    return ToolExecutionResult(
+        name, success=True, content=text, metadata={"pending": True, "worker": worker}
+    )
 
 
 def build_skipped_result(name: str, reason: str) -> ToolExecutionResult:
@@ -92,7 +114,9 @@ def build_skipped_result(name: str, reason: str) -> ToolExecutionResult:
     return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {reason}")
 
 
-def to_suspension(pk: int, result: ToolExecutionResult, told: str, next_pk: int | None) -> CallSuspension | None:
+def to_suspension(
+    pk: int, result: ToolExecutionResult, told: str, next_pk: int | None
+) -> CallSuspension | None:
     """How the record keeps a call that has no result yet; None for one that has."""
     if not result.metadata.get("pending"):
         return None
@@ -100,7 +124,9 @@ def to_suspension(pk: int, result: ToolExecutionResult, told: str, next_pk: int 
     return CallSuspension(pk, provider_name, told, str(result.metadata.get("worker", "")), next_pk)
 
 
-def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None) -> CallOutcome:
+def call_outcome(
+    pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None
+) -> CallOutcome:
     """How the record keeps a call that has ended; ``text`` is what the model was told."""
     return CallOutcome(
         pk=pk,
@@ -112,7 +138,11 @@ def call_outcome(pk: int, result: ToolExecutionResult, text: str, duration_ms: i
         error=make_storable(result.error_message),
         duration_ms=duration_ms,
         next_pk=next_pk,
-        state_change=change if isinstance(change := result.metadata.get("state_change"), StateChange) else None,
-        discovery=found if isinstance(found := result.metadata.get("discovery"), ToolDiscovery) else None,
+        state_change=change
+        if isinstance(change := result.metadata.get("state_change"), StateChange)
+        else None,
+        discovery=found
+        if isinstance(found := result.metadata.get("discovery"), ToolDiscovery)
+        else None,
         full_result=make_storable(result.metadata.get("full_content", ""))[:FULL_LIMIT],
     )

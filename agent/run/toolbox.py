@@ -37,7 +37,8 @@ class FoundTools:
 
 @dataclass(slots=True)
 class RunDiscoveries:
-    """What has been found, in the order of finding, as one run has it. Without ``session_pk`` nothing is stored.
+    """What has been found, in the order of finding, as one run has it. Without ``session_pk``
+    nothing is stored.
 
     ``names`` is replaced and never changed. It may hold tools that are no longer there.
     """
@@ -46,9 +47,14 @@ class RunDiscoveries:
     names: tuple[str, ...] = ()
 
     def take(self, result: ToolExecutionResult) -> ToolDiscovery | None:
-        """Take over what ``result`` says was found; what is to be stored of that, None for nothing."""
+        """Take over what ``result`` says was found; what is to be stored of that, None for
+        nothing."""
         found = result.metadata.get(FOUND)
-        new = tuple(name for name in found.names if name not in self.names) if isinstance(found, FoundTools) else ()
+        new = (
+            tuple(name for name in found.names if name not in self.names)
+            if isinstance(found, FoundTools)
+            else ()
+        )
         self.names += new
         return ToolDiscovery(self.session_pk, new) if new and self.session_pk is not None else None
 
@@ -64,8 +70,11 @@ class RunToolset:
         """Every tool that is there to be found, whether it has been or not."""
         return (await self.registry.offering(context.availability())).deferred
 
-    async def hinted(self, result: ToolExecutionResult, context: ToolExecutionContext) -> ToolExecutionResult:
-        """``result`` with the advice to search first, where a call failed whose parameters the model was not told."""
+    async def hinted(
+        self, result: ToolExecutionResult, context: ToolExecutionContext
+    ) -> ToolExecutionResult:
+        """``result`` with the advice to search first, where a call failed whose parameters the
+        model was not told."""
         name = result.tool_name
         if result.success or "refusal" in result.metadata or name in self.discovered:
             return result
@@ -84,7 +93,9 @@ def build_tool_reminder(deferred: Sequence[ToolSpec]) -> str:
     discovery, the endpoint could not use again what it keeps of earlier requests.
     """
     lines = format_tool_names(deferred)
-    rest = [NOT_NAMED.format(count=len(deferred) - len(lines))] if len(lines) < len(deferred) else []
+    rest = (
+        [NOT_NAMED.format(count=len(deferred) - len(lines))] if len(lines) < len(deferred) else []
+    )
     return neutralize_marks("\n".join([REMINDER.format(count=len(deferred)), *lines, *rest]))
 
 

@@ -26,7 +26,8 @@ async def run_count_pruning(record: Record) -> None:
 
 
 async def prune_counts(record: Record) -> int:
-    """Delete the counts of people and chats that were not answered for two days; how many there were."""
+    """Delete the counts of people and chats that were not answered for two days; how many there
+    were."""
     now, count = timezone.now(), 0
     kept = int((now - KEEP_COUNTS_FOR).timestamp()), int((now + KEEP_COUNTS_FOR).timestamp())
     while some := await record.submit(tallies.prune_tallies, kept):

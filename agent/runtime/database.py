@@ -1,7 +1,10 @@
-"""The database as a start finds it: whether it is whole, fits this program, and is the one that was here before.
+"""The database as a start finds it: whether it is whole, fits this program, and is the one that was
+here before.
 
-Whoever starts to work with it (the server, ``manage.py chat``) calls :func:`migrate_embedded_database`;
-``doctor`` looks with :func:`check_migrations`. A server that went on with less would lose every message in silence.
+Whoever starts to work with it (the server, ``manage.py chat``) calls
+:func:`migrate_embedded_database`;
+``doctor`` looks with :func:`check_migrations`. A server that went on with less would lose every
+message in silence.
 """
 
 import contextlib
@@ -34,7 +37,8 @@ _PRESENT = {
 
 
 class DatabaseRefused(ImproperlyConfigured):
-    """Nobody can work with this database. ``text`` says why in a sentence, ``advice`` what to do."""
+    """Nobody can work with this database. ``text`` says why in a sentence, ``advice`` what to
+    do."""
 
     def __init__(self, text: str, advice: str) -> None:
         super().__init__(f"{text} {advice}")
@@ -50,19 +54,25 @@ def migrate_embedded_database() -> None:
     with explain_database_errors():
         if not check_migrations():
             if connection.vendor != "sqlite":
-                raise DatabaseRefused(_("The database is older than the program."), _("Run: python manage.py migrate"))
+                raise DatabaseRefused(
+                    _("The database is older than the program."), _("Run: python manage.py migrate")
+                )
             _migrate()
             _refuse_incomplete()
     if connection.vendor == "sqlite" and not marker_path().exists():
         with contextlib.suppress(OSError):  # it can still be written at the next start
             marker_path().write_text(
-                _("While this file is here, a lost database is not taken for a first start.") + "\n", "utf-8"
+                _("While this file is here, a lost database is not taken for a first start.")
+                + "\n",
+                "utf-8",
             )
 
 
 def _migrate() -> None:
-    """All migrations or none: Django alone records some after their commit, and what broke off there never starts again."""
-    connection.disable_constraint_checking()  # not possible inside a transaction; each migration checks at its end
+    """All migrations or none: Django alone records some after their commit, and what broke off
+    there never starts again."""
+    # not possible inside a transaction; each migration checks at its end
+    connection.disable_constraint_checking()
     try:
         with transaction.atomic():
             call_command("migrate", verbosity=0, interactive=False)
@@ -71,12 +81,17 @@ def _migrate() -> None:
 
 
 def check_migrations() -> bool:
-    """Whether the database is up to date. Raises :class:`DatabaseRefused` when a migration would not mend it."""
+    """Whether the database is up to date. Raises :class:`DatabaseRefused` when a migration would
+    not mend it."""
     if connection.vendor == "sqlite":
         _refuse_lost()
     executor = MigrationExecutor(connection)
     known = executor.loader.disk_migrations
-    _refuse_newer(set(executor.loader.applied_migrations) - set(known) - {old for one in known.values() for old in one.replaces})
+    _refuse_newer(
+        set(executor.loader.applied_migrations)
+        - set(known)
+        - {old for one in known.values() for old in one.replaces}
+    )
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         return False
     _refuse_incomplete()
@@ -84,16 +99,21 @@ def check_migrations() -> bool:
 
 
 def marker_path() -> Path:
-    """The file beside the embedded database that says that there has been one; a first start that broke off leaves none."""
+    """The file beside the embedded database that says that there has been one; a first start that
+    broke off leaves none."""
     return Path(f"{connection.settings_dict['NAME']}.made")
 
 
 def _refuse_lost() -> None:
     file = Path(connection.settings_dict["NAME"])
-    if not marker_path().exists() or (file.exists() and file.stat().st_size and connection.introspection.table_names()):
+    if not marker_path().exists() or (
+        file.exists() and file.stat().st_size and connection.introspection.table_names()
+    ):
         return
     text = _("The database %s is missing or empty, and there has been one.") % file
-    advice = _("Put the file back or restore a backup. To begin anew without what it held, delete %s and start again.")
+    advice = _(
+        "Put the file back or restore a backup. To begin anew without what it held, delete %s and start again."
+    )
     raise DatabaseRefused(text, advice % marker_path())
 
 
@@ -111,15 +131,22 @@ def _refuse_incomplete() -> None:
 
 
 def find_missing_schema() -> list[str]:
-    """Tables, ``table.column`` and parts of the notes' search that the code needs and the database does not have."""
-    models = [model._meta for model in apps.get_models(include_auto_created=True) if model._meta.managed]
-    needed = {(model.db_table, field.column) for model in models for field in model.local_concrete_fields}
+    """Tables, ``table.column`` and parts of the notes' search that the code needs and the database
+    does not have."""
+    models = [
+        model._meta for model in apps.get_models(include_auto_created=True) if model._meta.managed
+    ]
+    needed = {
+        (model.db_table, field.column) for model in models for field in model.local_concrete_fields
+    }
     needed |= set(full_text.PARTS[connection.vendor])
     with connection.cursor() as cursor:
         cursor.execute(_PRESENT[connection.vendor])
         present = {(str(table), str(column)) for table, column in cursor.fetchall()}
     tables = {table for table, _column in present}
-    return sorted({f"{table}.{column}" if table in tables else table for table, column in needed - present})
+    return sorted(
+        {f"{table}.{column}" if table in tables else table for table, column in needed - present}
+    )
 
 
 def _named(names: Iterable[str]) -> str:
@@ -148,7 +175,9 @@ def explain_database_errors() -> Iterator[None]:
     except OSError as error:
         text = _("The data folder %(folder)s cannot be written: %(reason)s")
         folder = Path(error.filename or connection.settings_dict["NAME"]).parent
-        raise DatabaseRefused(text % {"folder": folder, "reason": error.strerror}, _ownership_advice()) from error
+        raise DatabaseRefused(
+            text % {"folder": folder, "reason": error.strerror}, _ownership_advice()
+        ) from error
 
 
 def to_database_refused(error: Exception) -> DatabaseRefused:
@@ -168,7 +197,9 @@ def to_database_refused(error: Exception) -> DatabaseRefused:
         return DatabaseRefused(text % {"file": file, "said": said}, _ownership_advice())
     if any(words in said for words in MISFIT) or isinstance(error, InconsistentMigrationHistory):
         return DatabaseRefused(text + ".", _misfit_advice())
-    return DatabaseRefused(text + ".", _("Is the disk full, or the file damaged? Restore it from a backup."))
+    return DatabaseRefused(
+        text + ".", _("Is the disk full, or the file damaged? Restore it from a backup.")
+    )
 
 
 def _ownership_advice() -> str:
@@ -192,7 +223,8 @@ def damaged_file_error(said: str) -> DatabaseRefused:
 
 
 def check_integrity() -> None:
-    """Read the whole embedded database once, which takes a while. Raises :class:`DatabaseRefused` when it is damaged."""
+    """Read the whole embedded database once, which takes a while. Raises :class:`DatabaseRefused`
+    when it is damaged."""
     with explain_database_errors(), connection.cursor() as cursor:
         cursor.execute("PRAGMA quick_check(1)")
         (said,) = cursor.fetchone()

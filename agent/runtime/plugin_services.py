@@ -25,25 +25,33 @@ NO_CHAT = "这次调用不在任何会话中：不能发送消息，也没有聊
 
 
 class PluginServices:
-    """:class:`tools.plugins.capabilities.ChatServices` on the record, the run's speaker and ``model``.
+    """:class:`tools.plugins.capabilities.ChatServices` on the record, the run's speaker and
+    ``model``.
 
     What the model is asked is a run of its own on record, inside the call that asked.
     """
 
-    def __init__(self, record: Record, model: Callable[[], LLMClient], *, seconds: float = GENERATE_SECONDS) -> None:
+    def __init__(
+        self, record: Record, model: Callable[[], LLMClient], *, seconds: float = GENERATE_SECONDS
+    ) -> None:
         self._record = record
         self._seconds = seconds
         self._runner = SubagentRunner(ToolRegistry(), record)
-        self._agent = Subagent(name="plugin", description="", prompt=PROMPT, model=model, model_calls=1)
+        self._agent = Subagent(
+            name="plugin", description="", prompt=PROMPT, model=model, model_calls=1
+        )
 
     async def send_text(self, call: CallInFlight, text: str) -> str:
-        """Send ``text`` to the call's chat, under the call that it belongs to. When cancelled, what is known is on record.
+        """Send ``text`` to the call's chat, under the call that it belongs to. When cancelled, what
+        is known is on record.
 
         Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
         """
         speaker = _speaker(call)
         delivery = await speaker.say(
-            [MessagePart("plain", text=text)], text, tool_call_pk=call.invocation.metadata["tool_call_pk"]
+            [MessagePart("plain", text=text)],
+            text,
+            tool_call_pk=call.invocation.metadata["tool_call_pk"],
         )
         result = delivery_result(call.invocation.tool_name, delivery, CONFIRMED)
         if not result.success:
@@ -51,17 +59,24 @@ class PluginServices:
         return result.content
 
     async def history(self, call: CallInFlight, number: int) -> list[dict[str, Any]]:
-        """The newest ``number`` messages of the call's chat before the one that is answered, as ``fetch_history`` shows them.
+        """The newest ``number`` messages of the call's chat before the one that is answered, as
+        ``fetch_history`` shows them.
 
-        Oldest first; fewer where they are long. Raises :class:`tools.errors.ToolFailed` without a chat.
+        Oldest first; fewer where they are long. Raises :class:`tools.errors.ToolFailed` without a
+        chat.
         """
-        page = await self._record.submit(load_message_pages, PageRequest(_speaker(call).chat, number))
-        return [describe_message(said) for said in fit_messages_on_page(page.messages)] if page else []
+        page = await self._record.submit(
+            load_message_pages, PageRequest(_speaker(call).chat, number)
+        )
+        return (
+            [describe_message(said) for said in fit_messages_on_page(page.messages)] if page else []
+        )
 
     async def generate(self, call: CallInFlight, prompt: str) -> str:
         """The model's answer to ``prompt``; it is told nothing of the chat, and has no tools.
 
-        Raises :class:`tools.errors.ToolFailed` when there is none in time, and its run is on record as interrupted.
+        Raises :class:`tools.errors.ToolFailed` when there is none in time, and its run is on record
+        as interrupted.
         """
         try:
             async with asyncio.timeout(self._seconds):

@@ -16,7 +16,8 @@ from tools.error_boundary import log_errors
 
 logger = logging.getLogger(__name__)
 
-#: How often it is looked for what is too old, in seconds, and how long after the start for the first time.
+#: How often it is looked for what is too old, in seconds, and how long after the start for the
+#: first time.
 EVERY_SECONDS = 3600.0
 FIRST_SECONDS = 90.0
 #: What others have the database for between two batches, in seconds.
@@ -45,7 +46,8 @@ def retention_rules() -> list[RetentionRule]:
 
 
 def kept_history_limit() -> int:
-    """The newest messages of a chat that stay whatever their age: what the model is shown, and what is still to be read."""
+    """The newest messages of a chat that stay whatever their age: what the model is shown, and what
+    is still to be read."""
     unread = max(settings.SUMMARY_AFTER_MESSAGES, 2 * settings.MEMORY_EXTRACT_TURNS)
     return int(settings.MAX_CONTEXT_MESSAGES + unread)
 
@@ -57,12 +59,15 @@ async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> N
         for kind in kinds:
             with log_errors(logger, "Old %s could not be erased", kind.words):
                 if kind.days and (count := await erase_expired_rows(record, kind)):
-                    logger.info("%d %s were erased, older than %d days", count, kind.words, kind.days)
+                    logger.info(
+                        "%d %s were erased, older than %d days", count, kind.words, kind.days
+                    )
         await asyncio.sleep(EVERY_SECONDS)
 
 
 async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
-    """Erase all rows of ``kind`` that are too old, in batches; how many there were. What is cancelled goes on at the next call."""
+    """Erase all rows of ``kind`` that are too old, in batches; how many there were. What is
+    cancelled goes on at the next call."""
     wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept_history_limit())
     count, after = 0, 0
     while True:

@@ -35,14 +35,17 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
 #: What may still be written once a draining process has stopped its runs, in seconds.
 LAST_SECONDS = 2.0
-#: How often it is looked whether the operator has changed something, while no message comes, in seconds.
+#: How often it is looked whether the operator has changed something, while no message comes, in
+#: seconds.
 WATCH_SECONDS = 1.0
 
 
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
-    def __init__(self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[RetentionRule] = ()) -> None:
+    def __init__(
+        self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[RetentionRule] = ()
+    ) -> None:
         """``kept`` is what the layer above has on record for some days."""
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
@@ -61,7 +64,9 @@ class Runtime:
         self.jobs = BackgroundCalls(self.record, self._wake)
         self._senses = wiring.build_media_pipeline(self.record, source, outbox) if source else None
         self.memory = wiring.build_memory(self.record, self.engine.model)
-        conversations = ConversationHandler(self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory)
+        conversations = ConversationHandler(
+            self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory
+        )
         self._inbox = Inbox(self.record, conversations, wiring.build_trigger_rules())
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
@@ -80,7 +85,9 @@ class Runtime:
         loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
-        first = self.record.appear(alone=alone, is_first=True)  # before anything can be claimed from the dead
+        first = self.record.appear(
+            alone=alone, is_first=True
+        )  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         retained = (
             run_copy_expiry(self.record, self.files),
@@ -96,7 +103,8 @@ class Runtime:
         serving.begin_serving(ServingRegistry(self.registry, loop, lambda: self.record.outage))
 
     async def put_down_tools(self) -> None:
-        """Make a row for every tool that has none and has been seen, which all are at first; no I/O where nothing is new."""
+        """Make a row for every tool that has none and has been seen, which all are at first; no I/O
+        where nothing is new."""
         if not self._has_listed:
             await self.registry.list_tools()
             self._has_listed = True
@@ -122,7 +130,9 @@ class Runtime:
     async def drain(self, seconds: float) -> None:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
         self.record.end_within(seconds + LAST_SECONDS)
-        await asyncio.gather(self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds))
+        await asyncio.gather(
+            self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds)
+        )
 
     async def close(self) -> None:
         """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
@@ -155,7 +165,8 @@ class Runtime:
             self._inbox.resume(account)
 
     async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
-        """Renew the lease. Who was there at the start is dead or not; who comes later is judged by its own lease."""
+        """Renew the lease. Who was there at the start is dead or not; who comes later is judged by
+        its own lease."""
         while True:
             with log_errors(logger, "The sign of life of this process could not be written"):
                 if await sighting:
@@ -167,15 +178,19 @@ class Runtime:
                 self._inbox.resume(account)
 
     async def _start_over(self) -> None:
-        """Others took this process for dead: what it had in hand is theirs. It goes on like one that has just started."""
-        logger.error("This process was away for longer than its lease; what it had in hand was taken over by others")
+        """Others took this process for dead: what it had in hand is theirs. It goes on like one
+        that has just started."""
+        logger.error(
+            "This process was away for longer than its lease; what it had in hand was taken over by others"
+        )
         await self._inbox.abandon()
         await self.jobs.drain(0)
         for account in self._accounts:
             self._inbox.resume(account)
 
     async def _watch_settings(self) -> None:
-        """A server or plugin that is switched on is to be there before the next message asks for it."""
+        """A server or plugin that is switched on is to be there before the next message asks for
+        it."""
         while True:
             with log_errors(logger, "What the operator has changed could not be looked up"):
                 await self.record.refresh()
@@ -192,12 +207,14 @@ class Runtime:
         database = settings.DATABASES["default"]
         if "sqlite" not in str(database["ENGINE"]):
             return False
-        lock = Path(f"{database['NAME']}.lock").open("w", encoding="ascii")  # noqa: SIM115 - held while the process lives
+        lock = Path(f"{database['NAME']}.lock").open("w", encoding="ascii")  # noqa: SIM115
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.close()
-            logger.error("Another server process works on %s; use PostgreSQL for several", database["NAME"])
+            logger.error(
+                "Another server process works on %s; use PostgreSQL for several", database["NAME"]
+            )
             return False
         self._lock = lock
         return True

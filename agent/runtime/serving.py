@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ServingRegistry:
-    """A registry, the loop that it lives on, and whether the database can be written as far as that knows."""
+    """A registry, the loop that it lives on, and whether the database can be written as far as that
+    knows."""
 
     registry: ToolRegistry
     loop: asyncio.AbstractEventLoop
@@ -38,5 +39,6 @@ def end_serving(registry: ToolRegistry) -> None:
 
 
 def get_serving() -> ServingRegistry | None:
-    """What serves in this process; None in a process that serves nobody, as a management command."""
+    """What serves in this process; None in a process that serves nobody, as a management
+    command."""
     return _serving[-1] if _serving else None

@@ -72,7 +72,14 @@ class TerminalOutbox:
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         return True
 
-    async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+    async def deliver(
+        self,
+        chat: ChatAddress,
+        segments: list[dict[str, Any]],
+        *,
+        echo: str,
+        temp_group_id: str = "",
+    ) -> Delivery:
         try:
             self._write("".join(_printed(segment) for segment in segments))
         except OSError as error:  # a pipe that nobody reads any more
@@ -91,7 +98,8 @@ def _printed(segment: dict[str, Any]) -> str:
 
 
 class TerminalChat:
-    """What one person says at one terminal, message by message, in one chat session for all terminals.
+    """What one person says at one terminal, message by message, in one chat session for all
+    terminals.
 
     ``write`` is given each message of the agent, ``watch`` each tool call once it is
     done. Everything is used from one event loop.
@@ -117,7 +125,8 @@ class TerminalChat:
         return self._runtime.engine.model.name
 
     async def say(self, text: str) -> int:
-        """Put ``text`` on record and answer it; the key of its row. When cancelled, it ends as cut off."""
+        """Put ``text`` on record and answer it; the key of its row. When cancelled, it ends as cut
+        off."""
         await self._record.appear(alone=False)
         await self._runtime.put_down_tools()
         await self.give_up_leftovers()
@@ -133,10 +142,17 @@ class TerminalChat:
         """Bring what nobody works on any more to its recorded end, without asking the model."""
         for left in await self._claimed():
             plan = self._conversations.plan(left.message)
-            wish = StartRun(plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number)
+            wish = StartRun(
+                plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number
+            )
             begun = await self._record.begin(wish)
             journal = RunJournal(self._record, begun.claim)
-            for call in (call for step in begun.steps for call in step.calls if call.state == ToolCallState.WAITING):
+            for call in (
+                call
+                for step in begun.steps
+                for call in step.calls
+                if call.state == ToolCallState.WAITING
+            ):
                 await journal.finish_call(_never_run(call.pk))
             await journal.finish(_broken_off(left, begun))
 
@@ -150,7 +166,9 @@ class TerminalChat:
         """Answer the outcomes that have come of earlier calls, those of this answer included."""
         await self.give_up_leftovers()
         while self._later:
-            with contextlib.suppress(ClaimLost):  # it is claimed again, and told, with what is said next
+            with contextlib.suppress(
+                ClaimLost
+            ):  # it is claimed again, and told, with what is said next
                 await self._conversations.answer(self._later[0], resumed=True)
             del self._later[0]
 
@@ -162,7 +180,9 @@ class TerminalChat:
         committed = self._record.accept(MessageArrival(message, timezone.now(), TriggerRules()))
         try:
             accepted = await asyncio.shield(committed)
-            await self._conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, message))
+            await self._conversations.answer(
+                PendingMessage(accepted.pk, accepted.session_pk, message)
+            )
         except ClaimLost:  # this terminal was asleep for longer than its lease
             await self.give_up_leftovers()
         except asyncio.CancelledError:

@@ -84,7 +84,13 @@ def _model(endpoint: str, api_key: str, name: str) -> LLMClient:
     """The model ``name`` at ``endpoint``, or the demo where none is configured."""
     if not endpoint:
         return DemoModel()
-    return OpenAIClient(endpoint, api_key, name, timeout_seconds=settings.LLM_TIMEOUT, album=build_file_store().shown)
+    return OpenAIClient(
+        endpoint,
+        api_key,
+        name,
+        timeout_seconds=settings.LLM_TIMEOUT,
+        album=build_file_store().shown,
+    )
 
 
 def build_vision_model() -> LLMClient | None:
@@ -110,7 +116,11 @@ def build_transcriber() -> Transcriber | None:
     if not (settings.UPSTREAM_ENDPOINT and settings.TRANSCRIBE_MODEL_NAME):
         return None
     endpoint, model = settings.UPSTREAM_ENDPOINT, settings.TRANSCRIBE_MODEL_NAME
-    return Transcriber(OpenAIClient(endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT))
+    return Transcriber(
+        OpenAIClient(
+            endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT
+        )
+    )
 
 
 def build_media_pipeline(record: Record, source: MediaSource, outbox: Outbox) -> MediaPipeline:
@@ -122,7 +132,14 @@ def build_media_pipeline(record: Record, source: MediaSource, outbox: Outbox) ->
     sight = ImageReader(answers, downloads, darkroom, vision)
     readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads, outbox)]
     days = DailyQuotas(record, outbox, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
-    return MediaPipeline(record, source, files, readers, [answers, darkroom, fetcher, voice, *filter(None, [vision])], days)
+    return MediaPipeline(
+        record,
+        source,
+        files,
+        readers,
+        [answers, darkroom, fetcher, voice, *filter(None, [vision])],
+        days,
+    )
 
 
 def build_memory(record: Record, model: LLMClient) -> MemoryService:
@@ -133,7 +150,9 @@ def build_memory(record: Record, model: LLMClient) -> MemoryService:
     )  # beside history: system, summary, memory, current
     habits = SummaryPolicy(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
     wanted = MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
-    return MemoryService(record, wanted, model if settings.UPSTREAM_ENDPOINT else None, build_embedder())
+    return MemoryService(
+        record, wanted, model if settings.UPSTREAM_ENDPOINT else None, build_embedder()
+    )
 
 
 def build_embedder() -> Embedder | None:
@@ -141,10 +160,18 @@ def build_embedder() -> Embedder | None:
     if not (settings.UPSTREAM_ENDPOINT and settings.EMBEDDING_MODEL_NAME):
         return None
     endpoint, model = settings.UPSTREAM_ENDPOINT, settings.EMBEDDING_MODEL_NAME
-    return Embedder(OpenAIClient(endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT))
+    return Embedder(
+        OpenAIClient(
+            endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT
+        )
+    )
 
 
-SUBAGENTS = [Subagent(name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=build_coder_model)]
+SUBAGENTS = [
+    Subagent(
+        name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=build_coder_model
+    )
+]
 """Agents that the model hands work to by name, with the tool ``use_subagent``."""
 AGENTS: list[Subagent] = []
 """Agents that are tools under their own names; add yours here."""
@@ -154,12 +181,21 @@ def build_chat_tools(record: Record | None, source: MediaSource | None = None) -
     """The tools that look into a chat and send pictures to it."""
     files = build_file_store()
     sight = StickerChooser(build_vision_model, files) if settings.STICKERS_BY_VISION else None
-    return ChatTools(record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media")), source, sight)
+    return ChatTools(
+        record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media")), source, sight
+    )
 
 
-def build_builtin_tools(runner: SubagentRunner, record: Record | None, chat: ChatTools) -> list[BuiltinTool]:
+def build_builtin_tools(
+    runner: SubagentRunner, record: Record | None, chat: ChatTools
+) -> list[BuiltinTool]:
     """The reasoning engine's own tools, in the order in which they are offered."""
-    replyer = Subagent(name="replyer", description="撰写回复", prompt=settings.SYSTEM_PROMPT, model=build_chat_model)
+    replyer = Subagent(
+        name="replyer",
+        description="撰写回复",
+        prompt=settings.SYSTEM_PROMPT,
+        model=build_chat_model,
+    )
     return [
         send_message.TOOL,
         reply.build_reply_tool(record, runner, replyer, chat.attachments),
@@ -178,13 +214,18 @@ def build_builtin_tools(runner: SubagentRunner, record: Record | None, chat: Cha
     ]
 
 
-def build_tool_registry(cache: SettingsCache, record: Record | None = None, chat: ChatTools | None = None) -> ToolRegistry:
-    """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put down."""
+def build_tool_registry(
+    cache: SettingsCache, record: Record | None = None, chat: ChatTools | None = None
+) -> ToolRegistry:
+    """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put
+    down."""
     registry = ToolRegistry(lambda: cache.current, defer_above=settings.DEFER_TOOLS_ABOVE)
     runner = SubagentRunner(registry, record)
     chat = chat or build_chat_tools(record)
     chat.attach(registry)
-    registry.register_provider(MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat)))
+    registry.register_provider(
+        MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat))
+    )
     registry.register_provider(SubagentToolProvider(AGENTS, runner))
     registry.register_provider(FunctionProvider(SAMPLES, BUILTIN, SAMPLE_TOOLS))
     return registry
@@ -194,7 +235,9 @@ def build_live_providers(record: Record) -> list[LiveProvider]:
     """The tools that come from rows: started by whoever serves, and not there for anybody else."""
     reserved = [spec.name for spec in declared_tools()]
     capabilities = CapabilityService(record, PluginServices(record, build_chat_model))
-    plugins = PluginHost(record, settings.PLUGINS_DIR, ProcessLimits.from_settings(), capabilities, reserved=reserved)
+    plugins = PluginHost(
+        record, settings.PLUGINS_DIR, ProcessLimits.from_settings(), capabilities, reserved=reserved
+    )
     return [
         PluginToolProvider(plugins),
         McpToolProvider(record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved),
@@ -208,12 +251,24 @@ def build_trigger_rules() -> TriggerRules:
 
 def build_quotas(outbox: Outbox) -> AnswerQuotas:
     """Who is answered, and how often, where ``outbox`` leads."""
-    answers = (settings.PERSON_ANSWERS_PER_MINUTE, settings.PERSON_ANSWERS_PER_DAY, settings.CHAT_ANSWERS_PER_MINUTE)
+    answers = (
+        settings.PERSON_ANSWERS_PER_MINUTE,
+        settings.PERSON_ANSWERS_PER_DAY,
+        settings.CHAT_ANSWERS_PER_MINUTE,
+    )
     return AnswerQuotas(outbox, answer_policy.AnswerLimits(*answers), settings.TOKENS_PER_DAY)
 
 
 def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
-    own = [entry.spec() for entry in build_builtin_tools(SubagentRunner(ToolRegistry()), None, build_chat_tools(None))]
+    own = [
+        entry.spec()
+        for entry in build_builtin_tools(
+            SubagentRunner(ToolRegistry()), None, build_chat_tools(None)
+        )
+    ]
     own += [SubagentTool(agent).spec for agent in AGENTS]
-    return own + [replace(function.spec, provider_name=SAMPLES, provider_type=BUILTIN) for function in SAMPLE_TOOLS]
+    return own + [
+        replace(function.spec, provider_name=SAMPLES, provider_type=BUILTIN)
+        for function in SAMPLE_TOOLS
+    ]

@@ -1,4 +1,5 @@
-"""Choosing a sticker: by words, and by a model that looks at them. The choosing by words is pure."""
+"""Choosing a sticker: by words, and by a model that looks at them. The choosing by words is
+pure."""
 
 import asyncio
 import logging
@@ -21,7 +22,8 @@ from tools.text.search_terms import index_terms, normalize_text, search_terms
 
 logger = logging.getLogger(__name__)
 
-#: What it is worth that a wish is a tag or all the words, that it is among the words, that it holds a tag.
+#: What it is worth that a wish is a tag or all the words, that it is among the words, that it holds
+#: a tag.
 EXACT, WITHIN, TAG = 100, 20, 10
 #: What one shared pair of signs or word is worth, and one shared sign.
 PAIR, SIGN = 3, 1
@@ -35,7 +37,8 @@ INSTRUCTION = (
 
 
 def rank_stickers(wish: str, candidates: Sequence[StickerCandidate]) -> list[StickerCandidate]:
-    """Those of ``candidates`` that have to do with ``wish``, the best first; equal ones stay in their order."""
+    """Those of ``candidates`` that have to do with ``wish``, the best first; equal ones stay in
+    their order."""
     asked = StickerQuery(wish)
     scored = [(asked.worth(one.words, split_tags(one.tags)), one) for one in candidates]
     return [one for worth, one in sorted(scored, key=lambda pair: -pair[0]) if worth]
@@ -50,7 +53,8 @@ class StickerQuery:
         self._signs = frozenset(_telling_signs(text))
 
     def worth(self, words: str, tags: Sequence[str]) -> int:
-        """How well a sticker fits, 0 for not at all: exact words, pairs of Chinese signs, single ones."""
+        """How well a sticker fits, 0 for not at all: exact words, pairs of Chinese signs, single
+        ones."""
         if not self._text:
             return 0
         named, of_tags = normalize_text(words), [normalize_text(tag) for tag in tags]
@@ -68,7 +72,8 @@ def split_tags(text: str) -> list[str]:
 
 @lru_cache(maxsize=CANDIDATES)
 def _terms(text: str) -> frozenset[str]:
-    """What a sticker's words are found under; the same collection is looked through again and again."""
+    """What a sticker's words are found under; the same collection is looked through again and
+    again."""
     return frozenset(index_terms(text))
 
 
@@ -81,16 +86,19 @@ def _telling_signs(text: str) -> list[str]:
 class StickerChooser:
     """A model that chooses among stickers by looking at them.
 
-    ``model`` makes its client, or None where none is configured; that and the process that decodes pictures live as long as
-    one choice, for choices are rare.
+    ``model`` makes its client, or None where none is configured; that and the process that decodes
+    pictures live as long as one choice, for choices are rare.
     """
 
     def __init__(self, model: Callable[[], LLMClient | None], files: FileStore) -> None:
         self._model = model
         self._files = files
 
-    async def best(self, wish: str, candidates: Sequence[StickerCandidate]) -> StickerCandidate | None:
-        """One of the first :data:`SHOWN` candidates; None where the model could not be asked. Never raises."""
+    async def best(
+        self, wish: str, candidates: Sequence[StickerCandidate]
+    ) -> StickerCandidate | None:
+        """One of the first :data:`SHOWN` candidates; None where the model could not be asked. Never
+        raises."""
         model = self._model()
         if model is None:
             return None
@@ -99,7 +107,9 @@ class StickerChooser:
             seen = [one for one in candidates if one.pk in pictures]
             if not seen:
                 return None
-            answer = await model.complete(LLMRequest(choice_messages(wish, [(one, pictures[one.pk]) for one in seen])))
+            answer = await model.complete(
+                LLMRequest(choice_messages(wish, [(one, pictures[one.pk]) for one in seen]))
+            )
         except LLMError as error:
             logger.info("No sticker was chosen by the model: %s", error)
             return None
@@ -114,7 +124,9 @@ class StickerChooser:
             for one in candidates:
                 try:
                     kept = await asyncio.to_thread(_kept, self._files, one)
-                    await darkroom.develop(build_model_image_job(kept.path, self._files.shown_path(kept.sha256)))
+                    await darkroom.develop(
+                        build_model_image_job(kept.path, self._files.shown_path(kept.sha256))
+                    )
                 except (OSError, MediaError, MediaUnavailable) as error:
                     logger.info("The sticker %s cannot be shown to a model: %s", one.path, error)
                 else:
@@ -124,12 +136,19 @@ class StickerChooser:
         return pictures
 
 
-def choice_messages(wish: str, pictures: Sequence[tuple[StickerCandidate, str]]) -> list[ChatMessage]:
+def choice_messages(
+    wish: str, pictures: Sequence[tuple[StickerCandidate, str]]
+) -> list[ChatMessage]:
     """The request for one choice: numbered pictures, each after its words. Pure."""
     content = [{"type": "text", "text": neutralize_marks(f"要求：{wish}")}]
     for number, (one, sha256) in enumerate(pictures, 1):
-        words = " ".join(f"{one.words} {one.tags}".split())  # on one line: another could look like another sticker's
-        content += [{"type": "text", "text": neutralize_marks(f"{number}. {words}".rstrip())}, picture_part(sha256)]
+        words = " ".join(
+            f"{one.words} {one.tags}".split()
+        )  # on one line: another could look like another sticker's
+        content += [
+            {"type": "text", "text": neutralize_marks(f"{number}. {words}".rstrip())},
+            picture_part(sha256),
+        ]
     return [system_message(INSTRUCTION), {"role": "user", "content": content}]
 
 

@@ -1,4 +1,5 @@
-"""Stickers on record and on disk: rows follow the files of the folder, and what was sent is counted."""
+"""Stickers on record and on disk: rows follow the files of the folder, and what was sent is
+counted."""
 
 import hashlib
 import os
@@ -23,7 +24,8 @@ TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "image/
 ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp")
 #: Bytes of the largest sticker.
 LARGEST = 10 * 2**20
-#: Files of the folder that are known; new ones that one look takes in, and their bytes together, one file more or less.
+#: Files of the folder that are known; new ones that one look takes in, and their bytes together,
+#: one file more or less.
 FILES, NEW_AT_ONCE, BYTES_AT_ONCE = 5_000, 200, 32 * 2**20
 #: Stickers that one choice is made among.
 CANDIDATES = 2_000
@@ -43,17 +45,25 @@ class StickerCandidate:
 def sync_stickers(wishes: Sequence[None]) -> list[int]:
     """Bring the rows in line with the folder; how many stickers may be sent. Asks the disk."""
     on_disk = dict(islice(_stamps(), FILES))
-    known = Sticker.objects.only("path", "stamp", "sha256", "is_missing").order_by("is_missing", "-pk")
+    known = Sticker.objects.only("path", "stamp", "sha256", "is_missing").order_by(
+        "is_missing", "-pk"
+    )
     rows = {row.path: row for row in known[: 2 * FILES]}
     gone = [row for path, row in rows.items() if path not in on_disk and not row.is_missing]
     Sticker.objects.filter(pk__in=[row.pk for row in gone]).update(is_missing=True)
     missing = {row.sha256: row for path, row in rows.items() if path not in on_disk}
-    changed = (path for path, stamp in on_disk.items() if path not in rows or rows[path].stamp != stamp or rows[path].is_missing)
+    changed = (
+        path
+        for path, stamp in on_disk.items()
+        if path not in rows or rows[path].stamp != stamp or rows[path].is_missing
+    )
     room = BYTES_AT_ONCE
     for path in islice(changed, NEW_AT_ONCE):
         _take_in(path, on_disk[path], rows.get(path), missing)
         room -= int(on_disk[path].partition(":")[0])
-        if room <= 0:  # the next look goes on: whoever waits for the database should not wait for the disk
+        if (
+            room <= 0
+        ):  # the next look goes on: whoever waits for the database should not wait for the disk
             break
     return [count_usable_stickers()] * len(wishes)
 
@@ -64,22 +74,29 @@ def count_usable_stickers() -> int:
 
 
 def list_sticker_candidates(wishes: Sequence[None]) -> list[list[StickerCandidate]]:
-    """The stickers that may be sent, those first that were not used for longest; at most :data:`CANDIDATES`."""
+    """The stickers that may be sent, those first that were not used for longest; at most
+    :data:`CANDIDATES`."""
     rows = Sticker.objects.filter(enabled=True, is_missing=False).exclude(sha256="")
     rows = rows.order_by(F("last_used_at").asc(nulls_first=True), "pk")[:CANDIDATES]
-    found = [StickerCandidate(*row) for row in rows.values_list("pk", "path", "words", "tags", "last_used_at")]
+    found = [
+        StickerCandidate(*row)
+        for row in rows.values_list("pk", "path", "words", "tags", "last_used_at")
+    ]
     return [found] * len(wishes)
 
 
 def mark_stickers_sent(pks: Sequence[int]) -> list[None]:
     """Count stickers as sent just now."""
     for pk in pks:
-        Sticker.objects.filter(pk=pk).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
+        Sticker.objects.filter(pk=pk).update(
+            use_count=F("use_count") + 1, last_used_at=timezone.now()
+        )
     return [None] * len(pks)
 
 
 def mark_stickers_missing(pks: Sequence[int]) -> list[None]:
-    """Note that files could not be found when they were to be sent; the next look finds those that come back."""
+    """Note that files could not be found when they were to be sent; the next look finds those that
+    come back."""
     Sticker.objects.filter(pk__in=pks).update(is_missing=True)
     return [None] * len(pks)
 
@@ -110,7 +127,9 @@ def _take_in(path: str, stamp: str, row: Sticker | None, missing: dict[str, Stic
     if known is not None:
         Sticker.objects.filter(pk=known.pk).update(**facts)
     else:
-        Sticker.objects.bulk_create([Sticker(**facts, words=words_from_path(path))], ignore_conflicts=True)
+        Sticker.objects.bulk_create(
+            [Sticker(**facts, words=words_from_path(path))], ignore_conflicts=True
+        )
 
 
 def words_from_path(path: str) -> str:
@@ -134,13 +153,16 @@ def _content_hash(path: str) -> str:
 
 
 def _stamps() -> Iterator[tuple[str, str]]:
-    """Path, and size with time of change, of every picture of the folder that is not hidden. Follows no link."""
+    """Path, and size with time of change, of every picture of the folder that is not hidden.
+    Follows no link."""
     top = locate_media_file(FOLDER)
     if top is None:
         return
     for folder, inner, names in os.walk(top):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
-        for name in sorted(name for name in names if name.lower().endswith(ENDINGS) and not name.startswith(".")):
+        for name in sorted(
+            name for name in names if name.lower().endswith(ENDINGS) and not name.startswith(".")
+        ):
             file = Path(folder, name)
             try:
                 facts = file.lstat()

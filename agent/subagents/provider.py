@@ -42,16 +42,23 @@ class SubagentTool:
         )
 
     def result(self, text: str) -> ToolExecutionResult:
-        """The agent's last answer as its tool's result; an object, where that is promised, is checked by the registry.
+        """The agent's last answer as its tool's result; an object, where that is promised, is
+        checked by the registry.
 
         Raises :class:`tools.errors.ToolFailed` for words where an object is promised.
         """
         if text and self.agent.output_schema is None:
             return ToolExecutionResult(self.agent.name, success=True, content=text)
         try:
-            return ToolExecutionResult(self.agent.name, success=True, structured_content=parse_arguments(strip_code_fence(text)))
+            return ToolExecutionResult(
+                self.agent.name,
+                success=True,
+                structured_content=parse_arguments(strip_code_fence(text)),
+            )
         except InvalidArguments as error:
-            raise ToolFailed(f"子代理 {self.agent.name} 的回答不是所要求的 JSON 对象: {error}") from error
+            raise ToolFailed(
+                f"子代理 {self.agent.name} 的回答不是所要求的 JSON 对象: {error}"
+            ) from error
 
 
 class SubagentToolProvider:
@@ -74,13 +81,20 @@ class SubagentToolProvider:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [tool.spec for tool in self._tools.values()]
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        """Have the agent do it. Raises :class:`tools.errors.ToolFailed`, which the registry makes a result of."""
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        """Have the agent do it. Raises :class:`tools.errors.ToolFailed`, which the registry makes a
+        result of."""
         tool = self._tools.get(invocation.tool_name)
         if tool is None:
             return outcomes.not_found_result(invocation.tool_name)
         request = tool.agent.request(invocation.arguments)
-        return tool.result(await self._runner.ask(tool.agent, request, invocation, context or ToolExecutionContext()))
+        return tool.result(
+            await self._runner.ask(
+                tool.agent, request, invocation, context or ToolExecutionContext()
+            )
+        )
 
     async def close(self) -> None:
         """End what agents hold, also those that are no tools of their own."""

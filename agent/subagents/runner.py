@@ -1,4 +1,5 @@
-"""Running an agent for a tool call: a run of its own on record, inside the run that made the call."""
+"""Running an agent for a tool call: a run of its own on record, inside the run that made the
+call."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +14,12 @@ from agent.llm.base import LLMClient
 from agent.record.record import Record
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
-from agent.record.subagent_runs import RunBreakOff, StartSubagentRun, begin_subagent_runs, break_off_runs
+from agent.record.subagent_runs import (
+    RunBreakOff,
+    StartSubagentRun,
+    begin_subagent_runs,
+    break_off_runs,
+)
 from agent.run.engine import Engine
 from agent.run.message_sender import MessageSender
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
@@ -44,8 +50,15 @@ class SubagentRunner:
         self._record = record
         self._models: dict[Callable[[], LLMClient], LLMClient] = {}
 
-    async def ask(self, agent: Subagent, request: str, invocation: ToolInvocation, context: ToolExecutionContext) -> str:
-        """The text of the last answer to ``request``; "" where the agent had nothing to say, asked once more.
+    async def ask(
+        self,
+        agent: Subagent,
+        request: str,
+        invocation: ToolInvocation,
+        context: ToolExecutionContext,
+    ) -> str:
+        """The text of the last answer to ``request``; "" where the agent had nothing to say, asked
+        once more.
 
         Raises :class:`tools.errors.ToolFailed`, which names the agent, when it may not
         begin or comes to no end. When cancelled, its run is on record as interrupted.
@@ -55,13 +68,20 @@ class SubagentRunner:
         prompt = await render_chat_prompt(agent.prompt, inner, tools)
         run_pk = await self._begin(model, invocation)
         opening, spoke = agent.opening(prompt.text, request), _speaking(inner)
-        task = RunRequest(run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True)
+        task = RunRequest(
+            run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True
+        )
         try:
             result = await self._run(Engine(model, tools), task)
         except AgentError as error:
-            await self._end(RunCompletion(run_pk, RunState.FAILED, error=str(error), notes=prompt_notes(prompt)))
+            await self._end(
+                RunCompletion(run_pk, RunState.FAILED, error=str(error), notes=prompt_notes(prompt))
+            )
             raise _unfinished(agent, str(error)) from error
-        except (Exception, asyncio.CancelledError) as error:  # not for here, but the record must not say that it goes on
+        except (
+            Exception,
+            asyncio.CancelledError,
+        ) as error:  # not for here, but the record must not say that it goes on
             await self._break_off(run_pk, error)
             raise
         await self._end(_ending(run_pk, result, prompt_notes(prompt)))
@@ -84,7 +104,9 @@ class SubagentRunner:
         call_pk = invocation.metadata.get("tool_call_pk")
         if self._record is None or call_pk is None:
             return 0
-        begun = self._record.submit(begin_subagent_runs, StartSubagentRun(call_pk, model.name, self._record.process_id))
+        begun = self._record.submit(
+            begin_subagent_runs, StartSubagentRun(call_pk, model.name, self._record.process_id)
+        )
         try:
             return await asyncio.shield(begun)
         except asyncio.CancelledError as error:  # it may be committed all the same
@@ -95,7 +117,9 @@ class SubagentRunner:
         return await engine.run(task, self._journal(task.run_pk) or NullJournal())
 
     def _journal(self, run_pk: int) -> RunJournal | None:
-        return RunJournal(self._record, Claim(run_pk)) if self._record is not None and run_pk else None
+        return (
+            RunJournal(self._record, Claim(run_pk)) if self._record is not None and run_pk else None
+        )
 
     async def _end(self, ending: RunCompletion) -> None:
         if journal := self._journal(ending.run_pk):
@@ -103,7 +127,11 @@ class SubagentRunner:
 
     async def _break_off(self, run_pk: int, error: BaseException) -> None:
         if self._record is not None and run_pk:
-            reason = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
+            reason = (
+                STOPPED
+                if isinstance(error, asyncio.CancelledError)
+                else f"{type(error).__name__}: {error}"
+            )
             await self._record.submit(break_off_runs, RunBreakOff(run_pk, reason))
 
 
@@ -114,7 +142,10 @@ def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> Tool
     """
     chain: tuple[str, ...] = context.metadata.get(CHAIN, ())
     if len(chain) >= MAX_DEPTH:
-        raise _unfinished(agent, f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），请不要再派出子代理，直接完成任务")
+        raise _unfinished(
+            agent,
+            f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），请不要再派出子代理，直接完成任务",
+        )
     return replace(context, metadata={**context.metadata, CHAIN: (*chain, agent.name)})
 
 

@@ -14,12 +14,18 @@ from tools.text.fences import neutralize_marks
 REQUEST: JsonSchema = {
     "type": "object",
     "properties": {
-        "request": {"type": "string", "minLength": 1, "description": "交给它的任务。它看不到聊天记录，请写明所需的全部信息"}
+        "request": {
+            "type": "string",
+            "minLength": 1,
+            "description": "交给它的任务。它看不到聊天记录，请写明所需的全部信息",
+        }
     },
     "required": ["request"],
     "additionalProperties": False,
 }
-ANSWER_FORM = "你的最后回答只能是一个符合下面这个 JSON Schema 的 JSON 对象，前后不要有任何其他文字：\n"
+ANSWER_FORM = (
+    "你的最后回答只能是一个符合下面这个 JSON Schema 的 JSON 对象，前后不要有任何其他文字：\n"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,8 @@ class Subagent:
     """A template, as the persona's is; see :mod:`agent.domain.prompt_template`."""
     model: Callable[[], LLMClient]
     tools: Collection[str] | Callable[[ToolSpec], bool] = ()
-    """The tools it may use, by name or as a function that says yes to them; whoever set it off must be permitted them too."""
+    """The tools it may use, by name or as a function that says yes to them; whoever set it off must
+    be permitted them too."""
     model_calls: int = 10
     seconds: int = 180
     """The first value of the time limit in its tool's row."""
@@ -48,18 +55,30 @@ class Subagent:
 
     @property
     def parameters(self) -> JsonSchema:
-        """What the model is told to give; an argument that the input schema does not name is a fault."""
-        return REQUEST if self.input_schema is None else {"additionalProperties": False, **self.input_schema}
+        """What the model is told to give; an argument that the input schema does not name is a
+        fault."""
+        return (
+            REQUEST
+            if self.input_schema is None
+            else {"additionalProperties": False, **self.input_schema}
+        )
 
     def may_use(self, tool: ToolSpec) -> bool:
         return self.tools(tool) if callable(self.tools) else tool.name in self.tools
 
     def request(self, arguments: dict[str, Any]) -> str:
         """Checked ``arguments`` as the words that the agent is asked with."""
-        return str(arguments["request"]) if self.input_schema is None else json.dumps(arguments, ensure_ascii=False)
+        return (
+            str(arguments["request"])
+            if self.input_schema is None
+            else json.dumps(arguments, ensure_ascii=False)
+        )
 
     def opening(self, prompt: str, request: str) -> list[ChatMessage]:
-        """The first messages of a conversation that holds nothing else; ``prompt`` is its own, filled in for the chat."""
+        """The first messages of a conversation that holds nothing else; ``prompt`` is its own,
+        filled in for the chat."""
         if self.output_schema is not None:
-            prompt = f"{prompt}\n\n{ANSWER_FORM}{json.dumps(self.output_schema, ensure_ascii=False)}"
+            prompt = (
+                f"{prompt}\n\n{ANSWER_FORM}{json.dumps(self.output_schema, ensure_ascii=False)}"
+            )
         return [system_message(prompt), {"role": "user", "content": neutralize_marks(request)}]

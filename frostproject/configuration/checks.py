@@ -31,7 +31,9 @@ def check_frame_limit(app_configs: Any = None, **_options: Any) -> Sequence[Chec
     return [
         Warning(
             _("Frames over %(limit)d bytes close the OneBot connection.") % {"limit": min(sizes)},
-            hint=_("Set DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE and DAPHNE_WEBSOCKET_MAX_FRAME_SIZE to 64 MiB."),
+            hint=_(
+                "Set DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE and DAPHNE_WEBSOCKET_MAX_FRAME_SIZE to 64 MiB."
+            ),
             id="frost.W002",
         )
     ]

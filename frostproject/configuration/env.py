@@ -22,7 +22,8 @@ TRUE_WORDS = frozenset({"true", "1", "yes", "on"})
 DATABASE_FORMS = "wants postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH"
 FALSE_WORDS = frozenset({"false", "0", "no", "off"})
 Number = TypeVar("Number", int, float)
-#: How long PostgreSQL is dialled, in seconds, and a server that says nothing is believed in: seconds, and milliseconds
+#: How long PostgreSQL is dialled, in seconds, and a server that says nothing is believed in:
+#: seconds, and milliseconds
 #: for what was written to it. Without them a lost network is noticed after a quarter of an hour.
 POSTGRES_TIMEOUTS: dict[str, object] = {
     "connect_timeout": 5,
@@ -34,7 +35,8 @@ POSTGRES_TIMEOUTS: dict[str, object] = {
 
 
 class InvalidSetting(ImproperlyConfigured):
-    """A variable holds something that cannot be meant; the text names it and says what is allowed."""
+    """A variable holds something that cannot be meant; the text names it and says what is
+    allowed."""
 
 
 class Env:
@@ -49,7 +51,9 @@ class Env:
         try:
             text = dotenv.read_text(encoding="utf-8-sig") if dotenv.is_file() else ""
         except UnicodeDecodeError as error:
-            raise InvalidSetting(f"{dotenv}: is not UTF-8 text; save it again in that encoding") from error
+            raise InvalidSetting(
+                f"{dotenv}: is not UTF-8 text; save it again in that encoding"
+            ) from error
         return cls(os.environ, parse_dotenv(text))
 
     def text(self, name: str, default: str = "") -> str:
@@ -82,7 +86,11 @@ class Env:
 
     def words(self, name: str) -> list[str]:
         """A comma list, trimmed, without empty entries; the Chinese comma separates as well."""
-        return [word for word in (part.strip() for part in self.text(name).replace("，", ",").split(",")) if word]
+        return [
+            word
+            for word in (part.strip() for part in self.text(name).replace("，", ",").split(","))
+            if word
+        ]
 
     def destinations(self, name: str) -> list[str]:
         """A comma list of hosts and networks, as ``AllowList`` reads it."""
@@ -110,7 +118,9 @@ class Env:
         """An absolute URL with one of ``schemes``, or "" when the variable is not set."""
         word = self.text(name)
         if word and not _is_address(word, schemes):
-            raise InvalidSetting(f"{name}: {_without_secret(word)!r} is not a {'/'.join(schemes)} address")
+            raise InvalidSetting(
+                f"{name}: {_without_secret(word)!r} is not a {'/'.join(schemes)} address"
+            )
         return word
 
     def address(self, name: str, default: str) -> tuple[str, int]:
@@ -119,7 +129,7 @@ class Env:
         match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]\s]*)):(\d{1,5})", word)
         if not match or not 0 < int(match[3]) < 65536:
             raise InvalidSetting(f"{name}: {word!r} is not HOST:PORT")
-        return match[1] or match[2] or "0.0.0.0", int(match[3])  # noqa: S104 - the documented default
+        return match[1] or match[2] or "0.0.0.0", int(match[3])  # noqa: S104
 
     def _decimal(self, name: str, default: float, low: float, high: float, what: str) -> float:
         word = self.text(name)
@@ -137,9 +147,12 @@ class Env:
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
-    """``NAME=value`` lines; ``#`` comments, ``export``, and single or double quotes are understood."""
+    """``NAME=value`` lines; ``#`` comments, ``export``, and single or double quotes are
+    understood."""
     values = {}
-    for line in re.split(r"\r\n|\r|\n", text):  # splitlines() would also cut at characters that a prompt may hold
+    for line in re.split(
+        r"\r\n|\r|\n", text
+    ):  # splitlines() would also cut at characters that a prompt may hold
         match = re.match(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$", line)
         if match:
             values[match[1]] = _unquote(match[2])
@@ -161,7 +174,9 @@ def parse_database_url(name: str, url: str) -> dict[str, object]:
         parts = urlsplit(url)
         port = str(parts.port or "")
     except ValueError:
-        raise InvalidSetting(f"{name}: {DATABASE_FORMS}; signs in a password are written as %XX") from None
+        raise InvalidSetting(
+            f"{name}: {DATABASE_FORMS}; signs in a password are written as %XX"
+        ) from None
     if parts.scheme == "sqlite" and parts.path.strip("/"):
         return sqlite_settings(Path(unquote(parts.path[1:])))
     if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
@@ -177,7 +192,10 @@ def parse_database_url(name: str, url: str) -> dict[str, object]:
         "CONN_HEALTH_CHECKS": True,
         # Channels and Django close idle connections around every request; without a
         # pool each query would dial the server again.
-        "OPTIONS": {**options, "pool": {"min_size": 1, "max_size": 10, "timeout": 10, "reconnect_timeout": 2}},
+        "OPTIONS": {
+            **options,
+            "pool": {"min_size": 1, "max_size": 10, "timeout": 10, "reconnect_timeout": 2},
+        },
     }
 
 

@@ -1,4 +1,5 @@
-"""Where the server is asked to listen, and whether it can: judged before the settings make anything.
+"""Where the server is asked to listen, and whether it can: judged before the settings make
+anything.
 
 Nothing here may read Django's settings, which make the data folder and the secret key.
 """
@@ -24,7 +25,14 @@ PROJECT = Path(__file__).resolve().parents[2]
 LISTEN_ADDR, LANGUAGE = "0.0.0.0:1234", "zh-hans"
 """Where nothing else is set, as in the settings."""
 _VALUED = (
-    *("--settings", "--pythonpath", "--verbosity", "-v", "--http_timeout", "--websocket_handshake_timeout"),
+    *(
+        "--settings",
+        "--pythonpath",
+        "--verbosity",
+        "-v",
+        "--http_timeout",
+        "--websocket_handshake_timeout",
+    ),
     *("--websocket-max-message-size", "--websocket-max-frame-size"),
 )
 
@@ -35,11 +43,14 @@ ListenAddress = tuple[str, int]
 def is_served_by_daphne() -> bool:
     """Whether this process is the ``daphne`` command (and not a test or a management command)."""
     program = Path(sys.argv[0])
-    return program.name == "daphne" or (program.name == "__main__.py" and program.parent.name == "daphne")
+    return program.name == "daphne" or (
+        program.name == "__main__.py" and program.parent.name == "daphne"
+    )
 
 
 def runserver_address(arguments: Sequence[str]) -> ListenAddress | None:
-    """Where ``manage.py runserver`` with these arguments would listen; None for arguments that it will refuse."""
+    """Where ``manage.py runserver`` with these arguments would listen; None for arguments that it
+    will refuse."""
     reader = _Reader(add_help=False)
     reader.add_argument("addrport", nargs="?", default="")
     reader.add_argument("-6", "--ipv6", action="store_true")
@@ -73,13 +84,18 @@ def exit_if_taken(address: ListenAddress | None) -> None:
 
 
 def listen_error_message(address: ListenAddress) -> str:
-    """Why no server can listen at ``address``, in the language of the installation; "" where one can."""
+    """Why no server can listen at ``address``, in the language of the installation; "" where one
+    can."""
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        place = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][4]
+        place = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ][4]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: what has just ended is not there
+            probe.setsockopt(
+                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+            )  # as the server does: what has just ended is not there
             probe.bind(place)
     except (OSError, OverflowError) as error:
         return _told(address, error)

@@ -71,15 +71,20 @@ def load_or_make_secret_key(folder: Path) -> str:
         write_secret_once(path, secrets.token_urlsafe(50))
         key = path.read_bytes().decode("ascii", "replace").strip()
     except OSError as error:
-        raise InvalidSetting(f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}") from error
+        raise InvalidSetting(
+            f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}"
+        ) from error
     if not re.fullmatch(rf"[!-~]{{{SHORTEST_KEY},}}", key):
         remedy = "restore the file from a backup; without it stored secrets cannot be read and have to be entered again"
-        raise InvalidSetting(f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}")
+        raise InvalidSetting(
+            f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}"
+        )
     return key
 
 
 def write_secret_once(path: Path, secret: str) -> bool:
-    """Have ``path`` hold ``secret`` unless it is there already; whether this call made it. Raises OSError.
+    """Have ``path`` hold ``secret`` unless it is there already; whether this call made it. Raises
+    OSError.
 
     Written aside and linked into place, so that two processes that start together
     agree on one secret and neither reads half of it.
@@ -88,10 +93,14 @@ def write_secret_once(path: Path, secret: str) -> bool:
         return False
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        with open(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii"
+        ) as file:
             file.write(secret)
             file.flush()
-            os.fsync(file.fileno())  # a file that a power cut leaves empty would stop every later start
+            os.fsync(
+                file.fileno()
+            )  # a file that a power cut leaves empty would stop every later start
         os.link(draft, path)
     except FileExistsError:
         return False

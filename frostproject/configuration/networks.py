@@ -9,7 +9,8 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 #: The word for every address, and the one for :data:`PRIVATE_NETWORKS`.
 EVERYWHERE, PRIVATE_WORD = "*", "private"
-#: This machine and the networks that nobody reaches from the internet. 100.64.0.0/10 is not among them:
+#: This machine and the networks that nobody reaches from the internet. 100.64.0.0/10 is not among
+#: them:
 #: the other customers of a provider are in it.
 PRIVATE_NETWORKS: tuple[IPNetwork, ...] = tuple(
     ipaddress.ip_network(network)
@@ -29,7 +30,8 @@ class Networks:
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> "Networks":
-        """Networks and addresses, ``private`` and ``*``. Raises ValueError, which names the entry that is none of them."""
+        """Networks and addresses, ``private`` and ``*``. Raises ValueError, which names the entry
+        that is none of them."""
         found: list[IPNetwork] = []
         everywhere = False
         for entry in entries:
@@ -42,7 +44,8 @@ class Networks:
         return cls(tuple(found), everywhere)
 
     def __contains__(self, peer: str) -> bool:
-        """Whether the address of a connection's other end is in one of them; "", a local socket, counts as this machine."""
+        """Whether the address of a connection's other end is in one of them; "", a local socket,
+        counts as this machine."""
         if self.is_everywhere:
             return True
         address = parse_ip_address(peer or "127.0.0.1")
@@ -51,12 +54,17 @@ class Networks:
     @property
     def public(self) -> list[str]:
         """What of them is not private, as it is written."""
-        outside = [one for one in self.networks if not any(_is_within(one, private) for private in PRIVATE_NETWORKS)]
+        outside = [
+            one
+            for one in self.networks
+            if not any(_is_within(one, private) for private in PRIVATE_NETWORKS)
+        ]
         return [EVERYWHERE] if self.is_everywhere else [str(one) for one in outside]
 
 
 def parse_ip_address(peer: str) -> IPAddress | None:
-    """The address that ``peer`` is, IPv4 where it is IPv4 in IPv6's clothes; None for what is none."""
+    """The address that ``peer`` is, IPv4 where it is IPv4 in IPv6's clothes; None for what is
+    none."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:
@@ -68,7 +76,9 @@ def _network(entry: str) -> IPNetwork:
     try:
         network = ipaddress.ip_network(entry, strict=False)
     except ValueError:
-        raise ValueError(f"{entry!r} is no network, no address, not {PRIVATE_WORD!r} and not '*'") from None
+        raise ValueError(
+            f"{entry!r} is no network, no address, not {PRIVATE_WORD!r} and not '*'"
+        ) from None
     mapped = getattr(network.network_address, "ipv4_mapped", None)
     if mapped is None or network.prefixlen < 96:
         return network

@@ -1,6 +1,7 @@
 """Who else on this machine can get at what is ours: the data folder, the database, the .env file.
 
-Nothing in the data folder is served to anybody by another program, so nobody else needs a right on it.
+Nothing in the data folder is served to anybody by another program, so nobody else needs a right on
+it.
 """
 
 import contextlib
@@ -26,8 +27,11 @@ OTHERS_RIGHTS = stat.S_IRWXG | stat.S_IRWXO
 MAX_LOOKED_AT = 5_000
 #: Names of one sentence.
 MAX_NAMED = 5
-#: What this program makes and nobody else would; and what else may lie in a folder that is only ours.
-_OWN = re.compile(r"frostagent\.sqlite3.*|\.?(?:secret_key|onebot_access_token|http_api_token)(?:\..*)?|received")
+#: What this program makes and nobody else would; and what else may lie in a folder that is only
+#: ours.
+_OWN = re.compile(
+    r"frostagent\.sqlite3.*|\.?(?:secret_key|onebot_access_token|http_api_token)(?:\..*)?|received"
+)
 _USUAL = re.compile(r"media|static|cache|lost\+found|\.gitkeep|\.gitignore|\.DS_Store")
 
 
@@ -57,7 +61,8 @@ def is_ours_alone(folder: Path) -> bool:
 
 
 def is_shared_place(folder: Path) -> bool:
-    """Whether ``folder`` is one that other programs need: a home, a temporary folder, or one above this program."""
+    """Whether ``folder`` is one that other programs need: a home, a temporary folder, or one above
+    this program."""
     own = {PROJECT, Path(tempfile.gettempdir()).resolve(), Path("~").expanduser().resolve()}
     found = _facts(folder)
     is_sticky = found is not None and bool(found.st_mode & stat.S_ISVTX)
@@ -78,7 +83,8 @@ def find_exposed_paths(folder: Path) -> list[Path]:
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Whether others have a right on a file or folder; False for a link, and for what is not there."""
+    """Whether others have a right on a file or folder; False for a link, and for what is not
+    there."""
     found = _facts(path)
     return os.name == "posix" and found is not None and bool(found.st_mode & OTHERS_RIGHTS)
 
@@ -92,7 +98,12 @@ def is_owned_by_others(folder: Path) -> bool:
 def list_exposures(folder: Path, dotenv: Path) -> Iterator[tuple[str, str]]:
     """What others can get at, each with what to do about it."""
     if is_owned_by_others(folder):
-        text = _("The data folder %s belongs to another user of this machine, who can read everything in it.") % folder
+        text = (
+            _(
+                "The data folder %s belongs to another user of this machine, who can read everything in it."
+            )
+            % folder
+        )
         yield text, f"sudo chown -R {os.geteuid()} {shlex.quote(str(folder))}"
     if paths := find_exposed_paths(folder):
         yield _can_read(*paths), _advice(folder, paths)
@@ -106,7 +117,8 @@ def _can_read(*paths: Path) -> str:
 
 
 def _advice(folder: Path, paths: list[Path]) -> str:
-    """What closes ``paths``. The whole folder is told where it is open, and elsewhere what cannot be mended that way."""
+    """What closes ``paths``. The whole folder is told where it is open, and elsewhere what cannot
+    be mended that way."""
     if folder not in paths:
         return f"chmod go= {shlex.join(map(str, paths))}"
     if is_shared_place(folder):
@@ -140,7 +152,10 @@ def _database_files() -> list[Path]:
     database = settings.DATABASES["default"]
     if "sqlite" not in str(database["ENGINE"]):
         return []
-    return [Path(f"{database['NAME']}{ending}") for ending in ("", "-wal", "-shm", "-journal", ".lock", ".made")]
+    return [
+        Path(f"{database['NAME']}{ending}")
+        for ending in ("", "-wal", "-shm", "-journal", ".lock", ".made")
+    ]
 
 
 def _facts(path: Path) -> os.stat_result | None:

@@ -32,8 +32,12 @@ def load_or_make_token(folder: Path, name: str) -> str:
     except UnicodeDecodeError:
         token = ""
     except OSError as error:
-        raise InvalidSetting(f"{name}: {path} cannot be made or read ({error.strerror}); {remedy}") from error
+        raise InvalidSetting(
+            f"{name}: {path} cannot be made or read ({error.strerror}); {remedy}"
+        ) from error
     if not re.fullmatch(r"[!-~]+", token):
-        raise InvalidSetting(f"{name}: {path} holds no token (one line of letters, digits and signs); {remedy}")
+        raise InvalidSetting(
+            f"{name}: {path} holds no token (one line of letters, digits and signs); {remedy}"
+        )
     token_sources[name] = path
     return token

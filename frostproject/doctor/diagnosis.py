@@ -1,4 +1,5 @@
-"""What ``doctor`` finds out on this machine alone: settings, data folder, database, secrets, addresses.
+"""What ``doctor`` finds out on this machine alone: settings, data folder, database, secrets,
+addresses.
 
 Each check yields :class:`Finding` objects and raises nothing for what is wrong with the
 installation. No finding ever holds a secret.
@@ -20,7 +21,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values
-from agent.runtime.database import DatabaseRefused, check_integrity, check_migrations, explain_database_errors, marker_path
+from agent.runtime.database import (
+    DatabaseRefused,
+    check_integrity,
+    check_migrations,
+    explain_database_errors,
+    marker_path,
+)
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.machine import own_hosts
 from onebot.gateway import bots
@@ -87,11 +94,20 @@ def run_system_checks() -> Iterator[Finding]:
 def check_prompt(template: str) -> Iterator[Finding]:
     """Which placeholders of the persona's prompt somebody has to give values for."""
     known = program_values(settings.BOT_NAME, "group", timezone.localtime())
-    wanted = [p.written for p in parse_prompt_placeholders(template) if not (p.is_tool or p.is_optional or p.name in known)]
+    wanted = [
+        p.written
+        for p in parse_prompt_placeholders(template)
+        if not (p.is_tool or p.is_optional or p.name in known)
+    ]
     if wanted:
-        text = _("The prompt shows values that each chat has of its own: %s") % ", ".join(dict.fromkeys(wanted))
+        text = _("The prompt shows values that each chat has of its own: %s") % ", ".join(
+            dict.fromkeys(wanted)
+        )
         yield note_finding(
-            text, _("Give them in the state on the chat's page in the admin, or write {name?} where one may be missing.")
+            text,
+            _(
+                "Give them in the state on the chat's page in the admin, or write {name?} where one may be missing."
+            ),
         )
 
 
@@ -108,12 +124,18 @@ def check_data_folder(folder: Path) -> Iterator[Finding]:
         )
         return
     if LEAST_FREE_BYTES <= free < settings.MEDIA_FREE_BYTES:
-        text = _("Only %(free)d MiB are free for the data folder %(folder)s: pictures, voice and files are not fetched.")
-        yield warn_finding(text % {"free": free >> 20, "folder": folder}, _("Make room, or set MEDIA_FREE_GIB to less."))
+        text = _(
+            "Only %(free)d MiB are free for the data folder %(folder)s: pictures, voice and files are not fetched."
+        )
+        yield warn_finding(
+            text % {"free": free >> 20, "folder": folder},
+            _("Make room, or set MEDIA_FREE_GIB to less."),
+        )
     elif free < LEAST_FREE_BYTES:
         text = _("Only %(free)d MiB are free for the data folder %(folder)s.")
         yield warn_finding(
-            text % {"free": free >> 20, "folder": folder}, _("Make room: without it, messages cannot be recorded.")
+            text % {"free": free >> 20, "folder": folder},
+            _("Make room: without it, messages cannot be recorded."),
         )
     else:
         yield ok_finding(_("The data folder %s can be written.") % folder)
@@ -128,14 +150,20 @@ def check_retention() -> Iterator[Finding]:
     )
     told = [f"{what}: {_('%d days') % days if days else _('for ever')}" for what, days in kept]
     if settings.MEDIA_KEEP_BYTES:
-        told.append(_("copies of media together: %s GiB") % f"{settings.MEDIA_KEEP_BYTES / 2**30:g}")
+        told.append(
+            _("copies of media together: %s GiB") % f"{settings.MEDIA_KEEP_BYTES / 2**30:g}"
+        )
     yield ok_finding(_("What is kept: %s.") % "; ".join(told))
 
 
 def check_file_access(folder: Path, dotenv: Path) -> Iterator[Finding]:
     """What other users of this machine can get at."""
-    found = [warn_finding(text, advice) for text, advice in private_files.list_exposures(folder, dotenv)]
-    yield from found or [ok_finding(_("Other users of this machine can read nothing of the data folder."))]
+    found = [
+        warn_finding(text, advice) for text, advice in private_files.list_exposures(folder, dotenv)
+    ]
+    yield from found or [
+        ok_finding(_("Other users of this machine can read nothing of the data folder."))
+    ]
 
 
 def check_database() -> Iterator[Finding]:
@@ -149,7 +177,11 @@ def check_database() -> Iterator[Finding]:
             is_current = check_migrations()
             if is_file:
                 check_integrity()
-            accounts = list(User.objects.filter(is_superuser=True, is_active=True)[:10]) if is_current else []
+            accounts = (
+                list(User.objects.filter(is_superuser=True, is_active=True)[:10])
+                if is_current
+                else []
+            )
     except DatabaseRefused as refused:
         yield fail_finding(refused.text, refused.advice)
         return
@@ -164,21 +196,26 @@ def check_database() -> Iterator[Finding]:
 def _pending(*, is_file: bool) -> Finding:
     text = _("The database is older than the program.")
     if is_file:
-        return warn_finding(text, _("Restart the server: it brings this database up to date by itself."))
+        return warn_finding(
+            text, _("Restart the server: it brings this database up to date by itself.")
+        )
     return fail_finding(text, _("Run: python manage.py migrate"))
 
 
 def _accounts(accounts: list[User]) -> Iterator[Finding]:
     if not accounts:
         yield warn_finding(
-            _("Nobody can log in to the admin yet."), _("Start the server once, or run: python manage.py createsuperuser")
+            _("Nobody can log in to the admin yet."),
+            _("Start the server once, or run: python manage.py createsuperuser"),
         )
         return
     yield ok_finding(_("Admin account: %s") % ", ".join(account.username for account in accounts))
     for account in accounts:
         if account.check_password(account.username):
             advice = _("Run: python manage.py changepassword %s") % account.username
-            yield fail_finding(_("The password of the admin account %s is its name.") % account.username, advice)
+            yield fail_finding(
+                _("The password of the admin account %s is its name.") % account.username, advice
+            )
 
 
 def check_account_tokens() -> Iterator[Finding]:
@@ -193,16 +230,27 @@ def check_account_tokens() -> Iterator[Finding]:
 def check_channel_layer(url: str) -> Iterator[Finding]:
     if not url:
         if connection.vendor == "postgresql":
-            yield note_finding(_("REDIS_URL is not set: one server process is fine, several cannot reach each other's clients."))
+            yield note_finding(
+                _(
+                    "REDIS_URL is not set: one server process is fine, several cannot reach each other's clients."
+                )
+            )
         return
     if connection.vendor == "sqlite":
         advice = _("Set DATABASE_URL to a PostgreSQL database, or remove REDIS_URL.")
-        yield warn_finding(_("REDIS_URL is for several processes, and those cannot share the embedded database."), advice)
-    client = redis.Redis.from_url(url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
+        yield warn_finding(
+            _("REDIS_URL is for several processes, and those cannot share the embedded database."),
+            advice,
+        )
+    client = redis.Redis.from_url(
+        url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
+    )
     try:
         client.ping()
     except redis.RedisError as error:
-        yield fail_finding(_("Redis does not answer: %s") % error, _("Is it running, and is REDIS_URL right?"))
+        yield fail_finding(
+            _("Redis does not answer: %s") % error, _("Is it running, and is REDIS_URL right?")
+        )
     else:
         yield ok_finding(_("Redis answers."))
     finally:
@@ -210,16 +258,23 @@ def check_channel_layer(url: str) -> Iterator[Finding]:
 
 
 def client_setting_lines(url: str) -> Iterator[str]:
-    """What to enter in the OneBot client, line by line; ``url`` is the server's only address, "" for all it has."""
+    """What to enter in the OneBot client, line by line; ``url`` is the server's only address, ""
+    for all it has."""
     host, port = settings.WS_LISTEN_ADDR
     if url:
         addresses = [url]
     elif host in ANY_ADDRESS:
-        addresses = [f"http://{name}:{port}" for name in own_hosts() if host == "::" or name != "[::1]"]
+        addresses = [
+            f"http://{name}:{port}" for name in own_hosts() if host == "::" or name != "[::1]"
+        ]
     else:
         addresses = [f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"]
     for address in addresses:
         yield f"URL: {address.replace('http', 'ws', 1)}/ws/frostagent"
     file = tokens.token_sources.get("ONEBOT_ACCESS_TOKEN")
-    yield _("Token: what is in the file %s") % file if file else _("Token: the value of ONEBOT_ACCESS_TOKEN")
+    yield (
+        _("Token: what is in the file %s") % file
+        if file
+        else _("Token: the value of ONEBOT_ACCESS_TOKEN")
+    )
     yield _("Type: WebSocket client (reverse WebSocket, universal). Message format: array")

@@ -1,4 +1,5 @@
-"""What ``doctor`` finds out about MCP servers: those that are switched on and cannot work. None is started or connected to."""
+"""What ``doctor`` finds out about MCP servers: those that are switched on and cannot work. None is
+started or connected to."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,19 +23,27 @@ MAX_SERVER_FINDINGS = 200
 
 
 def check_mcp_servers() -> Iterator[Finding]:
-    """A finding for each hindrance, or one for all servers together; nothing where there is no server, or no database to ask."""
+    """A finding for each hindrance, or one for all servers together; nothing where there is no
+    server, or no database to ask."""
     servers = _enabled()
     found = [finding for server in servers for finding in _hindrances(server)]
     yield from found
     if servers and not found:
-        yield ok_finding(_("The MCP servers that are switched on can be used as they are set up: %d") % len(servers))
+        yield ok_finding(
+            _("The MCP servers that are switched on can be used as they are set up: %d")
+            % len(servers)
+        )
 
 
 def _enabled() -> list[McpServer]:
     if connection.vendor == "sqlite" and not _is_there(connection.settings_dict["NAME"]):
         return []
     try:
-        return list(McpServer.objects.filter(enabled=True).order_by("pk")[:MAX_SERVER_FINDINGS]) if check_migrations() else []
+        return (
+            list(McpServer.objects.filter(enabled=True).order_by("pk")[:MAX_SERVER_FINDINGS])
+            if check_migrations()
+            else []
+        )
     except (DatabaseError, DatabaseRefused):  # the check of the database has said so
         return []
 
@@ -46,15 +55,23 @@ def _is_there(database: object) -> bool:
 
 def _hindrances(server: McpServer) -> Iterator[Finding]:
     lines = check_server_row(server)
-    if not lines and server.transport != McpServer.Transport.STDIO and (refusal := _refusal(server.url)):
+    if (
+        not lines
+        and server.transport != McpServer.Transport.STDIO
+        and (refusal := _refusal(server.url))
+    ):
         lines = [refusal]
     for line in lines:
-        text = _("The MCP server %(name)s cannot be used: %(reason)s") % {"name": server.name, "reason": line}
+        text = _("The MCP server %(name)s cannot be used: %(reason)s") % {
+            "name": server.name,
+            "reason": line,
+        }
         yield warn_finding(text, _("Mend it on its page in the admin, or switch it off there."))
 
 
 def _refusal(url: str) -> str:
-    """Why the host of ``url`` may not be reached, by what its name stands for at present; "" where it may."""
+    """Why the host of ``url`` may not be reached, by what its name stands for at present; "" where
+    it may."""
     destinations = DestinationResolver(AllowList.parse(settings.FETCH_ALLOW, "mcp"))
     host = urlsplit(url).hostname or ""
     try:

@@ -21,7 +21,14 @@ from django.utils.translation import gettext as _
 from agent.domain.errors import LLMError
 from agent.llm.client import split_endpoint
 from agent.llm.completion import parse_completion
-from frostproject.doctor.diagnosis import Finding, FindingLevel, fail_finding, note_finding, ok_finding, warn_finding
+from frostproject.doctor.diagnosis import (
+    Finding,
+    FindingLevel,
+    fail_finding,
+    note_finding,
+    ok_finding,
+    warn_finding,
+)
 
 #: Time for a model's answer to a few words, in seconds, and for the server's own pages.
 MODEL_SECONDS = 60.0
@@ -35,7 +42,11 @@ PROBE_TOOL = {
     "function": {
         "name": "get_weather",
         "description": "The weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
     },
 }
 
@@ -59,30 +70,48 @@ class ProbedEndpoint:
 
     def ask(self, *, with_tool: bool) -> requests.Response:
         base, query = split_endpoint(self.url)
-        body: dict[str, Any] = {"model": self.model, "messages": [{"role": "user", "content": PROBE_QUESTION}]}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": PROBE_QUESTION}],
+        }
         if with_tool:
             body["tools"] = [PROBE_TOOL]
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         limit = (min(self.seconds, SERVER_SECONDS), self.seconds)
-        return requests.post(f"{base}/chat/completions", params=query, json=body, headers=headers, timeout=limit)
+        return requests.post(
+            f"{base}/chat/completions", params=query, json=body, headers=headers, timeout=limit
+        )
 
 
 def probe_models() -> Iterator[Finding]:
     """The chat model, and the Coder where it is another one."""
     if not settings.UPSTREAM_ENDPOINT:
         yield note_finding(
-            _("UPSTREAM_ENDPOINT is not set: the built-in demo model answers."), _("Set a model when you have seen it work.")
+            _("UPSTREAM_ENDPOINT is not set: the built-in demo model answers."),
+            _("Set a model when you have seen it work."),
         )
         return
     seconds = min(settings.LLM_TIMEOUT, MODEL_SECONDS)
     yield probe_model(
-        ProbedEndpoint("UPSTREAM", settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.MODEL_NAME, seconds)
+        ProbedEndpoint(
+            "UPSTREAM",
+            settings.UPSTREAM_ENDPOINT,
+            settings.UPSTREAM_API_KEY,
+            settings.MODEL_NAME,
+            seconds,
+        )
     )
-    coder = ProbedEndpoint("CODER", settings.CODER_ENDPOINT, settings.CODER_API_KEY, settings.CODER_MODEL_NAME, seconds)
+    coder = ProbedEndpoint(
+        "CODER", settings.CODER_ENDPOINT, settings.CODER_API_KEY, settings.CODER_MODEL_NAME, seconds
+    )
     if (coder.url, coder.model) != (settings.UPSTREAM_ENDPOINT, settings.MODEL_NAME):
         found = probe_model(coder)
         # Without the Coder everything else works.
-        yield warn_finding(_("Coder subagent: %s") % found.text, found.advice) if found.level is FindingLevel.FAIL else found
+        yield (
+            warn_finding(_("Coder subagent: %s") % found.text, found.advice)
+            if found.level is FindingLevel.FAIL
+            else found
+        )
 
 
 def probe_model(endpoint: ProbedEndpoint) -> Finding:
@@ -101,12 +130,15 @@ def probe_model(endpoint: ProbedEndpoint) -> Finding:
         return _unreachable(endpoint, error, shown)
 
 
-def _judged(endpoint: ProbedEndpoint, response: requests.Response, shown: str, seconds: float) -> Finding:
+def _judged(
+    endpoint: ProbedEndpoint, response: requests.Response, shown: str, seconds: float
+) -> Finding:
     if not response.ok:
         said = _excerpt(response.text, endpoint.key)
         text = _("The endpoint of %(model)s answered %(status)d: %(said)s")
         return fail_finding(
-            text % {"model": shown, "status": response.status_code, "said": said}, _advice(endpoint, response.status_code)
+            text % {"model": shown, "status": response.status_code, "said": said},
+            _advice(endpoint, response.status_code),
         )
     try:
         parse_completion(response.json())
@@ -114,22 +146,36 @@ def _judged(endpoint: ProbedEndpoint, response: requests.Response, shown: str, s
         text = _("What %(model)s answers is not a chat completion: %(said)s")
         return fail_finding(
             text % {"model": shown, "said": _excerpt(response.text, endpoint.key)},
-            _("Is %s_ENDPOINT the base address of an OpenAI-compatible API? Most end in /v1.") % endpoint.prefix,
+            _("Is %s_ENDPOINT the base address of an OpenAI-compatible API? Most end in /v1.")
+            % endpoint.prefix,
         )
-    return ok_finding(_("The model %(model)s answered within %(seconds).1f s.") % {"model": shown, "seconds": seconds})
+    return ok_finding(
+        _("The model %(model)s answered within %(seconds).1f s.")
+        % {"model": shown, "seconds": seconds}
+    )
 
 
 def _advice(endpoint: ProbedEndpoint, status: int) -> str:
     names = {"prefix": endpoint.prefix, "model": endpoint.model_variable}
     match status:
         case 401 | 403:
-            return _("The key is missing, wrong, or may not use this model: check %(prefix)s_API_KEY.") % names
+            return (
+                _("The key is missing, wrong, or may not use this model: check %(prefix)s_API_KEY.")
+                % names
+            )
         case 404 | 405:
-            return _("Check %(prefix)s_ENDPOINT (most end in /v1) and whether %(model)s is offered there.") % names
+            return (
+                _(
+                    "Check %(prefix)s_ENDPOINT (most end in /v1) and whether %(model)s is offered there."
+                )
+                % names
+            )
         case 400 | 422:
             return _("Check whether %(model)s is offered by this endpoint.") % names
         case 402 | 429:
-            return _("The account is out of money or over its limit; see the page of your provider.")
+            return _(
+                "The account is out of money or over its limit; see the page of your provider."
+            )
         case _:
             return _("The endpoint itself has trouble; try again later, or ask its operator.")
 
@@ -138,14 +184,22 @@ def _unreachable(endpoint: ProbedEndpoint, error: requests.RequestException, sho
     names = {"model": shown, "seconds": endpoint.seconds, "prefix": endpoint.prefix}
     if isinstance(error, requests.Timeout):
         text = _("The endpoint of %(model)s did not answer within %(seconds)g s.")
-        return fail_finding(text % names, _("Is the address right, does it need a proxy, is the model still being loaded?"))
+        return fail_finding(
+            text % names,
+            _("Is the address right, does it need a proxy, is the model still being loaded?"),
+        )
     if isinstance(error, requests.exceptions.SSLError):
         text = _("The certificate of the endpoint of %(model)s is not trusted.")
         return fail_finding(
-            text % names, _("Check the machine's clock and whether %(prefix)s_ENDPOINT is the right host.") % names
+            text % names,
+            _("Check the machine's clock and whether %(prefix)s_ENDPOINT is the right host.")
+            % names,
         )
     text = _("The endpoint of %(model)s cannot be reached.")
-    return fail_finding(text % names, _("Is %(prefix)s_ENDPOINT right, is the endpoint running, is there a network?") % names)
+    return fail_finding(
+        text % names,
+        _("Is %(prefix)s_ENDPOINT right, is the endpoint running, is there a network?") % names,
+    )
 
 
 def _excerpt(text: str, key: str) -> str:
@@ -167,7 +221,10 @@ def probe_server(url: str, token: str) -> Iterator[Finding]:
     try:
         is_ours = _get(f"{url}/health").json().get("status") == "ok"
     except requests.exceptions.SSLError:
-        yield fail_finding(_("The certificate of %s is not trusted.") % url, _("Renew it, or use the name it was made for."))
+        yield fail_finding(
+            _("The certificate of %s is not trusted.") % url,
+            _("Renew it, or use the name it was made for."),
+        )
         return
     except (requests.ConnectionError, requests.Timeout):
         yield note_finding(_("No server answers at %s.") % url, _("Start it with: make run"))
@@ -176,7 +233,8 @@ def probe_server(url: str, token: str) -> Iterator[Finding]:
         is_ours = False
     if not is_ours:
         yield fail_finding(
-            _("Something else answers at %s.") % url, _("Choose another port in WS_LISTEN_ADDR, or mend the proxy.")
+            _("Something else answers at %s.") % url,
+            _("Choose another port in WS_LISTEN_ADDR, or mend the proxy."),
         )
         return
     yield ok_finding(_("The server at %s is running.") % url)
@@ -185,7 +243,8 @@ def probe_server(url: str, token: str) -> Iterator[Finding]:
         yield from asyncio.run(_collected(_websocket(url, token)))
     except requests.RequestException as error:
         yield fail_finding(
-            _("The server at %(url)s stopped answering: %(error)s") % {"url": url, "error": error}, _("See its log.")
+            _("The server at %(url)s stopped answering: %(error)s") % {"url": url, "error": error},
+            _("See its log."),
         )
 
 
@@ -200,13 +259,20 @@ def _pages(url: str) -> Iterator[Finding]:
     if ready.ok:
         yield ok_finding(_("It has everything it needs to answer."))
     else:
-        missing = ", ".join(ready.json().get("missing", [])) if ready.status_code == 503 else str(ready.status_code)
-        yield fail_finding(_("It cannot answer messages; what is missing: %s") % missing, _("See its log."))
+        missing = (
+            ", ".join(ready.json().get("missing", []))
+            if ready.status_code == 503
+            else str(ready.status_code)
+        )
+        yield fail_finding(
+            _("It cannot answer messages; what is missing: %s") % missing, _("See its log.")
+        )
     login = _get(f"{url}/admin/login/")
     if login.status_code == 400:
         host = urlsplit(url).hostname
         yield fail_finding(
-            _("The admin does not know the host %s.") % host, _("Add it to DJANGO_ALLOWED_HOSTS and restart the server.")
+            _("The admin does not know the host %s.") % host,
+            _("Add it to DJANGO_ALLOWED_HOSTS and restart the server."),
         )
     elif login.status_code == 403:
         yield note_finding(
@@ -214,10 +280,13 @@ def _pages(url: str) -> Iterator[Finding]:
             _("ADMIN_NETWORKS does not name 127.0.0.1; is that meant?"),
         )
     elif not login.ok:
-        yield fail_finding(_("The admin answers %d.") % login.status_code, _("See the server's log."))
+        yield fail_finding(
+            _("The admin answers %d.") % login.status_code, _("See the server's log.")
+        )
     if url.startswith("https:") and url not in settings.CSRF_TRUSTED_ORIGINS:
         yield warn_finding(
-            _("Nobody can log in to the admin through %s.") % url, _("Add it to CSRF_TRUSTED_ORIGINS and restart the server.")
+            _("Nobody can log in to the admin through %s.") % url,
+            _("Add it to CSRF_TRUSTED_ORIGINS and restart the server."),
         )
 
 
@@ -226,14 +295,19 @@ async def _collected(findings: AsyncIterator[Finding]) -> list[Finding]:
 
 
 async def _websocket(url: str, token: str) -> AsyncIterator[Finding]:
-    """A client's handshake with the configured token, a large frame, and a handshake with a wrong token."""
+    """A client's handshake with the configured token, a large frame, and a handshake with a wrong
+    token."""
     address = f"{url.replace('http', 'ws', 1)}/ws/frostagent"
     timeout = aiohttp.ClientTimeout(total=SERVER_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:
-            async with session.ws_connect(address, headers=_bearer(token), autoping=False) as socket:
+            async with session.ws_connect(
+                address, headers=_bearer(token), autoping=False
+            ) as socket:
                 yield ok_finding(
-                    _("A OneBot client with the configured token is let in.") if token else _("A OneBot client is let in.")
+                    _("A OneBot client with the configured token is let in.")
+                    if token
+                    else _("A OneBot client is let in.")
                 )
                 yield await _large_frame(socket)
         except aiohttp.WSServerHandshakeError as error:
@@ -241,7 +315,8 @@ async def _websocket(url: str, token: str) -> AsyncIterator[Finding]:
             return
         except (aiohttp.ClientError, TimeoutError) as error:
             yield fail_finding(
-                _("A OneBot client cannot connect: %s") % (error or type(error).__name__), _("See the server's log.")
+                _("A OneBot client cannot connect: %s") % (error or type(error).__name__),
+                _("See the server's log."),
             )
             return
         if token:
@@ -267,7 +342,9 @@ async def _large_frame(socket: aiohttp.ClientWebSocketResponse) -> Finding:
         return ok_finding(_("Large frames (pictures) pass."))
     return fail_finding(
         _("A frame of 2 MiB closed the connection; so will every larger picture."),
-        _("Start the server with manage.py runserver or daphne frostproject.asgi:application, which raise the limit."),
+        _(
+            "Start the server with manage.py runserver or daphne frostproject.asgi:application, which raise the limit."
+        ),
     )
 
 
@@ -275,12 +352,18 @@ def _refused(status: int, token: str) -> Finding:
     text = _("The server refuses OneBot clients (status %d).") % status
     if status in (400, 426):
         return fail_finding(
-            text, _("The proxy before it does not pass on WebSockets: set the Upgrade and Connection headers there.")
+            text,
+            _(
+                "The proxy before it does not pass on WebSockets: set the Upgrade and Connection headers there."
+            ),
         )
     if status != 403:
         return fail_finding(text, _("Does a proxy before it lead /ws/frostagent elsewhere?"))
     return fail_finding(
-        text, _("It was started with another ONEBOT_ACCESS_TOKEN or data folder, or a proxy drops the Authorization header.")
+        text,
+        _(
+            "It was started with another ONEBOT_ACCESS_TOKEN or data folder, or a proxy drops the Authorization header."
+        ),
     )
 
 

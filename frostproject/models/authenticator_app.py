@@ -44,18 +44,31 @@ class ThrottledDevice(ThrottlingMixin):  # type: ignore[misc]  # django-otp has 
         return (until is None, {"locked_until": until} if until else None)
 
     def begin_try(self) -> bool:
-        """Count a failure, which :meth:`passed` takes back; False for a try that is not to be judged.
+        """Count a failure, which :meth:`passed` takes back; False for a try that is not to be
+        judged.
 
         It is counted first: of many tries that come at the same moment one is judged.
         """
-        seen = {"count": self.throttling_failure_count, "timestamp": self.throttling_failure_timestamp}
-        row = type(self).objects.filter(pk=self.pk, **{f"throttling_failure_{name}": value for name, value in seen.items()})
-        counted = {"throttling_failure_count": self.throttling_failure_count + 1, "throttling_failure_timestamp": timezone.now()}
+        seen = {
+            "count": self.throttling_failure_count,
+            "timestamp": self.throttling_failure_timestamp,
+        }
+        row = type(self).objects.filter(
+            pk=self.pk, **{f"throttling_failure_{name}": value for name, value in seen.items()}
+        )
+        counted = {
+            "throttling_failure_count": self.throttling_failure_count + 1,
+            "throttling_failure_timestamp": timezone.now(),
+        }
         return self.locked_until() is None and bool(row.update(**counted))
 
     def passed(self) -> None:
         """The try was right."""
-        right = {"throttling_failure_count": 0, "throttling_failure_timestamp": None, "last_used_at": timezone.now()}
+        right = {
+            "throttling_failure_count": 0,
+            "throttling_failure_timestamp": None,
+            "last_used_at": timezone.now(),
+        }
         type(self).objects.filter(pk=self.pk).update(**right)
 
 
@@ -64,10 +77,16 @@ class AuthenticatorApp(ThrottledDevice, TimestampMixin, Device):  # type: ignore
 
     user: "models.ForeignKey[User, User]"
     sealed_key = models.TextField(help_text="The secret, in hexadecimal, sealed.")
-    last_step = models.BigIntegerField(default=-1, help_text="The half minute of the last code that was accepted.")
+    last_step = models.BigIntegerField(
+        default=-1, help_text="The half minute of the last code that was accepted."
+    )
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("user",), condition=Q(confirmed=True), name="one_app_of_an_account"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user",), condition=Q(confirmed=True), name="one_app_of_an_account"
+            ),
+        )
 
     def key(self) -> bytes:
         """Raises :class:`tools.secrets.encryption.DecryptionError`."""
@@ -88,7 +107,11 @@ class AuthenticatorApp(ThrottledDevice, TimestampMixin, Device):  # type: ignore
             and len(token) == DIGITS
             and totp.verify(int(token), TOLERANCE, self.last_step + 1)
             # Of two who come with the same code at the same moment one is first.
-            and bool(type(self).objects.filter(pk=self.pk, last_step__lt=totp.t()).update(last_step=totp.t()))
+            and bool(
+                type(self)
+                .objects.filter(pk=self.pk, last_step__lt=totp.t())
+                .update(last_step=totp.t())
+            )
         )
         if is_right:
             self.passed()

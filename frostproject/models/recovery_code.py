@@ -20,7 +20,9 @@ class RecoveryCodes(ThrottledDevice, TimestampMixin, Device):  # type: ignore[mi
     user: "models.ForeignKey[User, User]"
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("user",), name="one_set_of_codes_of_an_account"),)
+        constraints = (
+            models.UniqueConstraint(fields=("user",), name="one_set_of_codes_of_an_account"),
+        )
 
     def verify_token(self, token: str) -> bool:
         """Whether ``token`` is one of them; it is used up then."""
@@ -33,13 +35,16 @@ class RecoveryCodes(ThrottledDevice, TimestampMixin, Device):  # type: ignore[mi
 
 
 class RecoveryCode(models.Model):
-    """One of them. Only its digest is kept, under the installation's secret key; the code itself has 50 random bits."""
+    """One of them. Only its digest is kept, under the installation's secret key; the code itself
+    has 50 random bits."""
 
     device = models.ForeignKey(RecoveryCodes, on_delete=models.CASCADE, related_name="codes")
     digest = models.CharField(max_length=64)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("device", "digest"), name="recovery_code_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=("device", "digest"), name="recovery_code_once"),
+        )
 
     def __str__(self) -> str:
         return f"recovery code {self.pk}"

@@ -5,7 +5,8 @@ from django.db import models
 
 
 class FailedSignIns(models.Model):
-    """Those of one hour. Rows of before yesterday are deleted, so there are never more than some dozens."""
+    """Those of one hour. Rows of before yesterday are deleted, so there are never more than some
+    dozens."""
 
     hour = models.DateTimeField(unique=True)
     count = models.PositiveIntegerField(default=0)
@@ -19,11 +20,17 @@ class FailedSignIns(models.Model):
 class SignInRecord(models.Model):
     """How one account signed in last, and what failed since."""
 
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_in_record")
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_in_record"
+    )
     signed_in_at = models.DateTimeField(null=True)
     address = models.CharField(max_length=64, blank=True)
-    failed_before = models.PositiveIntegerField(default=0, help_text="How often it failed before the last success.")
-    failed = models.PositiveIntegerField(default=0, help_text="How often it failed since the last success.")
+    failed_before = models.PositiveIntegerField(
+        default=0, help_text="How often it failed before the last success."
+    )
+    failed = models.PositiveIntegerField(
+        default=0, help_text="How often it failed since the last success."
+    )
     failed_at = models.DateTimeField(null=True)
     failed_address = models.CharField(max_length=64, blank=True)
 

@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 DRAIN_SECONDS = 10.0
 #: What applications may still do after that, in seconds.
 LAST_SECONDS = 2.0
-#: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is read no further.
+#: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is
+#: read no further.
 FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
 #: How often it is looked whether the socket may be read again, in seconds.
 LOOK_AGAIN_SECONDS = 0.1
@@ -60,14 +61,16 @@ class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne h
     is_held = False
 
     def onOpen(self) -> None:  # noqa: N802 - autobahn's name
-        self.factory.server_class.callers.remove(self.transport)  # from now on it may stay as long as it likes
+        self.factory.server_class.callers.remove(
+            self.transport
+        )  # from now on it may stay as long as it likes
         super().onOpen()
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - autobahn's name
         self.factory.server_class.callers.remove(self.transport)
         super().connectionLost(reason)
 
-    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803 - daphne's names
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803
         super().onMessage(payload, isBinary or len(payload) > LARGE_FRAME_BYTES)
         if not self.is_held and self._waits_too_much():
             self.is_held = True
@@ -98,15 +101,25 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         chosen = (
-            ("websocket_max_message_size", DAPHNE_LIMIT, settings.DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE),
+            (
+                "websocket_max_message_size",
+                DAPHNE_LIMIT,
+                settings.DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE,
+            ),
             ("websocket_max_frame_size", DAPHNE_LIMIT, settings.DAPHNE_WEBSOCKET_MAX_FRAME_SIZE),
-            ("websocket_timeout", DAPHNE_LIFETIME, -1),  # a bot stays connected for longer than a day
+            (
+                "websocket_timeout",
+                DAPHNE_LIFETIME,
+                -1,
+            ),  # a bot stays connected for longer than a day
         )
         for name, stock, ours in chosen:
             if options.get(name, stock) == stock:
                 options[name] = ours
         if options.pop("proxy_forwarded_address_header", None):
-            logger.warning("--proxy-headers is ignored: who reaches the port without the proxy could claim any address by it")
+            logger.warning(
+                "--proxy-headers is ignored: who reaches the port without the proxy could claim any address by it"
+            )
         super().__init__(*arguments, **options)
         self.application: Any = with_streamed_body(self.application)
         file_descriptors.raise_file_limit()
@@ -115,7 +128,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self._refusal = ""
 
     def run(self) -> None:
-        """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot be listened at."""
+        """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot
+        be listened at."""
         self.gateway.prepare()
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
@@ -127,7 +141,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
             sys.exit(_("The server cannot start: %s") % self._refusal)
 
     def listen_error(self, failure: Any) -> None:
-        """What is wrong with an endpoint that :mod:`frostproject.configuration.listening` did not judge."""
+        """What is wrong with an endpoint that :mod:`frostproject.configuration.listening` did not
+        judge."""
         self._refusal = failure.getErrorMessage()
         self.stop()
 
@@ -146,17 +161,26 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self.callers.look_after()
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
-        """The access log, whose addresses may carry a token; probes that find everything well are left out of it."""
+        """The access log, whose addresses may carry a token; probes that find everything well are
+        left out of it."""
         if details.get("path") in PROBE_PATHS and details.get("status") == 200:
             return
-        super().log_action(protocol, action, {**details, "path": redact_secrets(str(details.get("path", "")))})
+        super().log_action(
+            protocol, action, {**details, "path": redact_secrets(str(details.get("path", "")))}
+        )
 
     def kill_all_applications(self) -> Any:
         """What daphne has called before the reactor stops; the reactor waits for it."""
         return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
 
     async def _drain(self) -> None:
-        for phase in (self._stop_listening, self._drain_runs, self._say_goodbye, self._end_applications, self._close):
+        for phase in (
+            self._stop_listening,
+            self._drain_runs,
+            self._say_goodbye,
+            self._end_applications,
+            self._close,
+        ):
             with log_errors(logger, "The server could not be drained in order"):
                 await phase()
 
@@ -164,15 +188,26 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         """Finish what is being worked on, for chats and for HTTP requests alike."""
         if self.mcp is not None:
             self.mcp.hang_up()
-        requests = [application for protocol, application in self._applications() if not hasattr(protocol, "sendCloseFrame")]
+        requests = [
+            application
+            for protocol, application in self._applications()
+            if not hasattr(protocol, "sendCloseFrame")
+        ]
         await asyncio.gather(self.gateway.drain(DRAIN_SECONDS), _finished(requests, DRAIN_SECONDS))
 
     async def _say_goodbye(self) -> None:
-        """Close every WebSocket with a code that applications may not use, which ASGI therefore cannot send."""
+        """Close every WebSocket with a code that applications may not use, which ASGI therefore
+        cannot send."""
         for protocol in list(self.connections):
-            if getattr(protocol, "application_queue", None) is not None and hasattr(protocol, "sendCloseFrame"):
-                protocol.application_queue.put_nowait({"type": "websocket.disconnect", "code": GOING_AWAY})
-                protocol.sendCloseFrame(code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False)
+            if getattr(protocol, "application_queue", None) is not None and hasattr(
+                protocol, "sendCloseFrame"
+            ):
+                protocol.application_queue.put_nowait(
+                    {"type": "websocket.disconnect", "code": GOING_AWAY}
+                )
+                protocol.sendCloseFrame(
+                    code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False
+                )
 
     async def _close(self) -> None:
         if self.mcp is not None:
@@ -186,9 +221,17 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
             await defer.maybeDeferred(port.stopListening).asFuture(loop)
 
     def _applications(self) -> list[tuple[Any, asyncio.Future[Any]]]:
-        """What is running, by protocol. A connection that is a moment old has no application yet."""
-        found = [(protocol, details.get("application_instance")) for protocol, details in self.connections.items()]
-        return [(protocol, application) for protocol, application in found if application and not application.done()]
+        """What is running, by protocol. A connection that is a moment old has no application
+        yet."""
+        found = [
+            (protocol, details.get("application_instance"))
+            for protocol, details in self.connections.items()
+        ]
+        return [
+            (protocol, application)
+            for protocol, application in found
+            if application and not application.done()
+        ]
 
     async def _end_applications(self) -> None:
         applications = [application for _, application in self._applications()]

@@ -5,7 +5,8 @@ try:
 except ImportError:  # not a Unix
     resource = None  # type: ignore[assignment]
 
-#: More than this is of no use, and some programs started by this one try to close every number there could be.
+#: More than this is of no use, and some programs started by this one try to close every number
+#: there could be.
 WANTED_DESCRIPTORS = 65_536
 #: Kept for the model, the database, children and their pipes, OneBot sockets and files.
 RESERVED_DESCRIPTORS = 256
@@ -28,4 +29,8 @@ def http_connection_limit() -> int:
     if resource is None:
         return MOST
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if soft == resource.RLIM_INFINITY else max(LEAST, min(MOST, (soft - RESERVED_DESCRIPTORS) // 2))
+    return (
+        MOST
+        if soft == resource.RLIM_INFINITY
+        else max(LEAST, min(MOST, (soft - RESERVED_DESCRIPTORS) // 2))
+    )

@@ -1,9 +1,13 @@
 """HTTP connections as daphne and Twisted make them, but for heads and bodies without bounds.
 
-Twisted takes a body of any size into a temporary file before anybody is asked, and reads forms in it a second time;
-daphne then copies all of it into memory while nothing else runs. Here a body is refused as soon as it is known to be
-too large, and is handed to the application in pieces as that asks for them. How long a request may take to come in,
-and how many there may be, is for :mod:`frostproject.server.http_connections` to judge, which each connection tells what it is doing.
+Twisted takes a body of any size into a temporary file before anybody is asked, and reads forms in
+it a second time;
+daphne then copies all of it into memory while nothing else runs. Here a body is refused as soon as
+it is known to be
+too large, and is handed to the application in pieces as that asks for them. How long a request may
+take to come in,
+and how many there may be, is for :mod:`frostproject.server.http_connections` to judge, which each
+connection tells what it is doing.
 """
 
 import asyncio
@@ -34,13 +38,15 @@ PIECE_BYTES = 64 * 2**10
 LINGER_BYTES = 8 * 2**20
 #: Where the body of a request is found in its scope, on the way to :func:`with_streamed_body`.
 BODY_KEY = "frost.body"
-#: autobahn reads the head of a handshake with ``splitlines``, for which these bytes of a value would begin a new header.
+#: autobahn reads the head of a handshake with ``splitlines``, for which these bytes of a value
+#: would begin a new header.
 UNSPLIT = bytes.maketrans(b"\x0b\x0c\x1c\x1d\x1e\x85", b"??????")
 STATUS = {408: b"Request Timeout", 413: b"Content Too Large", 503: b"Service Unavailable"}
 
 
 class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
-    """One request, whose body is bounded while it comes in. ``body`` is the whole of it once it is there."""
+    """One request, whose body is bounded while it comes in. ``body`` is the whole of it once it is
+    there."""
 
     body: Any = None
     content: Any
@@ -51,9 +57,12 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         self._is_upgrade = False
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
-        """The head is there; ``length`` is None for a body in chunks, which tells its size at the end."""
-        self.content = SpooledTemporaryFile(max_size=MEMORY_BODY_BYTES)  # noqa: SIM115 - closed with the request
-        self._is_upgrade = self.requestHeaders.getRawHeaders(b"upgrade", [b""])[0].lower() == b"websocket"
+        """The head is there; ``length`` is None for a body in chunks, which tells its size at the
+        end."""
+        self.content = SpooledTemporaryFile(max_size=MEMORY_BODY_BYTES)  # noqa: SIM115
+        self._is_upgrade = (
+            self.requestHeaders.getRawHeaders(b"upgrade", [b""])[0].lower() == b"websocket"
+        )
         self._limit = max_body_bytes(
             self.channel._command,
             self.channel._path,
@@ -71,20 +80,32 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         self.size += len(data)
         if self.size > self._limit:
             self._refuse_body()
-        elif not self.channel.callers.hold(self.channel.address, len(data), is_small=self.size <= MEMORY_BODY_BYTES):
+        elif not self.channel.callers.hold(
+            self.channel.address, len(data), is_small=self.size <= MEMORY_BODY_BYTES
+        ):
             self.channel.refuse(503, "too much is being uploaded at the moment")
         else:
             self._held += len(data)
             self.content.write(data)
 
     def process(self) -> Any:
-        self.requestHeaders.removeHeader(b"daphne-root-path")  # the command line says where this server is, not its clients
-        if not self.uri.startswith(b"/"):  # such a target names the host, whatever the header says (RFC 9112, 3.2.2)
-            self.requestHeaders.setRawHeaders(b"host", [self.uri.partition(b"//")[2].partition(b"/")[0]])
-        self.channel.enter(ConnectionPhase.HANDSHAKE if self._is_upgrade else ConnectionPhase.ANSWER)
+        self.requestHeaders.removeHeader(
+            b"daphne-root-path"
+        )  # the command line says where this server is, not its clients
+        if not self.uri.startswith(
+            b"/"
+        ):  # such a target names the host, whatever the header says (RFC 9112, 3.2.2)
+            self.requestHeaders.setRawHeaders(
+                b"host", [self.uri.partition(b"//")[2].partition(b"/")[0]]
+            )
+        self.channel.enter(
+            ConnectionPhase.HANDSHAKE if self._is_upgrade else ConnectionPhase.ANSWER
+        )
         if self._is_upgrade:
             for name, values in list(self.requestHeaders.getAllRawHeaders()):
-                self.requestHeaders.setRawHeaders(name, [value.translate(UNSPLIT) for value in values])
+                self.requestHeaders.setRawHeaders(
+                    name, [value.translate(UNSPLIT) for value in values]
+                )
         if self.size:  # daphne finds nothing to copy
             self.body, self.content = self.content, BytesIO()
         return super().process()
@@ -105,7 +126,11 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
 
     def _refuse_body(self) -> None:
         self.content.close()
-        what = f"the body is larger than {self._limit} bytes" if self._limit else "this request may not have a body"
+        what = (
+            f"the body is larger than {self._limit} bytes"
+            if self._limit
+            else "this request may not have a body"
+        )
         self.channel.refuse(413, what)
 
 
@@ -129,12 +154,17 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
         return self.requests[-1].size if self.requests else 0
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer and close, whatever else the client sends; once it has begun that, nothing more."""
+        """Answer and close, whatever else the client sends; once it has begun that, nothing
+        more."""
         if self.phase is ConnectionPhase.LEAVING:
             return
         self.enter(ConnectionPhase.LEAVING)
         limit.warn(
-            (self.address, status), "Refused a request of %s with %s: %s", self.address or "a local socket", status, reason
+            (self.address, status),
+            "Refused a request of %s with %s: %s",
+            self.address or "a local socket",
+            status,
+            reason,
         )
         body = json.dumps({"result": "", "error": reason}).encode()
         head = b"HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -186,7 +216,13 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
 
     def requestDone(self, request: Any) -> None:  # noqa: N802
         has_more = any(self._dataBuffer)
-        self.enter(ConnectionPhase.CLOSING if not self.persistent else ConnectionPhase.HEAD if has_more else ConnectionPhase.IDLE)
+        self.enter(
+            ConnectionPhase.CLOSING
+            if not self.persistent
+            else ConnectionPhase.HEAD
+            if has_more
+            else ConnectionPhase.IDLE
+        )
         super().requestDone(request)
 
     def _send100Continue(self) -> None:  # noqa: N802
@@ -195,7 +231,8 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
 
 
 class BoundedFactory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
-    """Makes the connections of one server: HTTP/1.1 alone, since what HTTP/2 multiplexes is bounded by nothing here."""
+    """Makes the connections of one server: HTTP/1.1 alone, since what HTTP/2 multiplexes is bounded
+    by nothing here."""
 
     def buildProtocol(self, addr: Any) -> BoundedChannel | None:  # noqa: N802 - Twisted's name
         if not self.server.callers.has_room():
@@ -220,7 +257,8 @@ def with_streamed_body(application: Any) -> Any:
 
 
 def _reading(body: Any, receive: Receive) -> Receive:
-    """What comes from ``body``, then what daphne has to say: the end of it, and later that the client is gone."""
+    """What comes from ``body``, then what daphne has to say: the end of it, and later that the
+    client is gone."""
     is_read = False
 
     async def next_message() -> dict[str, Any]:

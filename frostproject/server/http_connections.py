@@ -1,4 +1,5 @@
-"""The HTTP connections of one server: how many there may be, how long they may take, how much they may bring.
+"""The HTTP connections of one server: how many there may be, how long they may take, how much they
+may bring.
 
 A WebSocket is among them until its handshake is over; an established one is the gateway's.
 Peers behind a local socket have no address, so only what holds for all of them holds for them.
@@ -22,14 +23,16 @@ PER_ADDRESS = 50
 YOUNG_SECONDS = 1.0
 #: Bytes of bodies that are held at a time: of one address, and in all.
 HELD_OF_ADDRESS, HELD = 256 * 2**20, 512 * 2**20
-#: What of that small bodies alone may use, so that large ones leave room for a sign-in or a question.
+#: What of that small bodies alone may use, so that large ones leave room for a sign-in or a
+#: question.
 KEPT_FOR_SMALL = 32 * 2**20
 #: Bytes a second that earn a body more time than it has.
 SLOWEST_RATE = 128 * 2**10
 
 
 class ConnectionPhase(Enum):
-    """What a connection is doing, with the seconds that it may take; None for as long as the application does."""
+    """What a connection is doing, with the seconds that it may take; None for as long as the
+    application does."""
 
     HEAD = 15.0
     BODY = 60.0
@@ -48,7 +51,8 @@ DISPENSABLE = (ConnectionPhase.IDLE, ConnectionPhase.CLOSING, ConnectionPhase.LE
 
 
 class HttpConnection(Protocol):
-    """What this module knows of a connection. ``since``: when its phase began; ``address``: see :func:`peer_client_key`."""
+    """What this module knows of a connection. ``since``: when its phase began; ``address``: see
+    :func:`peer_client_key`."""
 
     phase: ConnectionPhase
     since: float
@@ -60,7 +64,8 @@ class HttpConnection(Protocol):
 
 
 def peer_client_key(peer: Any) -> str:
-    """Whom a connection is counted to: an IPv4 address or the /64 network of an IPv6 one; "" for a local socket."""
+    """Whom a connection is counted to: an IPv4 address or the /64 network of an IPv6 one; "" for a
+    local socket."""
     return client_key(getattr(peer, "host", ""))
 
 
@@ -88,7 +93,11 @@ class HttpConnections:
             return True
         victim = self._most_dispensable()
         if victim is None:
-            limit.warn("full", "%s connections are being answered at a time: no further one is let in", self._most)
+            limit.warn(
+                "full",
+                "%s connections are being answered at a time: no further one is let in",
+                self._most,
+            )
             return False
         self._cut(victim)
         return True
@@ -97,13 +106,17 @@ class HttpConnections:
         self._connections[connection.transport] = connection
 
     def remove(self, transport: Any) -> None:
-        """Forget a connection that has ended or become a WebSocket; not an error for one that is not known."""
+        """Forget a connection that has ended or become a WebSocket; not an error for one that is
+        not known."""
         self._connections.pop(transport, None)
 
     def hold(self, address: str, size: int, *, is_small: bool) -> bool:
-        """Whether ``size`` more bytes of a body may be held; they are held then, until they are released."""
+        """Whether ``size`` more bytes of a body may be held; they are held then, until they are
+        released."""
         kept = 0 if is_small else KEPT_FOR_SMALL
-        if self._held.total() + size > HELD - kept or (address and self._held[address] + size > HELD_OF_ADDRESS - kept):
+        if self._held.total() + size > HELD - kept or (
+            address and self._held[address] + size > HELD_OF_ADDRESS - kept
+        ):
             return False
         self._held[address] += size
         return True
@@ -114,17 +127,27 @@ class HttpConnections:
             del self._held[address]
 
     def look_after(self) -> None:
-        """End what takes too long, and what is too much of one address. To be called every few seconds."""
+        """End what takes too long, and what is too much of one address. To be called every few
+        seconds."""
         now = time.monotonic()
         unfinished = defaultdict(list)
         for connection in list(self._connections.values()):
             if connection.phase.value is not None and now - connection.since > _allowed(connection):
                 connection.give_up()
-            elif connection.phase in UNFINISHED and connection.address and now - connection.since > YOUNG_SECONDS:
+            elif (
+                connection.phase in UNFINISHED
+                and connection.address
+                and now - connection.since > YOUNG_SECONDS
+            ):
                 unfinished[connection.address].append(connection)
         for address, connections in unfinished.items():
             if len(connections) > PER_ADDRESS:
-                limit.warn(address, "%s left %s requests unfinished: the oldest are ended", address, len(connections))
+                limit.warn(
+                    address,
+                    "%s left %s requests unfinished: the oldest are ended",
+                    address,
+                    len(connections),
+                )
             for connection in sorted(connections, key=lambda each: each.since)[:-PER_ADDRESS]:
                 self._cut(connection)
 
@@ -137,7 +160,10 @@ class HttpConnections:
         if not crowds:
             return None
         largest = crowds.most_common(1)[0][0]
-        return min((each for each in every if each.phase in UNFINISHED and each.address == largest), key=lambda each: each.since)
+        return min(
+            (each for each in every if each.phase in UNFINISHED and each.address == largest),
+            key=lambda each: each.since,
+        )
 
     def _cut(self, connection: HttpConnection) -> None:
         self.remove(connection.transport)
@@ -146,5 +172,7 @@ class HttpConnections:
 
 def _allowed(connection: HttpConnection) -> float:
     """Seconds that a connection may spend in its phase."""
-    earned = connection.received() / SLOWEST_RATE if connection.phase is ConnectionPhase.BODY else 0.0
+    earned = (
+        connection.received() / SLOWEST_RATE if connection.phase is ConnectionPhase.BODY else 0.0
+    )
     return (connection.phase.value or 0.0) + earned

@@ -8,19 +8,29 @@ from frostproject.web.http import MAX_BODY
 
 #: What somebody who signed in may upload: a file of 100 MiB, and the form around it.
 MAX_UPLOAD = 101 * 2**20
-#: What anybody may who is outside ADMIN_NETWORKS: it is refused anyway, and need not be kept until it has come in.
+#: What anybody may who is outside ADMIN_NETWORKS: it is refused anyway, and need not be kept until
+#: it has come in.
 MAX_OUTSIDE = 64 * 2**10
 #: Requests of these methods have no body.
 BODILESS = (b"GET", b"HEAD")
 
 
-def max_body_bytes(method: bytes, target: bytes, root: str, *, peer: str, is_upgrade: bool, cookies: dict[bytes, bytes]) -> int:
-    """Bytes that the body of a request to ``target`` may have; ``root`` is the prefix this server was put behind.
+def max_body_bytes(
+    method: bytes,
+    target: bytes,
+    root: str,
+    *,
+    peer: str,
+    is_upgrade: bool,
+    cookies: dict[bytes, bytes],
+) -> int:
+    """Bytes that the body of a request to ``target`` may have; ``root`` is the prefix this server
+    was put behind.
 
     ``peer`` is the address at the other end, "" for a local socket.
 
-    Whether a session cookie is worth anything is not looked up: whoever made one up gets no further than the
-    larger limit.
+    Whether a session cookie is worth anything is not looked up: whoever made one up gets no further
+    than the larger limit.
     """
     if is_upgrade or method in BODILESS:
         return 0

@@ -28,7 +28,8 @@ class FrostAdminSite(AdminSite):
         return super().has_permission(request) and not self.wants_factor(request)
 
     def wants_factor(self, request: HttpRequest) -> bool:
-        """Whether the session has still to be let in by a second factor. At most one query a request."""
+        """Whether the session has still to be let in by a second factor. At most one query a
+        request."""
         user: Any = request.user
         if not isinstance(user, User) or user.is_verified():  # type: ignore[attr-defined]  # django-otp's middleware adds it
             return False
@@ -44,8 +45,16 @@ class FrostAdminSite(AdminSite):
             path("second-factor/check/", self.second_factor_check, name="second_factor_check"),
             path("passkeys/begin/", csrf_protect(begin), name="passkey_begin"),
             path("passkeys/complete/", csrf_protect(complete), name="passkey_complete"),
-            path("passkeys/add/begin/", self.admin_view(passkeys.BeginRegistration.as_view()), name="passkey_add_begin"),
-            path("passkeys/add/complete/", self.admin_view(passkeys.CompleteRegistration.as_view()), name="passkey_add_complete"),
+            path(
+                "passkeys/add/begin/",
+                self.admin_view(passkeys.BeginRegistration.as_view()),
+                name="passkey_add_begin",
+            ),
+            path(
+                "passkeys/add/complete/",
+                self.admin_view(passkeys.CompleteRegistration.as_view()),
+                name="passkey_add_complete",
+            ),
         ]
         return own + super().get_urls()
 
@@ -65,11 +74,18 @@ class FrostAdminSite(AdminSite):
         return pages.second_factor_check_page(request, self)
 
     @method_decorator(never_cache)
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
-        if request.method == "GET" and super().has_permission(request) and self.wants_factor(request):
+    def login(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        if (
+            request.method == "GET"
+            and super().has_permission(request)
+            and self.wants_factor(request)
+        ):
             further = request.GET.get(REDIRECT_FIELD_NAME, "")
             return HttpResponseRedirect(
-                reverse("admin:second_factor_check") + (f"?{urlencode({'next': further})}" if further else "")
+                reverse("admin:second_factor_check")
+                + (f"?{urlencode({'next': further})}" if further else "")
             )
         answer: HttpResponseBase = super().login(
             request, {**(extra_context or {}), "is_possible": passkeys.can_offer_passkeys(request)}
@@ -84,12 +100,19 @@ class FrostAdminSite(AdminSite):
             known.remember_browser(request, answer, user.get_username())
         return answer
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        """Django's, which asks for the old password: what it finds wrong is a failed sign-in too."""
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """Django's, which asks for the old password: what it finds wrong is a failed sign-in
+        too."""
         answer = super().password_change(request, extra_context)
         if request.method == "POST":
             find_attempt(request).succeeded = answer.status_code == 302
             form = (getattr(answer, "context_data", None) or {}).get("form")
-            if form is not None and "old_password" in form.errors and isinstance(request.user, User):
+            if (
+                form is not None
+                and "old_password" in form.errors
+                and isinstance(request.user, User)
+            ):
                 record.record_failure(request, request.user.get_username(), "old password")
         return answer

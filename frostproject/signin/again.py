@@ -1,4 +1,5 @@
-"""Asks for the password once more before anything that would let whoever has a stolen session stay in.
+"""Asks for the password once more before anything that would let whoever has a stolen session stay
+in.
 
 That is: second factors, and the accounts themselves, by which a superuser could give
 himself a new password or make another superuser.
@@ -23,14 +24,23 @@ from frostproject.signin.attempt import find_attempt
 from frostproject.signin.pages import next_url
 
 #: The pages that ask, by the names of their addresses; and those that ask where something is done.
-ASKING = frozenset({"second_factor", "auth_user_add", "auth_user_change", "auth_user_delete", "auth_user_password_change"})
+ASKING = frozenset(
+    {
+        "second_factor",
+        "auth_user_add",
+        "auth_user_change",
+        "auth_user_delete",
+        "auth_user_password_change",
+    }
+)
 ASKING_TO_ACT = frozenset({"auth_user_changelist"})
 
 AdminView = Callable[..., HttpResponse]
 
 
 def require_fresh_sign_in(view: AdminView) -> AdminView:
-    """``view`` of the admin, which whoever signed in a while ago reaches by way of :func:`sign_in_again_page`."""
+    """``view`` of the admin, which whoever signed in a while ago reaches by way of
+    :func:`sign_in_again_page`."""
 
     @wraps(view)
     def asked(request: HttpRequest, *arguments: Any, **values: Any) -> HttpResponse:

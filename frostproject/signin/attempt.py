@@ -35,4 +35,8 @@ def find_attempt(request: HttpRequest) -> SignInAttempt:
     """The try that ``request`` is; one made up where it came past the gate."""
     scope: dict[str, Any] = getattr(request, "scope", {})
     found = scope.get(ATTEMPT_KEY)
-    return found if isinstance(found, SignInAttempt) else SignInAttempt(str(request.META.get("REMOTE_ADDR", "")))
+    return (
+        found
+        if isinstance(found, SignInAttempt)
+        else SignInAttempt(str(request.META.get("REMOTE_ADDR", "")))
+    )

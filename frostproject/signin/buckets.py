@@ -55,5 +55,7 @@ class TokenBuckets:
             return key
         if now - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = now
-            self._full_at = {each: full_at for each, full_at in self._full_at.items() if full_at > now}
+            self._full_at = {
+                each: full_at for each, full_at in self._full_at.items() if full_at > now
+            }
         return key if len(self._full_at) < self._most else CROWD

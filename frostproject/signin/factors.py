@@ -25,13 +25,18 @@ CODE_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 def has_second_factor(user: User | AnonymousUser) -> bool:
     """Whether a password alone does not do for ``user``. One short query."""
-    return user.pk is not None and User.objects.filter(second_factor_condition(), pk=user.pk).exists()
+    return (
+        user.pk is not None and User.objects.filter(second_factor_condition(), pk=user.pk).exists()
+    )
 
 
 def second_factor_condition() -> Q:
     """The condition under which an account has a second factor."""
     devices: tuple[type[Model], ...] = (AuthenticatorApp, WebAuthnCredential)
-    app, passkey = (Exists(device._default_manager.filter(user=OuterRef("pk"), confirmed=True)) for device in devices)
+    app, passkey = (
+        Exists(device._default_manager.filter(user=OuterRef("pk"), confirmed=True))
+        for device in devices
+    )
     return Q(app) | Q(passkey)
 
 
@@ -39,7 +44,9 @@ def begin_authenticator_app(user: User) -> AuthenticatorApp:
     """An app that counts once a code of it was entered; one that was begun before is forgotten."""
     AuthenticatorApp.objects.filter(user=user, confirmed=False).delete()
     sealed = encrypt(secrets.token_hex(KEY_BYTES))
-    begun: AuthenticatorApp = AuthenticatorApp.objects.create(user=user, name="app", confirmed=False, sealed_key=sealed)
+    begun: AuthenticatorApp = AuthenticatorApp.objects.create(
+        user=user, name="app", confirmed=False, sealed_key=sealed
+    )
     return begun
 
 
@@ -49,18 +56,23 @@ def format_app_key(app: AuthenticatorApp) -> str:
 
 
 def otpauth_address(app: AuthenticatorApp) -> str:
-    """The otpauth:// address that apps read from a picture. Raises :class:`tools.secrets.encryption.DecryptionError`."""
+    """The otpauth:// address that apps read from a picture. Raises
+    :class:`tools.secrets.encryption.DecryptionError`."""
     values = {"secret": format_app_key(app), "issuer": ISSUER, "digits": DIGITS, "period": 30}
     return f"otpauth://totp/{quote(f'{ISSUER}:{app.user.get_username()}')}?{urlencode(values)}"
 
 
 def make_recovery_codes(user: User) -> list[str]:
     """Fresh recovery codes, for this once; older ones no longer work."""
-    codes = ["".join(secrets.choice(CODE_ALPHABET) for _ in range(CODE_SIGNS)) for _ in range(CODES)]
+    codes = [
+        "".join(secrets.choice(CODE_ALPHABET) for _ in range(CODE_SIGNS)) for _ in range(CODES)
+    ]
     with transaction.atomic():
         RecoveryCodes.objects.filter(user=user).delete()
         device = RecoveryCodes.objects.create(user=user, name="recovery codes")
-        RecoveryCode.objects.bulk_create(RecoveryCode(device=device, digest=digest_code(code)) for code in codes)
+        RecoveryCode.objects.bulk_create(
+            RecoveryCode(device=device, digest=digest_code(code)) for code in codes
+        )
     return [f"{code[:5]}-{code[5:]}" for code in codes]
 
 
@@ -79,7 +91,8 @@ def delete_unused_codes(user: User) -> None:
 
 
 def delete_second_factors(user: User) -> bool:
-    """Take away every second factor of ``user``, whose password then does alone; whether there was any."""
+    """Take away every second factor of ``user``, whose password then does alone; whether there was
+    any."""
     with transaction.atomic():
         was_on = has_second_factor(user)
         for kind in (AuthenticatorApp, RecoveryCodes, WebAuthnCredential, WebAuthnUserHandle):

@@ -1,4 +1,5 @@
-"""What a try to sign in has to pass before Django sees it: plain ASGI, so that whoever waits occupies no thread.
+"""What a try to sign in has to pass before Django sees it: plain ASGI, so that whoever waits
+occupies no thread.
 
 A check of a password costs most of a second of a processor. So tries are counted for each
 address and each account before anything is computed, and at most two are computed at a time.
@@ -35,7 +36,8 @@ from tools.log_limit import LogLimit
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
 
-#: Tries of one address; of all strangers at one account (those on this machine by themselves) or in one session; of a browser
+#: Tries of one address; of all strangers at one account (those on this machine by themselves) or in
+#: one session; of a browser
 #: that is known.
 ADDRESS, STRANGERS, KNOWN = RefillRate(10, 6.0), RefillRate(30, 20.0), RefillRate(10, 6.0)
 #: Bytes that the form of a sign-in may have.
@@ -64,7 +66,11 @@ class SignInGate:
     def __init__(self, application: Any) -> None:
         self._application = application
         self._turns = PasswordQueue()
-        self._addresses, self._strangers, self._known = TokenBuckets(ADDRESS), TokenBuckets(STRANGERS), TokenBuckets(KNOWN)
+        self._addresses, self._strangers, self._known = (
+            TokenBuckets(ADDRESS),
+            TokenBuckets(STRANGERS),
+            TokenBuckets(KNOWN),
+        )
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -90,7 +96,9 @@ class SignInGate:
             reverse("admin:passkey_complete"): SecretEndpoint(),
         }
 
-    async def _let_in(self, door: SecretEndpoint, scope: dict[str, Any], body: bytes, receive: Receive, send: Send) -> None:
+    async def _let_in(
+        self, door: SecretEndpoint, scope: dict[str, Any], body: bytes, receive: Receive, send: Send
+    ) -> None:
         attempt = self._judged(door, scope, body)
         if door.hashes:
             await self._wait_for_turn(attempt, receive)
@@ -98,9 +106,18 @@ class SignInGate:
         work = asyncio.ensure_future(self._run(door, attempt, within, body, send))
         self._running.add(work)
         work.add_done_callback(self._running.discard)
-        await asyncio.shield(work)  # a thread cannot be cancelled: its turn lasts for as long as it does
+        await asyncio.shield(
+            work
+        )  # a thread cannot be cancelled: its turn lasts for as long as it does
 
-    async def _run(self, door: SecretEndpoint, attempt: SignInAttempt, scope: dict[str, Any], body: bytes, send: Send) -> None:
+    async def _run(
+        self,
+        door: SecretEndpoint,
+        attempt: SignInAttempt,
+        scope: dict[str, Any],
+        body: bytes,
+        send: Send,
+    ) -> None:
         try:
             await self._application(scope, _handing(body), send)
         finally:
@@ -115,13 +132,17 @@ class SignInGate:
         asked = _request(scope, body)
         attempt = SignInAttempt(_address(request), _field(asked, door.field))
         browser = (
-            known.find_known_browser(asked.COOKIES.get(known.KNOWN_COOKIE, ""), attempt.name if door.field else None)
+            known.find_known_browser(
+                asked.COOKIES.get(known.KNOWN_COOKIE, ""), attempt.name if door.field else None
+            )
             if asked
             else ""
         )
         attempt.is_known = bool(browser)
         session = asked.COOKIES.get(settings.SESSION_COOKIE_NAME, "")[:64] if asked else ""
-        account: Hashable = known.fold_account_name(attempt.name) if door.field else ("session", session)
+        account: Hashable = (
+            known.fold_account_name(attempt.name) if door.field else ("session", session)
+        )
         wanted: list[tuple[TokenBuckets, Hashable]]
         if browser:
             wanted = [(self._known, browser), *([] if door.field else [(self._strangers, account)])]
@@ -130,13 +151,18 @@ class SignInGate:
         else:
             wanted = [(self._addresses, attempt.address), (self._strangers, account)]
         if wait := max(buckets.wait(key) for buckets, key in wanted):
-            limit.warn("slowed", "Sign-ins from %s are slowed down: too many tries", attempt.address or "a local socket")
+            limit.warn(
+                "slowed",
+                "Sign-ins from %s are slowed down: too many tries",
+                attempt.address or "a local socket",
+            )
             raise SignInRefusal(429, math.ceil(wait))
         attempt.taken = [(buckets, buckets.take(key)) for buckets, key in wanted]
         return attempt
 
     async def _wait_for_turn(self, attempt: SignInAttempt, receive: Receive) -> None:
-        """Raises :class:`SignInRefusal` (503), which is not counted, and :class:`ClientDisconnected`, which is; whoever is cancelled has no turn."""
+        """Raises :class:`SignInRefusal` (503), which is not counted, and
+        :class:`ClientDisconnected`, which is; whoever is cancelled has no turn."""
         waiting = asyncio.ensure_future(self._turns.take(is_known=attempt.is_known))
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
@@ -155,7 +181,11 @@ class SignInGate:
             waiting.result()
         except PasswordQueueFull as error:
             attempt.give_back()
-            limit.warn("crowded", "A sign-in from %s was put off: too many wait", attempt.address or "a local socket")
+            limit.warn(
+                "crowded",
+                "A sign-in from %s was put off: too many wait",
+                attempt.address or "a local socket",
+            )
             raise SignInRefusal(503, math.ceil(PASSWORD_WAIT_SECONDS)) from error
 
 
@@ -209,12 +239,20 @@ def _field(request: ASGIRequest | None, name: str) -> str:
         return ""
     try:
         return str(request.POST.get(name, ""))
-    except (BadRequest, MultiPartParserError, SuspiciousOperation, UnreadablePostError, LookupError, ValueError):
+    except (
+        BadRequest,
+        MultiPartParserError,
+        SuspiciousOperation,
+        UnreadablePostError,
+        LookupError,
+        ValueError,
+    ):
         return ""
 
 
 def _address(request: Handshake) -> str:
-    """Whom a request is counted to: the peer, or, where that is a proxy on this machine, the last that it names."""
+    """Whom a request is counted to: the peer, or, where that is a proxy on this machine, the last
+    that it names."""
     try:
         peer = client_key(request.peer)
         if peer and not ipaddress.ip_address(peer.partition("/")[0]).is_loopback:

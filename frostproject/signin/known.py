@@ -41,9 +41,12 @@ def remember_browser(request: HttpRequest, response: HttpResponseBase, name: str
 
 
 def find_known_browser(cookie: str, name: str | None = None) -> str:
-    """The browser that ``cookie`` stands for; "" where it was not made here, is too old, or is for another account than ``name``."""
+    """The browser that ``cookie`` stands for; "" where it was not made here, is too old, or is for
+    another account than ``name``."""
     try:
-        account, browser = signing.loads(cookie[:LONGEST_COOKIE], salt=COOKIE_SALT, max_age=KNOWN_SECONDS)
+        account, browser = signing.loads(
+            cookie[:LONGEST_COOKIE], salt=COOKIE_SALT, max_age=KNOWN_SECONDS
+        )
     except (signing.BadSignature, ValueError, TypeError):
         return ""
     return str(browser) if name is None or account == fold_account_name(name) else ""

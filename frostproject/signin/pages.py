@@ -1,4 +1,5 @@
-"""The pages of the second factor: where it is asked for, and where a person sets it up for himself."""
+"""The pages of the second factor: where it is asked for, and where a person sets it up for
+himself."""
 
 from typing import Any, cast
 
@@ -55,7 +56,9 @@ def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
     login(request, device)
     record.record_sign_in(request, user)
     if isinstance(device, RecoveryCodes):
-        messages.warning(request, _("A recovery code was used up. %d are left.") % device.codes.count())
+        messages.warning(
+            request, _("A recovery code was used up. %d are left.") % device.codes.count()
+        )
     answer = HttpResponseRedirect(next_url(request))
     known.remember_browser(request, answer, user.get_username())
     return answer
@@ -64,19 +67,25 @@ def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
 def _waiting(user: User) -> str:
     """What to tell whoever entered too many wrong codes; "" otherwise."""
     kinds = (AuthenticatorApp, RecoveryCodes)
-    devices = [device for kind in kinds for device in kind.objects.filter(user=user, confirmed=True)]
+    devices = [
+        device for kind in kinds for device in kind.objects.filter(user=user, confirmed=True)
+    ]
     untils = [until for device in devices if (until := device.locked_until())]
     if not untils:
         return ""
     seconds: int = max(1, round((max(untils) - timezone.now()).total_seconds()))
-    text: str = _("This code is not right, or it came too early after a wrong one. The next one is looked at in %d seconds.")
+    text: str = _(
+        "This code is not right, or it came too early after a wrong one. The next one is looked at in %d seconds."
+    )
     return text % seconds
 
 
 def next_url(request: HttpRequest) -> str:
     """Where ``request`` wants to go on, as far as that is here."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
-    is_safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    is_safe = url_has_allowed_host_and_scheme(
+        wanted, {request.get_host()}, require_https=request.is_secure()
+    )
     return wanted if is_safe else reverse("admin:index")
 
 
@@ -100,20 +109,25 @@ def own_factors_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
         **_begun(user),
         **shown,
     }
-    return render(request, "admin/second_factor/own.html", context)  # which admin_view has no cache keep
+    return render(
+        request, "admin/second_factor/own.html", context
+    )  # which admin_view has no cache keep
 
 
 def _begun(user: User) -> dict[str, Any]:
-    """The app that is being set up: its secret is shown until a code of it was entered, and never again."""
+    """The app that is being set up: its secret is shown until a code of it was entered, and never
+    again."""
     app = AuthenticatorApp.objects.filter(user=user, confirmed=False).first()
     if app is None:
         return {}
     try:
-        picture = segno.make(factors.otpauth_address(app)).svg_inline(scale=5, border=3, dark="#000", light="#fff")
+        picture = segno.make(factors.otpauth_address(app)).svg_inline(
+            scale=5, border=3, dark="#000", light="#fff"
+        )
     except DecryptionError:
         app.delete()
         return {}
-    return {"begun": app, "picture": mark_safe(picture), "key": factors.format_app_key(app)}  # noqa: S308 - drawn here
+    return {"begun": app, "picture": mark_safe(picture), "key": factors.format_app_key(app)}  # noqa: S308
 
 
 def _begin_app(request: HttpRequest, user: User) -> dict[str, Any]:
@@ -127,7 +141,9 @@ def _confirm_app(request: HttpRequest, user: User) -> dict[str, Any]:
         return {}
     if not app.verify_token("".join(request.POST.get("code", "")[:100].split())):
         return {
-            "error": _("This code is not right. Enter the six digits that the app shows now; the phone's clock has to be right.")
+            "error": _(
+                "This code is not right. Enter the six digits that the app shows now; the phone's clock has to be right."
+            )
         }
     AuthenticatorApp.objects.filter(user=user, confirmed=True).delete()
     app.refresh_from_db()
@@ -143,7 +159,9 @@ def _new_codes(request: HttpRequest, user: User) -> dict[str, Any]:
         return {}
     record.log_factor_change(user, "new recovery codes were made")
     codes = factors.make_recovery_codes(user)
-    if isinstance(getattr(request.user, "otp_device", None), RecoveryCodes):  # of the old ones, which let this session in
+    if isinstance(
+        getattr(request.user, "otp_device", None), RecoveryCodes
+    ):  # of the old ones, which let this session in
         _stay(request, user)
     return {"new_codes": codes}
 

@@ -41,16 +41,22 @@ def passkey_domain(request: HttpRequest) -> str:
 
 
 def passkey_origins(request: HttpRequest) -> list[str]:
-    """Pages that may use passkeys here: the one asked for, and those of CSRF_TRUSTED_ORIGINS of the same name.
+    """Pages that may use passkeys here: the one asked for, and those of CSRF_TRUSTED_ORIGINS of the
+    same name.
 
     Behind a proxy that ends TLS the server itself does not know that a page is https.
     """
-    trusted = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if urlsplit(origin).hostname == passkey_domain(request)]
+    trusted = [
+        origin
+        for origin in settings.CSRF_TRUSTED_ORIGINS
+        if urlsplit(origin).hostname == passkey_domain(request)
+    ]
     return [f"{request.scheme}://{request.get_host()}", *trusted]
 
 
 def can_offer_passkeys(request: HttpRequest) -> bool:
-    """Whether a browser could offer passkeys here, as far as the address tells; the page asks the browser itself."""
+    """Whether a browser could offer passkeys here, as far as the address tells; the page asks the
+    browser itself."""
     try:
         ipaddress.ip_address(passkey_domain(request).strip("[]"))
     except ValueError:
@@ -72,7 +78,9 @@ class _Json:
 
     def _parse_request_data(self, request: HttpRequest) -> dict[str, Any]:
         try:
-            data = json.loads(request.body or b"{}") if len(request.body) <= MAX_PASSKEY_BODY else None
+            data = (
+                json.loads(request.body or b"{}") if len(request.body) <= MAX_PASSKEY_BODY else None
+            )
         except (ValueError, RecursionError) as error:
             raise exceptions.MalformedRequest from error
         if not isinstance(data, dict):
@@ -121,7 +129,9 @@ class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type
     def handle_exception(self, exc: Exception) -> HttpResponse:
         if isinstance(exc, exceptions.OTPWebAuthnApiError):
             user = self.request.user
-            record.record_failure(self.request, user.get_username() if user.is_authenticated else "", "passkey")
+            record.record_failure(
+                self.request, user.get_username() if user.is_authenticated else "", "passkey"
+            )
         answer: HttpResponse = super().handle_exception(exc)
         return answer
 

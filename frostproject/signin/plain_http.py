@@ -1,4 +1,5 @@
-"""Signing in over plain HTTP where cookies are for https alone: browsers keep none, and the pages say why."""
+"""Signing in over plain HTTP where cookies are for https alone: browsers keep none, and the pages
+say why."""
 
 from typing import Any
 
@@ -15,11 +16,18 @@ def is_for_https_only() -> bool:
 
 def https_addresses() -> list[str]:
     """Where the admin is to be opened, as far as CSRF_TRUSTED_ORIGINS names hosts."""
-    return [f"{origin.rstrip('/')}/admin/" for origin in settings.CSRF_TRUSTED_ORIGINS if "*" not in origin]
+    return [
+        f"{origin.rstrip('/')}/admin/"
+        for origin in settings.CSRF_TRUSTED_ORIGINS
+        if "*" not in origin
+    ]
 
 
 def csrf_failure(request: HttpRequest, reason: str = "", **options: Any) -> HttpResponse:
-    """Django's page for a form that is not to be trusted, or ours where the browser could not keep the cookie for it."""
+    """Django's page for a form that is not to be trusted, or ours where the browser could not keep
+    the cookie for it."""
     if is_for_https_only() and settings.CSRF_COOKIE_NAME not in request.COOKIES:
-        return render(request, "admin/plain_http.html", {"addresses": https_addresses()}, status=403)
+        return render(
+            request, "admin/plain_http.html", {"addresses": https_addresses()}, status=403
+        )
     return stock_page(request, reason, **options)

@@ -37,10 +37,13 @@ def connect_sign_in_signals() -> None:
 
 
 def record_failure(request: HttpRequest, name: str, what: str) -> None:
-    """``what`` (in the log's English) was wrong for the account ``name``, whether there is one or not."""
+    """``what`` (in the log's English) was wrong for the account ``name``, whether there is one or
+    not."""
     address = find_attempt(request).address
     shown = name if len(name) <= NAME_SHOWN else f"{name[:NAME_SHOWN]}…"
-    limit.warn("failed", "A sign-in failed (%s): %r from %s", what, shown, address or "a local socket")
+    limit.warn(
+        "failed", "A sign-in failed (%s): %r from %s", what, shown, address or "a local socket"
+    )
     try:
         with transaction.atomic():
             _count(name, address)
@@ -60,14 +63,23 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
         logger.warning("A sign-in could not be recorded: %s", error)
         return
     address = attempt.address or "a local socket"
-    logger.info("%r signed in from %s, after %s failed tries", user.get_username()[:NAME_SHOWN], address, before.failed)
+    logger.info(
+        "%r signed in from %s, after %s failed tries",
+        user.get_username()[:NAME_SHOWN],
+        address,
+        before.failed,
+    )
     if before.failed:
         text = ngettext(
             "%(count)d sign-in to your account failed since you signed in last; the last one came from %(address)s at %(time)s.",
             "%(count)d sign-ins to your account failed since you signed in last; the last one came from %(address)s at %(time)s.",
             before.failed,
         )
-        at = timezone.localtime(before.failed_at).strftime("%Y-%m-%d %H:%M") if before.failed_at else "-"
+        at = (
+            timezone.localtime(before.failed_at).strftime("%Y-%m-%d %H:%M")
+            if before.failed_at
+            else "-"
+        )
         values = {"count": before.failed, "address": before.failed_address or "-", "time": at}
         messages.warning(request, text % values, fail_silently=True)
 
@@ -82,8 +94,14 @@ def log_factor_change(user: User, what: str) -> None:
     change_logger.warning("Second factor of %r: %s", user.get_username()[:NAME_SHOWN], what)
 
 
-def _password_failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_more: Any) -> None:
-    record_failure(request or HttpRequest(), str(credentials.get(get_user_model().USERNAME_FIELD, "")), "password")
+def _password_failed(
+    credentials: dict[str, Any], request: HttpRequest | None = None, **_more: Any
+) -> None:
+    record_failure(
+        request or HttpRequest(),
+        str(credentials.get(get_user_model().USERNAME_FIELD, "")),
+        "password",
+    )
 
 
 def _password_passed(request: HttpRequest | None, user: User, **_more: Any) -> None:
@@ -99,12 +117,16 @@ def _count(name: str, address: str) -> None:
     now = timezone.now()
     hour = now.replace(minute=0, second=0, microsecond=0)
     FailedSignIns.objects.get_or_create(hour=hour)
-    FailedSignIns.objects.filter(hour=hour).update(count=F("count") + 1, last_at=now, last_address=address[:64])
+    FailedSignIns.objects.filter(hour=hour).update(
+        count=F("count") + 1, last_at=now, last_address=address[:64]
+    )
     FailedSignIns.objects.filter(hour__lt=hour - FAILURE_AGE).delete()
     users = get_user_model()._default_manager
     if user := users.filter(**{get_user_model().USERNAME_FIELD: name[:150]}).only("pk").first():
         SignInRecord.objects.get_or_create(user=user)
-        SignInRecord.objects.filter(user=user).update(failed=F("failed") + 1, failed_at=now, failed_address=address[:64])
+        SignInRecord.objects.filter(user=user).update(
+            failed=F("failed") + 1, failed_at=now, failed_address=address[:64]
+        )
 
 
 def _succeeded(user: User, address: str) -> SignInRecord:

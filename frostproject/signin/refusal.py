@@ -1,4 +1,5 @@
-"""The page for whoever has to wait, in the admin's looks. Rendered once for each length of a wait."""
+"""The page for whoever has to wait, in the admin's looks. Rendered once for each length of a
+wait."""
 
 from functools import lru_cache
 from typing import Any
@@ -12,7 +13,8 @@ from frostproject.web.http import Send
 
 
 class SignInRefusal(Exception):  # noqa: N818 - an answer, not a fault
-    """A try that is answered with ``status``, and may be repeated after ``seconds``; 0 for one that may not."""
+    """A try that is answered with ``status``, and may be repeated after ``seconds``; 0 for one that
+    may not."""
 
     def __init__(self, status: int, seconds: int) -> None:
         super().__init__(status)
@@ -46,4 +48,6 @@ def _language(scope: dict[str, Any]) -> str:
 @lru_cache(maxsize=1_000)
 def _page(status: int, seconds: int, language: str) -> bytes:
     with translation.override(language):
-        return render_to_string("admin/sign_in_refused.html", {"status": status, "seconds": seconds}).encode()
+        return render_to_string(
+            "admin/sign_in_refused.html", {"status": status, "seconds": seconds}
+        ).encode()

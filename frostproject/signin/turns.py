@@ -15,7 +15,8 @@ class PasswordQueueFull(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class PasswordQueue:
-    """At most :data:`CHECKS_AT_ONCE` have a turn. Who waits occupies no thread. Browsers that are known go first, in a line of their own."""
+    """At most :data:`CHECKS_AT_ONCE` have a turn. Who waits occupies no thread. Browsers that are
+    known go first, in a line of their own."""
 
     def __init__(self) -> None:
         self._free = CHECKS_AT_ONCE
@@ -23,7 +24,8 @@ class PasswordQueue:
         self._strangers: deque[asyncio.Future[None]] = deque()
 
     async def take(self, *, is_known: bool) -> None:
-        """Wait for a turn, which is held until :meth:`give_back`. Raises :class:`PasswordQueueFull`; whoever is cancelled has none."""
+        """Wait for a turn, which is held until :meth:`give_back`. Raises
+        :class:`PasswordQueueFull`; whoever is cancelled has none."""
         if self._free:
             self._free -= 1
             return

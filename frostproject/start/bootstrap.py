@@ -21,13 +21,16 @@ from tools.registry.catalogue import ensure_tool_rows
 
 
 def prepare_installation() -> None:
-    """Bring the database up to date where that is ours to do, and see to it that somebody can log in.
+    """Bring the database up to date where that is ours to do, and see to it that somebody can log
+    in.
 
-    Raises ImproperlyConfigured when another server works on the same embedded database, or when the database
-    is damaged, is gone, or does not fit this program.
+    Raises ImproperlyConfigured when another server works on the same embedded database, or when the
+    database is damaged, is gone, or does not fit this program.
     """
     if is_database_in_use():
-        raise ImproperlyConfigured(_("Another server already works on this data folder: %s") % settings.DATA_DIR)
+        raise ImproperlyConfigured(
+            _("Another server already works on this data folder: %s") % settings.DATA_DIR
+        )
     private_files.restrict_folder(settings.DATA_DIR)
     database.migrate_embedded_database()
     with database.explain_database_errors():
@@ -39,7 +42,8 @@ def prepare_installation() -> None:
 
 
 def is_database_in_use() -> bool:
-    """Whether a server process holds the lock of the embedded database (see ``agent.runtime.runtime``)."""
+    """Whether a server process holds the lock of the embedded database (see
+    ``agent.runtime.runtime``)."""
     lock = Path(f"{settings.DATABASES['default']['NAME']}.lock")
     if connection.vendor != "sqlite" or not lock.exists():
         return False
@@ -65,7 +69,9 @@ def ensure_admin() -> tuple[str, str] | None:
     try:
         with transaction.atomic():
             user = users.create_superuser(name, settings.DJANGO_SUPERUSER_EMAIL, password)
-            user.user_permissions.add(*Permission.objects.filter(content_type__app_label="tools", codename="run_commands"))
+            user.user_permissions.add(
+                *Permission.objects.filter(content_type__app_label="tools", codename="run_commands")
+            )
     except IntegrityError:  # another process was faster, or the name belongs to somebody else
         return None
     return None if given else (name, password)
@@ -76,5 +82,7 @@ def print_admin_password(account: tuple[str, str] | None) -> None:
     if account is None:
         return
     name, password = account
-    sys.stdout.write(f"\n{_('Admin account:')} {name}\n{_('Password (shown only now):')} {password}\n\n")
+    sys.stdout.write(
+        f"\n{_('Admin account:')} {name}\n{_('Password (shown only now):')} {password}\n\n"
+    )
     sys.stdout.flush()

@@ -1,4 +1,5 @@
-"""Damage of the database file that first shows while the program runs: told in the log, with what to do."""
+"""Damage of the database file that first shows while the program runs: told in the log, with what
+to do."""
 
 import logging
 from collections.abc import Callable
@@ -14,12 +15,15 @@ _log = LogLimit(logging.getLogger(__name__))
 
 
 def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
-    """Listen to what ``connection``, just opened, will say of its file. A receiver of ``connection_created``."""
+    """Listen to what ``connection``, just opened, will say of its file. A receiver of
+    ``connection_created``."""
     if connection.vendor == "sqlite" and _listen not in connection.execute_wrappers:
         connection.execute_wrappers.append(_listen)
 
 
-def _listen(execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: dict[str, Any]) -> Any:
+def _listen(
+    execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: dict[str, Any]
+) -> Any:
     try:
         return execute(sql, parameters, many, context)
     except DatabaseError as error:

@@ -20,7 +20,8 @@ ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
 
 
 def print_greeting(address: ListenAddress | None) -> None:
-    """Print where the server listens (None: nowhere that a browser could reach by a port) and what clients present."""
+    """Print where the server listens (None: nowhere that a browser could reach by a port) and what
+    clients present."""
     sys.stdout.write("\n".join(_lines(address)) + "\n\n")
     sys.stdout.flush()  # whoever started it through a pipe wants to read this now
 
@@ -36,13 +37,16 @@ def _lines(address: ListenAddress | None) -> Iterator[str]:
         )
     yield f"{_('Access token:')} {token_hint()}"
     if settings.TRUST_LOOPBACK:
-        yield _("TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client.")
+        yield _(
+            "TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client."
+        )
     if not settings.UPSTREAM_ENDPOINT:
         yield _("No UPSTREAM_ENDPOINT is set: the built-in demo model answers.")
 
 
 def _is_served_admin(host: str) -> bool:
-    """Whether who asks ``host`` from the same network is let in; of a name that is not known here."""
+    """Whether who asks ``host`` from the same network is let in; of a name that is not known
+    here."""
     address = host.strip("[]")
     return parse_ip_address(address) is None or address in settings.ADMIN_NETWORKS
 
@@ -58,7 +62,8 @@ def token_hint() -> str:
 
 
 def find_token_file(name: str = "ONEBOT_ACCESS_TOKEN") -> Path | None:
-    """The file that the token of this variable was read from, None where the environment gave it."""
+    """The file that the token of this variable was read from, None where the environment gave
+    it."""
     return tokens.token_sources.get(name)
 
 

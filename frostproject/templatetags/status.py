@@ -57,9 +57,14 @@ def outage(context: Any) -> dict[str, Any]:
 
 @register.inclusion_tag("admin/https_only.html", takes_context=True)
 def https_only(context: Any) -> dict[str, Any]:
-    """Where to sign in, for those who are at another host than those of https; a proxy may hide the port."""
+    """Where to sign in, for those who are at another host than those of https; a proxy may hide the
+    port."""
     request = context.get("request")
-    if request is None or not plain_http.is_for_https_only() or getattr(context.get("user"), "is_authenticated", False):
+    if (
+        request is None
+        or not plain_http.is_for_https_only()
+        or getattr(context.get("user"), "is_authenticated", False)
+    ):
         return {}
     addresses = plain_http.https_addresses()
     names = {urlsplit(address).hostname for address in addresses}
@@ -76,7 +81,11 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     if not user.has_perm("agent.view_message"):
         return {}
     waiting = Message.objects.filter(UNSETTLED).order_by()[: WAITING_LIMIT + 1].count()
-    failed = Message.objects.filter(state=MessageState.FAILED).select_related("session").defer("segments", "raw")
+    failed = (
+        Message.objects.filter(state=MessageState.FAILED)
+        .select_related("session")
+        .defer("segments", "raw")
+    )
     return {
         "sees_messages": True,
         "waiting": _bounded(waiting),
@@ -89,7 +98,9 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
 def _approvals(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     if not user.has_perm("agent.view_approval"):
         return {}
-    asked = Approval.objects.filter(state=ApprovalState.WAITING).order_by()[: WAITING_LIMIT + 1].count()
+    asked = (
+        Approval.objects.filter(state=ApprovalState.WAITING).order_by()[: WAITING_LIMIT + 1].count()
+    )
     return {"sees_approvals": True, "approvals": _bounded(asked)}
 
 
@@ -107,7 +118,11 @@ def _runs(user: PermissionsMixin | AnonymousUser, told: set[int]) -> dict[str, A
     """The last failed runs, without those whose message is ``told`` of already."""
     if not user.has_perm("agent.view_run"):
         return {}
-    failed = Run.objects.filter(state=RunState.FAILED).defer("notes", "final_text").order_by("-pk")[:FAILURE_LIMIT]
+    failed = (
+        Run.objects.filter(state=RunState.FAILED)
+        .defer("notes", "final_text")
+        .order_by("-pk")[:FAILURE_LIMIT]
+    )
     return {"sees_runs": True, "failed_runs": [run for run in failed if run.message_id not in told]}
 
 
@@ -115,8 +130,16 @@ def _sign_ins(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
     """Who failed to sign in lately, and who did not."""
     if not user.has_perm("auth.view_user"):
         return {}
-    lately = list(FailedSignIns.objects.filter(last_at__gt=timezone.now() - timedelta(hours=24)).order_by("-hour"))
-    signed_in = SignInRecord.objects.filter(signed_in_at__isnull=False).select_related("user").order_by("-signed_in_at")
+    lately = list(
+        FailedSignIns.objects.filter(last_at__gt=timezone.now() - timedelta(hours=24)).order_by(
+            "-hour"
+        )
+    )
+    signed_in = (
+        SignInRecord.objects.filter(signed_in_at__isnull=False)
+        .select_related("user")
+        .order_by("-signed_in_at")
+    )
     return {
         "sees_sign_ins": True,
         "failed_sign_ins": sum(each.count for each in lately),

@@ -22,7 +22,10 @@ limit = LogLimit(logger)
 Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 REFUSAL_TEXT = (
-    ("FrostAgent 只对 ADMIN_NETWORKS 里的网络开放这里。", "Only the networks in ADMIN_NETWORKS are served here."),
+    (
+        "FrostAgent 只对 ADMIN_NETWORKS 里的网络开放这里。",
+        "Only the networks in ADMIN_NETWORKS are served here.",
+    ),
     ("服务器看到的你的地址是", "The server sees you at the address"),
     (
         "要开放：在服务器的 .env 里写下面这一行，然后重启（private 表示本机和内网，* 表示所有地址）。",
@@ -39,17 +42,25 @@ REFUSAL_PAGE = """<!doctype html>
 
 
 def restrict_to_admin_networks(application: Application, *, is_page: bool = False) -> Application:
-    """``application`` for those networks; others get a 403 that says how to open it, as a page or as JSON."""
+    """``application`` for those networks; others get a 403 that says how to open it, as a page or
+    as JSON."""
 
     async def served(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         peer = Handshake.from_scope(scope).peer
         if peer in settings.ADMIN_NETWORKS:
             await application(scope, receive, send)
             return
-        limit.warn(("networks", peer), "Refused %s at %s: not in ADMIN_NETWORKS", str(scope.get("path", ""))[:100], peer)
+        limit.warn(
+            ("networks", peer),
+            "Refused %s at %s: not in ADMIN_NETWORKS",
+            str(scope.get("path", ""))[:100],
+            peer,
+        )
         if is_page:
             content = REFUSAL_PAGE.format(*REFUSAL_TEXT, peer=html.escape(peer)).encode()
-            await send_http_response(send, 403, b"text/html; charset=utf-8", content, *POLICY_HEADERS)
+            await send_http_response(
+                send, 403, b"text/html; charset=utf-8", content, *POLICY_HEADERS
+            )
         else:
             await send_json(send, 403, {"result": "", "error": _refusal(peer)})
 

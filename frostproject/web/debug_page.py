@@ -1,4 +1,5 @@
-"""Django's page of an error, as ``DEBUG=true`` shows it to whoever asks: without the secrets of the installation."""
+"""Django's page of an error, as ``DEBUG=true`` shows it to whoever asks: without the secrets of the
+installation."""
 
 from django.http import HttpRequest
 from django.utils.html import escape
@@ -16,7 +17,8 @@ class RedactingFilter(SafeExceptionReporterFilter):
 
 
 class RedactingReporter(ExceptionReporter):
-    """Secrets are blotted out of the finished page: they stand in settings, local variables, addresses and messages."""
+    """Secrets are blotted out of the finished page: they stand in settings, local variables,
+    addresses and messages."""
 
     def get_traceback_html(self) -> SafeString:
         return _redact(super().get_traceback_html())

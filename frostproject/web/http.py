@@ -14,7 +14,12 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from agent.domain.errors import AgentError, ClaimLost
-from onebot.connections.handshake import Handshake, is_trusted_loopback, origin_refusal, presented_tokens
+from onebot.connections.handshake import (
+    Handshake,
+    is_trusted_loopback,
+    origin_refusal,
+    presented_tokens,
+)
 from onebot.gateway.gateway import Gateway
 from tools.text.storable import make_storable
 
@@ -55,7 +60,11 @@ class AgentQueryEndpoint:
         except HttpRefusal as refusal:
             await send_json(send, refusal.status, {"result": "", "error": str(refusal)})
         except (AgentError, ClaimLost):
-            await send_json(send, 502, {"result": "", "error": "the model could not be asked; the run's record says why"})
+            await send_json(
+                send,
+                502,
+                {"result": "", "error": "the model could not be asked; the run's record says why"},
+            )
         else:
             await send_json(send, 200, {"result": text, "run": run_pk})
 
@@ -68,15 +77,19 @@ class AgentQueryEndpoint:
             refuse_wrong_bearer(request, settings.HTTP_API_TOKEN)
 
     def _needs_no_token(self, request: Handshake) -> bool:
-        """A program on this machine, where that is enough; a wrong token is refused even there, and so are foreign pages."""
+        """A program on this machine, where that is enough; a wrong token is refused even there, and
+        so are foreign pages."""
         admission = self._gateway.admission
         trusted = admission.trust_loopback and is_trusted_loopback(request)
         return trusted and not presented_tokens(request) and not origin_refusal(request, admission)
 
 
 def refuse_unknown_host(request: Handshake) -> None:
-    """Raise :class:`HttpRefusal` (400) where a name that is not this installation's was made to point here."""
-    if not validate_host(split_domain_port(request.headers.get("host", ""))[0], settings.ALLOWED_HOSTS):
+    """Raise :class:`HttpRefusal` (400) where a name that is not this installation's was made to
+    point here."""
+    if not validate_host(
+        split_domain_port(request.headers.get("host", ""))[0], settings.ALLOWED_HOSTS
+    ):
         raise HttpRefusal(400, "unknown host; list it in DJANGO_ALLOWED_HOSTS")
 
 
@@ -111,8 +124,14 @@ def parse_query(body: bytes) -> list[dict[str, Any]]:
 
 
 def _message(place: int, message: object) -> dict[str, Any]:
-    if not isinstance(message, dict) or message.get("role") not in QUERY_ROLES or not isinstance(message.get("content"), str):
-        raise HttpRefusal(400, f"messages[{place}] wants a role of {', '.join(QUERY_ROLES)} and a content string")
+    if (
+        not isinstance(message, dict)
+        or message.get("role") not in QUERY_ROLES
+        or not isinstance(message.get("content"), str)
+    ):
+        raise HttpRefusal(
+            400, f"messages[{place}] wants a role of {', '.join(QUERY_ROLES)} and a content string"
+        )
     return {"role": message["role"], "content": message["content"]}
 
 
@@ -136,12 +155,16 @@ async def read_body(receive: Receive) -> bytes:
         raise HttpRefusal(408, "the body did not arrive in time") from error
 
 
-async def send_json(send: Send, status: int, body: dict[str, Any], *headers: tuple[bytes, bytes]) -> None:
+async def send_json(
+    send: Send, status: int, body: dict[str, Any], *headers: tuple[bytes, bytes]
+) -> None:
     content = json.dumps(body, ensure_ascii=False).encode()
     await send_http_response(send, status, b"application/json; charset=utf-8", content, *headers)
 
 
-async def send_http_response(send: Send, status: int, kind: bytes, content: bytes, *headers: tuple[bytes, bytes]) -> None:
+async def send_http_response(
+    send: Send, status: int, kind: bytes, content: bytes, *headers: tuple[bytes, bytes]
+) -> None:
     """A whole answer of the content type ``kind``."""
     usual = [
         (b"content-type", kind),
@@ -154,4 +177,6 @@ async def send_http_response(send: Send, status: int, kind: bytes, content: byte
 
 async def refuse_plain_request(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """A plain request on the WebSocket's address."""
-    await send_json(send, 426, {"error": "this is a WebSocket address; point your OneBot client at it"})
+    await send_json(
+        send, 426, {"error": "this is a WebSocket address; point your OneBot client at it"}
+    )

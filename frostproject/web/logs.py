@@ -23,7 +23,8 @@ SECRET_SETTINGS = (
 ADDRESS_SETTINGS = ("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT")
 #: Tokens in addresses: those that were wrong are nobody's business either.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")
-#: What is not seen but does something: control characters, marks of direction and width, separators of lines, halves of pairs.
+#: What is not seen but does something: control characters, marks of direction and width, separators
+#: of lines, halves of pairs.
 INVISIBLE_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
@@ -35,10 +36,11 @@ SHORTEST_SECRET = 4
 
 
 class RedactingFormatter(logging.Formatter):
-    """The usual line, with every secret of this installation blotted out and nothing in it that could forge another.
+    """The usual line, with every secret of this installation blotted out and nothing in it that
+    could forge another.
 
-    Line breaks of values are written as ``\\n``. Tracebacks, and texts without values, which libraries log
-    tracebacks as, keep their lines, each with a margin.
+    Line breaks of values are written as ``\\n``. Tracebacks, and texts without values, which
+    libraries log tracebacks as, keep their lines, each with a margin.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -57,8 +59,11 @@ class RedactingFormatter(logging.Formatter):
 
 
 def escape_invisible(text: str) -> str:
-    """``text`` with what is not seen written as its escape; line breaks and tabs are left as they are."""
-    return INVISIBLE_CHARACTERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    """``text`` with what is not seen written as its escape; line breaks and tabs are left as they
+    are."""
+    return INVISIBLE_CHARACTERS.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"), text
+    )
 
 
 def _with_margin(text: str) -> str:
@@ -74,8 +79,12 @@ def redact_secrets(text: str) -> str:
 def list_secrets() -> list[str]:
     """Every secret of the settings in each way it is written, the longest first."""
     found = {str(getattr(settings, name)) for name in SECRET_SETTINGS}
-    found.update(password for name in ADDRESS_SETTINGS for password in _passwords(getattr(settings, name)))
-    return sorted((secret for secret in found if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
+    found.update(
+        password for name in ADDRESS_SETTINGS for password in _passwords(getattr(settings, name))
+    )
+    return sorted(
+        (secret for secret in found if len(secret) >= SHORTEST_SECRET), key=len, reverse=True
+    )
 
 
 def _passwords(url: str) -> Iterator[str]:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from frostproject.web.http import HttpRefusal, Receive, Send, read_body, refuse_unknown_host, refuse_wrong_bearer, send_json
+from frostproject.web.http import (
+    HttpRefusal,
+    Receive,
+    Send,
+    read_body,
+    refuse_unknown_host,
+    refuse_wrong_bearer,
+    send_json,
+)
 from onebot.connections.handshake import Handshake, origin_refusal
 from onebot.gateway.gateway import Gateway
 from tools.error_boundary import log_errors
@@ -39,7 +47,9 @@ class McpEndpoint:
         # By name, because importing the SDK takes half a second, which only those pay who want it.
         module = importlib.import_module("agent.api.mcp_server")
         self._gateway = gateway
-        self._tools: ToolServer = module.ToolServer(gateway.runtime.record, gateway.runtime.registry)
+        self._tools: ToolServer = module.ToolServer(
+            gateway.runtime.record, gateway.runtime.registry
+        )
         self._sessions: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._life: asyncio.Task[None] | None = None
         self._is_open = True
@@ -69,7 +79,8 @@ class McpEndpoint:
             await asyncio.wait([self._life])
 
     def _admit(self, scope: dict[str, Any]) -> None:
-        """Refuse strangers, foreign pages in browsers, and all but POST: there are no sessions to follow or to end."""
+        """Refuse strangers, foreign pages in browsers, and all but POST: there are no sessions to
+        follow or to end."""
         request = Handshake.from_scope(scope)
         refuse_unknown_host(request)
         refuse_wrong_bearer(request, settings.MCP_SERVER_TOKEN)
@@ -98,7 +109,8 @@ class McpEndpoint:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """``receive`` of a request whose whole body was read before: what follows it can only be its end."""
+    """``receive`` of a request whose whole body was read before: what follows it can only be its
+    end."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> dict[str, Any]:

@@ -32,26 +32,41 @@ class ReadinessEndpoint:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._file: tuple[int, int] | None = None
-        self._checks: dict[str, ReadinessCheck] = {"database": self._database, "channel layer": _channel_layer}
+        self._checks: dict[str, ReadinessCheck] = {
+            "database": self._database,
+            "channel layer": _channel_layer,
+        }
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self._gateway.ensure_started()
         async with asyncio.TaskGroup() as group:
-            checks = {name: group.create_task(_fault(name, check)) for name, check in self._checks.items()}
+            checks = {
+                name: group.create_task(_fault(name, check)) for name, check in self._checks.items()
+            }
         faults = {name: fault for name, check in checks.items() if (fault := check.result())}
-        status = {"status": "unavailable" if faults else "ok", "missing": list(faults), "reasons": faults}
+        status = {
+            "status": "unavailable" if faults else "ok",
+            "missing": list(faults),
+            "reasons": faults,
+        }
         await send_json(send, 503 if faults else 200, status)
 
     async def _database(self) -> str:
-        """Written like everything else, in its turn: a database that can only be read takes no message in."""
+        """Written like everything else, in its turn: a database that can only be read takes no
+        message in."""
         record = self._gateway.runtime.record
         if outage := record.outage:
             return outage.plain_text
         await record.submit(touch_processes, record.process_id)
-        return "" if self._is_in_place() else "its file was moved or deleted while the server runs: stop it and put the file back"
+        return (
+            ""
+            if self._is_in_place()
+            else "its file was moved or deleted while the server runs: stop it and put the file back"
+        )
 
     def _is_in_place(self) -> bool:
-        """Whether the file that is written is still the one by that name: SQLite goes on writing one that was deleted."""
+        """Whether the file that is written is still the one by that name: SQLite goes on writing
+        one that was deleted."""
         if connection.vendor != "sqlite":
             return True
         path = Path(str(settings.DATABASES["default"]["NAME"]))
@@ -67,7 +82,11 @@ async def _fault(name: str, check: ReadinessCheck) -> str:
             return await check()
     error = attempt.error
     unready.warn(name, "The %s is not ready: %s: %s", name, type(error).__name__, error)
-    return f"no answer within {READY_SECONDS:g} s" if isinstance(error, TimeoutError) else plain_reason(error)
+    return (
+        f"no answer within {READY_SECONDS:g} s"
+        if isinstance(error, TimeoutError)
+        else plain_reason(error)
+    )
 
 
 async def _channel_layer() -> str:

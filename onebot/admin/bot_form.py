@@ -1,4 +1,5 @@
-"""The form of a bot's page: its columns, and how its own access token is made, typed or taken away."""
+"""The form of a bot's page: its columns, and how its own access token is made, typed or taken
+away."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -55,17 +56,23 @@ class BotForm(ModelForm):
         if is_typed and not typed and "token_typed" not in self.errors:
             self.add_error("token_typed", _("Type the token, or choose another way to change it."))
         if typed and not is_typed:
-            self.add_error("token_change", _("A token was typed below: choose to take it, or empty that field."))
+            self.add_error(
+                "token_change",
+                _("A token was typed below: choose to take it, or empty that field."),
+            )
         return values
 
     def save(self, commit: bool = True) -> Bot:
-        """Give the row the hash of its new token, and keep the token only where it was made up here."""
+        """Give the row the hash of its new token, and keep the token only where it was made up
+        here."""
         match self.cleaned_data.get("token_change"):
             case TokenChange.MAKE:
                 self.made_token = account_tokens.make_account_token()
                 self.instance.token_hash = account_tokens.hash_token(self.made_token)
             case TokenChange.TYPE:
-                self.instance.token_hash = account_tokens.hash_token(self.cleaned_data["token_typed"])
+                self.instance.token_hash = account_tokens.hash_token(
+                    self.cleaned_data["token_typed"]
+                )
             case TokenChange.CLEAR:
                 self.instance.token_hash = ""
         return super().save(commit)

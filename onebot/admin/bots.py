@@ -1,4 +1,5 @@
-"""Bots: which accounts are connected, by which client, since when, and what else the clients told."""
+"""Bots: which accounts are connected, by which client, since when, and what else the clients
+told."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -49,9 +50,20 @@ class BotAdmin(RecordAdmin):
         (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
         (
             _("Who is answered"),
-            {"fields": ("answered", "listed_people", "listed_groups", "blocked_people", "blocked_groups")},
+            {
+                "fields": (
+                    "answered",
+                    "listed_people",
+                    "listed_groups",
+                    "blocked_people",
+                    "blocked_groups",
+                )
+            },
         ),
-        (_("How often at most"), {"fields": ("person_per_minute", "person_per_day", "chat_per_minute")}),
+        (
+            _("How often at most"),
+            {"fields": ("person_per_minute", "person_per_day", "chat_per_minute")},
+        ),
         (_("Connection"), {"fields": readonly_fields}),
     )
     token_fields = ("token_change", "token_typed")
@@ -61,28 +73,43 @@ class BotAdmin(RecordAdmin):
         """Owners are people's decision, and no record."""
         return ModelAdmin.has_change_permission(self, request, obj)
 
-    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+    def formfield_for_choice_field(
+        self, db_field: Any, request: HttpRequest, **options: Any
+    ) -> Any:
         """None of the choices is empty, though a form may leave the field out."""
         return super().formfield_for_choice_field(
             db_field, request, **options | {"choices": db_field.get_choices(include_blank=False)}
         )
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        token = [(_("Access token"), {"fields": self.token_fields})] if self.has_change_permission(request, obj) else []
+        token = (
+            [(_("Access token"), {"fields": self.token_fields})]
+            if self.has_change_permission(request, obj)
+            else []
+        )
         return [*self.fieldsets, *token]
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """Whoever may only look has no input for the token; and it is no column that a form could ask for."""
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Whoever may only look has no input for the token; and it is no column that a form could
+        ask for."""
         if not self.has_change_permission(request, obj):
             kwargs["form"] = forms.ModelForm
-        kwargs["fields"] = [name for name in flatten_fieldsets(self.fieldsets) if name not in self.readonly_fields]
+        kwargs["fields"] = [
+            name for name in flatten_fieldsets(self.fieldsets) if name not in self.readonly_fields
+        ]
         return super().get_form(request, obj, change=change, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Bot, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if made := getattr(form, "made_token", ""):
-            text = _("The new token of account %(account)s, shown only now: %(token)s. Enter it in the client of this account.")
-            self.message_user(request, text % {"account": obj.self_id, "token": made}, messages.WARNING)
+            text = _(
+                "The new token of account %(account)s, shown only now: %(token)s. Enter it in the client of this account."
+            )
+            self.message_user(
+                request, text % {"account": obj.self_id, "token": made}, messages.WARNING
+            )
 
     @method_decorator(sensitive_post_parameters())
     def changeform_view(self, *arguments: Any, **options: Any) -> Any:
@@ -91,7 +118,11 @@ class BotAdmin(RecordAdmin):
 
     @admin.display(description=_("access token"))
     def token_state(self, bot: Bot) -> str:
-        return gettext("one of its own") if bot.token_hash else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
+        return (
+            gettext("one of its own")
+            if bot.token_hash
+            else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
+        )
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Bots are few."""
@@ -107,7 +138,12 @@ class BotAdmin(RecordAdmin):
     @admin.display(description=_("chat sessions"))
     def chats(self, bot: Bot) -> str:
         query = urlencode({"account": bot.self_id})
-        return format_html('<a href="{}?{}">{}</a>', reverse("admin:agent_chatsession_changelist"), query, _("show"))
+        return format_html(
+            '<a href="{}?{}">{}</a>',
+            reverse("admin:agent_chatsession_changelist"),
+            query,
+            _("show"),
+        )
 
 
 @admin.register(ClientEvent)

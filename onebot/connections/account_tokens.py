@@ -1,4 +1,5 @@
-"""Tokens of single accounts: kept as salted hashes, remembered here so that a handshake needs no look-up."""
+"""Tokens of single accounts: kept as salted hashes, remembered here so that a handshake needs no
+look-up."""
 
 import hashlib
 import hmac
@@ -15,13 +16,15 @@ def make_account_token() -> str:
 
 
 def hash_token(token: str) -> str:
-    """``token`` as it may be stored. One round will do: what has :data:`SHORTEST` signs is not found by trying."""
+    """``token`` as it may be stored. One round will do: what has :data:`SHORTEST` signs is not
+    found by trying."""
     salt = secrets.token_hex(16)
     return f"{salt}${_digest(salt, token.encode())}"
 
 
 def token_matches(stored: str, given: Iterable[bytes]) -> bool:
-    """Whether one of the ``given`` tokens is the one that ``stored`` was made of, in constant time for each."""
+    """Whether one of the ``given`` tokens is the one that ``stored`` was made of, in constant time
+    for each."""
     salt, _, digest = stored.partition("$")
     return any(hmac.compare_digest(_digest(salt, token), digest) for token in given)
 
@@ -46,10 +49,13 @@ class AccountTokens:
         self.is_known = True
 
     def key_of(self, account: str) -> str:
-        """What a socket of ``account`` has to be admitted under: its hash, "" for the common token."""
+        """What a socket of ``account`` has to be admitted under: its hash, "" for the common
+        token."""
         return self.current.get(account, "")
 
     def keys_for(self, given: Iterable[bytes]) -> frozenset[str]:
         """The hashes that one of the ``given`` tokens was made of."""
         tokens = list(given)
-        return frozenset(stored for stored in self.current.values() if token_matches(stored, tokens))
+        return frozenset(
+            stored for stored in self.current.values() if token_matches(stored, tokens)
+        )

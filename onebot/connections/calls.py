@@ -1,4 +1,5 @@
-"""Actions in flight: each waits for the response that carries its echo, on whatever socket it comes."""
+"""Actions in flight: each waits for the response that carries its echo, on whatever socket it
+comes."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from onebot.protocol.actions import ActionResponse
 from onebot.protocol.errors import ActionTimeout, ConnectionLost, NotConnected
 from tools.processes import crash_points
 
-#: How long the answer may still come, on the client's next socket, after its socket ended; in seconds.
+#: How long the answer may still come, on the client's next socket, after its socket ended; in
+#: seconds.
 GRACE_SECONDS = 15.0
 
 
@@ -25,7 +27,9 @@ class PendingActions:
     def __init__(self) -> None:
         self._pending: dict[str, _Pending] = {}
 
-    async def call(self, account: str, socket: Socket, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
+    async def call(
+        self, account: str, socket: Socket, text: str, echo: str, timeout_seconds: float
+    ) -> ActionResponse:
         """Write the action ``text`` and wait for the response to ``echo``.
 
         Raises :class:`NotConnected` when the socket is closed already and nothing was

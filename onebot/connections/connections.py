@@ -20,7 +20,8 @@ class Socket:
     role: Role
     user_agent: str = ""
     keys: frozenset[str] = frozenset({""})
-    """What the client's token opens, see :class:`onebot.connections.handshake.HandshakeAccepted`."""
+    """What the client's token opens, see
+    :class:`onebot.connections.handshake.HandshakeAccepted`."""
     is_open: bool = True
     connected_at: float = field(default_factory=time.time)
     """Unix time, to be compared with that of a socket in another process."""
@@ -48,7 +49,14 @@ class ConnectedAccount:
     @property
     def action_socket(self) -> Socket | None:
         """The newest socket that actions may be written to."""
-        return next((socket for socket in reversed(self.sockets.values()) if socket.takes_actions and socket.is_open), None)
+        return next(
+            (
+                socket
+                for socket in reversed(self.sockets.values())
+                if socket.takes_actions and socket.is_open
+            ),
+            None,
+        )
 
 
 class Connections:
@@ -72,7 +80,8 @@ class Connections:
         return replaced
 
     def detach(self, self_id: str, socket: Socket) -> bool:
-        """Forget ``socket``, unless a newer one has taken its place; True if the account has none left."""
+        """Forget ``socket``, unless a newer one has taken its place; True if the account has none
+        left."""
         account = self._accounts.get(self_id)
         if account is None:
             return False

@@ -15,17 +15,32 @@ from onebot.connections.account_tokens import AccountTokens
 
 Role = Literal["universal", "api", "event"]
 ROLES: tuple[Role, ...] = ("universal", "api", "event")
-#: What proxies, tunnels and networks before a site write into a request; also what begins with PROXY_PREFIXES.
+#: What proxies, tunnels and networks before a site write into a request; also what begins with
+#: PROXY_PREFIXES.
 PROXY_HEADERS = frozenset(
     {
         *("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"),
-        *("cf-ray", "cdn-loop", "client-ip", "fastly-client-ip", "fly-client-ip", "do-connecting-ip"),
-        *("x-cluster-client-ip", "x-remote-ip", "x-remote-addr", "x-originating-ip", "x-proxyuser-ip"),
+        *(
+            "cf-ray",
+            "cdn-loop",
+            "client-ip",
+            "fastly-client-ip",
+            "fly-client-ip",
+            "do-connecting-ip",
+        ),
+        *(
+            "x-cluster-client-ip",
+            "x-remote-ip",
+            "x-remote-addr",
+            "x-originating-ip",
+            "x-proxyuser-ip",
+        ),
     }
 )
 PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-")
 MAX_ID_DIGITS = 32
-#: Tokens of one handshake that are looked at; each is hashed for each account that has one of its own.
+#: Tokens of one handshake that are looked at; each is hashed for each account that has one of its
+#: own.
 MAX_OFFERED_TOKENS = 8
 
 
@@ -68,7 +83,9 @@ class Handshake:
 def _headers(given: list[tuple[bytes, bytes]]) -> dict[str, str]:
     headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in given}
     hosts = [value.decode("latin1") for name, value in given if name.lower() == b"host"]
-    return headers | ({"host": ", ".join(hosts)} if hosts else {})  # of two hosts neither is to be believed
+    return headers | (
+        {"host": ", ".join(hosts)} if hosts else {}
+    )  # of two hosts neither is to be believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,8 @@ class HandshakeAccepted:
     role: Role
     user_agent: str
     keys: frozenset[str]
-    """What its token opens: hashes of accounts' own tokens, and "" for the accounts that have none."""
+    """What its token opens: hashes of accounts' own tokens, and "" for the accounts that have
+    none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +107,9 @@ class HandshakeRefused:
     reason: str
 
 
-def judge_handshake(handshake: Handshake, admission: HandshakePolicy) -> HandshakeAccepted | HandshakeRefused:
+def judge_handshake(
+    handshake: Handshake, admission: HandshakePolicy
+) -> HandshakeAccepted | HandshakeRefused:
     """Admit or refuse. Refusals name what to mend and never the token."""
     if any(name.startswith("12.") for name in handshake.subprotocols):
         return HandshakeRefused("this is a OneBot 12 client; configure it for OneBot 11")
@@ -99,27 +119,39 @@ def judge_handshake(handshake: Handshake, admission: HandshakePolicy) -> Handsha
     if isinstance(keys, HandshakeRefused):
         return keys
     self_id = handshake.headers.get("x-self-id")
-    if self_id is not None and not (self_id.isascii() and self_id.isdigit() and len(self_id) <= MAX_ID_DIGITS):
+    if self_id is not None and not (
+        self_id.isascii() and self_id.isdigit() and len(self_id) <= MAX_ID_DIGITS
+    ):
         return HandshakeRefused("X-Self-ID is not a number")
     if self_id and (refusal := account_refusal(self_id, keys, admission.accounts)):
         return HandshakeRefused(refusal)
     role = _role(handshake)
     if role is None:
         return HandshakeRefused("X-Client-Role is not one of Universal, API, Event")
-    return HandshakeAccepted(self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys)
+    return HandshakeAccepted(
+        self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys
+    )
 
 
 def _keys(handshake: Handshake, admission: HandshakePolicy) -> frozenset[str] | HandshakeRefused:
     """What the client's token (or, where that is enough, the place it is at) opens."""
     given = presented_tokens(handshake)
     if not admission.accounts.is_known:
-        return HandshakeRefused("the accounts' tokens have not been read yet; the client may try again")
+        return HandshakeRefused(
+            "the accounts' tokens have not been read yet; the client may try again"
+        )
     if not given:
         if admission.trust_loopback and is_trusted_loopback(handshake):
             return frozenset({""})
         return HandshakeRefused("the client presented no access token")
-    common = {""} if any(hmac.compare_digest(token, admission.token.encode()) for token in given) else set()
-    return admission.accounts.keys_for(given) | common or HandshakeRefused("the client presented a wrong access token")
+    common = (
+        {""}
+        if any(hmac.compare_digest(token, admission.token.encode()) for token in given)
+        else set()
+    )
+    return admission.accounts.keys_for(given) | common or HandshakeRefused(
+        "the client presented a wrong access token"
+    )
 
 
 def account_refusal(self_id: str, keys: frozenset[str], accounts: AccountTokens) -> str:
@@ -129,32 +161,45 @@ def account_refusal(self_id: str, keys: frozenset[str], accounts: AccountTokens)
         return ""
     if key:
         return f"account {self_id} has a token of its own, and the client presented another"
-    return f"account {self_id} has no token of its own, and the client did not present the common one"
+    return (
+        f"account {self_id} has no token of its own, and the client did not present the common one"
+    )
 
 
 def presented_tokens(handshake: Handshake) -> list[bytes]:
-    """What the client offers as token: ``Bearer T``, ``Token T`` (in any case), ``?access_token=T``; the first few."""
+    """What the client offers as token: ``Bearer T``, ``Token T`` (in any case),
+    ``?access_token=T``; the first few."""
     scheme, _, value = handshake.headers.get("authorization", "").partition(" ")
     tokens = [value.strip().encode("latin1")] if scheme.lower() in ("bearer", "token") else []
     pairs = (pair.partition("=") for pair in handshake.query.split("&"))
     # Some clients put the token into the address as it is: a plus in it is a plus.
-    tokens += [decode(value).encode() for name, _, value in pairs if name == "access_token" for decode in (unquote, unquote_plus)]
+    tokens += [
+        decode(value).encode()
+        for name, _, value in pairs
+        if name == "access_token"
+        for decode in (unquote, unquote_plus)
+    ]
     return list(dict.fromkeys(token for token in tokens if token))[:MAX_OFFERED_TOKENS]
 
 
 def is_trusted_loopback(handshake: Handshake) -> bool:
-    """Whether the client is on this machine, came through no proxy that is, and asks for a host that is this machine.
+    """Whether the client is on this machine, came through no proxy that is, and asks for a host
+    that is this machine.
 
     A local socket is none: what listens before this server dials it, and need add no header.
     """
     if any(name in PROXY_HEADERS or name.startswith(PROXY_PREFIXES) for name in handshake.headers):
         return False
-    return _is_loopback(handshake.peer.partition("%")[0]) and _is_loopback_host(handshake.headers.get("host", ""))
+    return _is_loopback(handshake.peer.partition("%")[0]) and _is_loopback_host(
+        handshake.headers.get("host", "")
+    )
 
 
 def _is_loopback_host(host: str) -> bool:
     """``localhost``, 127.0.0.0/8 written out, or ``[::1]``, with a port or without: no other spelling is needed."""
-    found = re.fullmatch(r"(?:(localhost)|(127(?:\.\d{1,3}){3})|\[(::1)\])(?::\d{1,5})?", host.lower(), re.ASCII)
+    found = re.fullmatch(
+        r"(?:(localhost)|(127(?:\.\d{1,3}){3})|\[(::1)\])(?::\d{1,5})?", host.lower(), re.ASCII
+    )
     return found is not None and (bool(found[1]) or _is_loopback(found[2] or found[3]))
 
 

@@ -18,7 +18,13 @@ from channels.exceptions import ChannelFull
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 
 from onebot.protocol.actions import ActionResponse
-from onebot.protocol.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
+from onebot.protocol.errors import (
+    ActionTimeout,
+    ConnectionLost,
+    FrameTooLarge,
+    NotConnected,
+    OneBotError,
+)
 from tools.error_boundary import capture_error, log_errors
 from tools.log_limit import LogLimit
 
@@ -44,7 +50,8 @@ PerformAction = Callable[[str, str, str, float], Awaitable[ActionResponse]]
 
 @dataclass(frozen=True, slots=True)
 class AccountLocation:
-    """Where an account has connected: the mailbox of the process, its socket's role, and when (Unix time)."""
+    """Where an account has connected: the mailbox of the process, its socket's role, and when (Unix
+    time)."""
 
     account: str
     channel: str
@@ -60,7 +67,9 @@ class Relay:
     """
 
     def __init__(
-        self, online_accounts: Callable[[], Awaitable[dict[str, str]]], moved: Callable[[AccountLocation], None] = lambda _: None
+        self,
+        online_accounts: Callable[[], Awaitable[dict[str, str]]],
+        moved: Callable[[AccountLocation], None] = lambda _: None,
     ) -> None:
         self.channel = ""
         """The name of the mailbox, "" while there is none."""
@@ -73,7 +82,8 @@ class Relay:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self, carry: PerformAction) -> None:
-        """Start to listen, if the layer reaches other processes. ``carry`` performs their actions here."""
+        """Start to listen, if the layer reaches other processes. ``carry`` performs their actions
+        here."""
         layer = get_channel_layer()
         if layer is None or isinstance(layer, InMemoryChannelLayer):
             return
@@ -89,10 +99,19 @@ class Relay:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def announce(self, account: str, role: str) -> None:
-        """Tell the other processes that ``account`` has connected here. Returns at once; who misses it asks the database."""
+        """Tell the other processes that ``account`` has connected here. Returns at once; who misses
+        it asks the database."""
         if self.channel:
             self._keep(
-                self._announce({"type": "place", "account": account, "channel": self.channel, "role": role, "at": time.time()})
+                self._announce(
+                    {
+                        "type": "place",
+                        "account": account,
+                        "channel": self.channel,
+                        "role": role,
+                        "at": time.time(),
+                    }
+                )
             )
 
     def knows(self, account: str) -> bool:
@@ -103,7 +122,9 @@ class Relay:
         """Ask the database where the accounts are now."""
         self.accounts = await self._online_accounts()
 
-    async def call(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
+    async def call(
+        self, account: str, text: str, echo: str, timeout_seconds: float
+    ) -> ActionResponse:
         """Have the process that holds ``account`` write ``text``; its client's response.
 
         Raises :class:`NotConnected` when it was surely not written, because the account is
@@ -113,12 +134,22 @@ class Relay:
         """
         future: asyncio.Future[ActionResponse] = asyncio.get_running_loop().create_future()
         self._waiting[echo] = future
-        request = {"type": "call", "account": account, "text": text, "echo": echo, "reply_to": self.channel}
+        request = {
+            "type": "call",
+            "account": account,
+            "text": text,
+            "echo": echo,
+            "reply_to": self.channel,
+        }
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await self._carry_until_answered(account, {**request, "seconds": timeout_seconds}, future)
+                return await self._carry_until_answered(
+                    account, {**request, "seconds": timeout_seconds}, future
+                )
         except TimeoutError as error:
-            raise ActionTimeout(f"no answer through another process within {timeout_seconds:g} s") from error
+            raise ActionTimeout(
+                f"no answer through another process within {timeout_seconds:g} s"
+            ) from error
         finally:
             del self._waiting[echo]
 
@@ -130,13 +161,19 @@ class Relay:
         while True:
             channel = self.accounts.get(account, "") if self.knows(account) else ""
             if not channel or (holder and channel != holder):
-                raise ConnectionLost("the account has moved to another process") if holder else NotConnected(account)
+                raise (
+                    ConnectionLost("the account has moved to another process")
+                    if holder
+                    else NotConnected(account)
+                )
             with capture_error() as attempt:
                 await get_channel_layer().send(channel, request)
             if attempt.error is None or not _is_surely_unsent(attempt.error):
                 holder = channel
             elif not holder:
-                raise NotConnected(f"the channel layer cannot be reached: {attempt.error}") from attempt.error
+                raise NotConnected(
+                    f"the channel layer cannot be reached: {attempt.error}"
+                ) from attempt.error
             with suppress(TimeoutError):
                 async with asyncio.timeout(CARRY_AGAIN_SECONDS):
                     return await asyncio.shield(future)
@@ -153,7 +190,11 @@ class Relay:
             case "call":
                 self._keep(self._answer(layer, carry, message))
             case "place":
-                self._on_place(AccountLocation(*(message[name] for name in ("account", "channel", "role", "at"))))
+                self._on_place(
+                    AccountLocation(
+                        *(message[name] for name in ("account", "channel", "role", "at"))
+                    )
+                )
             case "answer":
                 self._resolve(message["response"]["echo"], ActionResponse(**message["response"]))
             case "failure":
@@ -181,11 +222,17 @@ class Relay:
             performed = self._carried[echo] = self._keep(_performed(carry, message))
             while len(self._carried) > MAX_REMEMBERED_CALLS:
                 self._carried.popitem(last=False)
-        with log_errors(logger, "What came of an action for %s could not be told to another process", message["account"]):
+        with log_errors(
+            logger,
+            "What came of an action for %s could not be told to another process",
+            message["account"],
+        ):
             await layer.send(message["reply_to"], await asyncio.shield(performed))
 
     async def _announce(self, place: dict[str, Any]) -> None:
-        with log_errors(logger, "The other processes could not be told of account %s", place["account"]):
+        with log_errors(
+            logger, "The other processes could not be told of account %s", place["account"]
+        ):
             await get_channel_layer().group_send(LOCATIONS_GROUP, place)
 
     async def _refresh(self, layer: Any) -> None:
@@ -193,7 +240,9 @@ class Relay:
             with log_errors(logger, "The accounts of the other processes could not be read"):
                 await self.look_up()
             with log_errors(logger, "The channel layer cannot be reached"):
-                await layer.group_add(LOCATIONS_GROUP, self.channel)  # memberships end with a restart of Redis, and by themselves
+                await layer.group_add(
+                    LOCATIONS_GROUP, self.channel
+                )  # memberships end with a restart of Redis, and by themselves
             await asyncio.sleep(REFRESH_SECONDS)
 
     def _keep(self, work: Any) -> "asyncio.Task[Any]":
@@ -206,10 +255,20 @@ class Relay:
 async def _performed(carry: PerformAction, message: dict[str, Any]) -> dict[str, Any]:
     """The message that tells what came of an action; nothing that a client does makes it fail."""
     try:
-        response = await carry(message["account"], message["text"], message["echo"], message["seconds"])
+        response = await carry(
+            message["account"], message["text"], message["echo"], message["seconds"]
+        )
     except OneBotError as error:
-        return {"type": "failure", "echo": message["echo"], "kind": type(error).__name__, "text": str(error)}
-    return {"type": "answer", "response": {field: getattr(response, field) for field in RESPONSE_FIELDS}}
+        return {
+            "type": "failure",
+            "echo": message["echo"],
+            "kind": type(error).__name__,
+            "text": str(error),
+        }
+    return {
+        "type": "answer",
+        "response": {field: getattr(response, field) for field in RESPONSE_FIELDS},
+    }
 
 
 def _is_surely_unsent(error: BaseException | None) -> bool:

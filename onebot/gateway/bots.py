@@ -56,8 +56,11 @@ class ProcessMailbox:
     channel: str
 
 
-def connected_change(self_id: str, roles: str, user_agent: str, holder: ProcessMailbox | None) -> BotChange:
-    """The account has a socket; ``holder`` is who writes actions to it, None where it takes none."""
+def connected_change(
+    self_id: str, roles: str, user_agent: str, holder: ProcessMailbox | None
+) -> BotChange:
+    """The account has a socket; ``holder`` is who writes actions to it, None where it takes
+    none."""
     values: dict[str, Any] = {
         "online": True,
         "roles": roles,
@@ -72,7 +75,13 @@ def connected_change(self_id: str, roles: str, user_agent: str, holder: ProcessM
 
 
 def offline_values() -> dict[str, Any]:
-    return {"online": False, "roles": "", "disconnected_at": timezone.now(), "process": "", "channel": ""}
+    return {
+        "online": False,
+        "roles": "",
+        "disconnected_at": timezone.now(),
+        "process": "",
+        "channel": "",
+    }
 
 
 def disconnected_change(self_id: str, process: str) -> BotChange:
@@ -80,7 +89,9 @@ def disconnected_change(self_id: str, process: str) -> BotChange:
 
 
 def heartbeat_change(self_id: str, *, account_online: bool | None) -> BotChange:
-    return BotChange(self_id, {"last_heartbeat_at": timezone.now(), "account_online": account_online})
+    return BotChange(
+        self_id, {"last_heartbeat_at": timezone.now(), "account_online": account_online}
+    )
 
 
 def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
@@ -105,7 +116,11 @@ def erase_client_events(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
 
 
 def _erase_events(wish: EraseRequest) -> EraseResult:
-    rows = list(ClientEvent.objects.filter(pk__gt=wish.after).order_by("pk").values_list("pk", "created_at")[:BATCH])
+    rows = list(
+        ClientEvent.objects.filter(pk__gt=wish.after)
+        .order_by("pk")
+        .values_list("pk", "created_at")[:BATCH]
+    )
     going = [pk for pk, created_at in rows if created_at < wish.before]
     count, _ = ClientEvent.objects.filter(pk__in=going).delete()
     return EraseResult(count, rows[-1][0] if len(going) == BATCH else None)
@@ -119,7 +134,10 @@ def mark_all_offline(requests: Sequence[None]) -> list[None]:
 
 def load_owners() -> dict[str, frozenset[str]]:
     """The people each account belongs to."""
-    return {bot.self_id: bot.owner_ids for bot in Bot.objects.exclude(owners="").only("self_id", "owners")}
+    return {
+        bot.self_id: bot.owner_ids
+        for bot in Bot.objects.exclude(owners="").only("self_id", "owners")
+    }
 
 
 def load_media_policies() -> dict[str, MediaPolicy]:

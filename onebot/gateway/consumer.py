@@ -16,7 +16,13 @@ from typing import Any
 from channels.consumer import AsyncConsumer
 
 from onebot.connections.connections import FORBIDDEN, Socket
-from onebot.connections.handshake import Handshake, HandshakeAccepted, HandshakeRefused, account_refusal, judge_handshake
+from onebot.connections.handshake import (
+    Handshake,
+    HandshakeAccepted,
+    HandshakeRefused,
+    account_refusal,
+    judge_handshake,
+)
 from onebot.gateway.gateway import Gateway
 from onebot.protocol.actions import ActionResponse
 from onebot.protocol.events import Event
@@ -25,7 +31,8 @@ from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
-#: Frames larger than this are made small and decoded in a thread, so that other sockets are read meanwhile.
+#: Frames larger than this are made small and decoded in a thread, so that other sockets are read
+#: meanwhile.
 LARGE_FRAME_BYTES = 2**18
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -49,7 +56,12 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         handshake = Handshake.from_scope(scope)
         verdict = judge_handshake(handshake, self.gateway.admission)
         if isinstance(verdict, HandshakeRefused):
-            limit.warn((handshake.peer, verdict.reason), "Refused a client at %s: %s", handshake.peer, verdict.reason)
+            limit.warn(
+                (handshake.peer, verdict.reason),
+                "Refused a client at %s: %s",
+                handshake.peer,
+                verdict.reason,
+            )
             await send({"type": "websocket.close"})
             return
         await send({"type": "websocket.accept"})
@@ -74,12 +86,20 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
             size = len(data)
             small = await asyncio.to_thread(shrink_frame, data, self.gateway.keep)
             del data  # before the small one is decoded, in what room is left
-            frame = small if isinstance(small, MalformedFrame) else await asyncio.to_thread(decode_frame, small, size)
+            frame = (
+                small
+                if isinstance(small, MalformedFrame)
+                else await asyncio.to_thread(decode_frame, small, size)
+            )
         else:
             frame = decode_frame(data)
         if isinstance(frame, MalformedFrame):
             limit.warn(
-                (self.self_id, frame.reason), "Account %s sent a bad frame (%s): %s", self.self_id, frame.reason, frame.excerpt
+                (self.self_id, frame.reason),
+                "Account %s sent a bad frame (%s): %s",
+                self.self_id,
+                frame.reason,
+                frame.excerpt,
             )
         elif isinstance(frame, ActionResponse):
             await self.gateway.on_response(self.self_id, frame)
@@ -87,8 +107,14 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
             await self.gateway.on_event(self.self_id, frame)
 
     async def _is_own(self, self_id: str) -> bool:
-        """Whether an event of ``self_id`` may come over this socket; the first one settles whose it is."""
-        if not self.self_id and self_id.isascii() and self_id.isdigit() and not await self._identify(self_id):
+        """Whether an event of ``self_id`` may come over this socket; the first one settles whose it
+        is."""
+        if (
+            not self.self_id
+            and self_id.isascii()
+            and self_id.isdigit()
+            and not await self._identify(self_id)
+        ):
             return False
         if self.self_id and self_id in (self.self_id, ""):
             return True
@@ -101,7 +127,8 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         return False
 
     async def _identify(self, self_id: str) -> bool:
-        """Whether this socket is ``self_id``'s from now on; it is closed where the client's token is not that account's."""
+        """Whether this socket is ``self_id``'s from now on; it is closed where the client's token
+        is not that account's."""
         assert self.socket is not None  # noqa: S101 - set before anything is read
         if not self.socket.is_open:
             return False
@@ -118,5 +145,10 @@ async def refuse_websocket(scope: dict[str, Any], receive: Receive, send: Send) 
     """A WebSocket on a path that is none: refused like any other."""
     await receive()
     path, peer = str(scope.get("path", ""))[:100], Handshake.from_scope(scope).peer
-    limit.warn(("path", peer), "Refused a client at %s: there is no WebSocket at %s; use /ws/frostagent", peer, path)
+    limit.warn(
+        ("path", peer),
+        "Refused a client at %s: there is no WebSocket at %s; use /ws/frostagent",
+        peer,
+        path,
+    )
     await send({"type": "websocket.close"})

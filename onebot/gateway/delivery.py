@@ -20,7 +20,13 @@ from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media
 from onebot.gateway.outgoing_media import MAX_FRAME_BYTES
 from onebot.gateway.web_media import WebMedia
-from onebot.protocol.actions import ActionResponse, download_action, encode_action, send_action, upload_action
+from onebot.protocol.actions import (
+    ActionResponse,
+    download_action,
+    encode_action,
+    send_action,
+    upload_action,
+)
 from onebot.protocol.base64_file import Base64File
 from onebot.protocol.errors import FrameTooLarge, NotConnected, OneBotError
 from onebot.protocol.segments import Segment, segments_from_parts
@@ -37,7 +43,8 @@ MEDIA_TIMEOUT = 120.0
 SECONDS_PER_MIB = 5.0
 #: The same for files, which groups keep for themselves and people are asked to take.
 UPLOAD_TIMEOUT = 180.0
-#: Beginnings of the User-Agent of clients whose upload actions take nothing but a path on their own machine:
+#: Beginnings of the User-Agent of clients whose upload actions take nothing but a path on their own
+#: machine:
 #: go-cqhttp and Lagrange. They load an address by an action of its own.
 PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
@@ -54,7 +61,11 @@ class OneBotDelivery:
     """The :class:`agent.domain.types.Outbox` of OneBot 11."""
 
     def __init__(
-        self, connections: Connections, calls: PendingActions, relay: Relay, reloaded: Callable[[], None] | None = None
+        self,
+        connections: Connections,
+        calls: PendingActions,
+        relay: Relay,
+        reloaded: Callable[[], None] | None = None,
     ) -> None:
         """``reloaded`` is called after each :meth:`reload`, in the same thread."""
         self._connections = connections
@@ -88,7 +99,9 @@ class OneBotDelivery:
             self._reloaded()
 
     def is_connected(self, chat: ChatAddress) -> bool:
-        return self._connections.action_socket(chat.account) is not None or self._relay.knows(chat.account)
+        return self._connections.action_socket(chat.account) is not None or self._relay.knows(
+            chat.account
+        )
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         loop = asyncio.get_running_loop()
@@ -100,20 +113,30 @@ class OneBotDelivery:
             await self._connections.wait(chat.account, min(left, LOOK_AGAIN_SECONDS))
         return True
 
-    async def deliver(self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = "") -> Delivery:
+    async def deliver(
+        self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = ""
+    ) -> Delivery:
         try:
             async with AsyncExitStack() as turns:
                 name, params = await self._action(chat, segments, echo, temp_group_id, turns)
                 could_be_base64 = self._could_be_base64(chat.account, params)
-                text = await asyncio.to_thread(_frame, name, params, echo) if _is_large(params) else _frame(name, params, echo)
+                text = (
+                    await asyncio.to_thread(_frame, name, params, echo)
+                    if _is_large(params)
+                    else _frame(name, params, echo)
+                )
                 del params  # one copy of large media is enough while the client takes its time
-                response = await self._call(chat.account, text, echo, _patience(segments, len(text)))
+                response = await self._call(
+                    chat.account, text, echo, _patience(segments, len(text))
+                )
         except MediaError as error:
             return Delivery(State.FAILED, error=str(error))
         except NotConnected as error:
             return Delivery(State.PENDING, error=str(error))
         except OneBotError as error:
-            return Delivery(State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error))
+            return Delivery(
+                State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error)
+            )
         crash_points.hit_crash_point("answer_received")
         delivery = to_delivery(response)
         if delivery.state == State.FAILED and not response.is_shut_out and could_be_base64:
@@ -125,17 +148,28 @@ class OneBotDelivery:
         await self._web.close()
 
     async def _action(
-        self, chat: ChatAddress, segments: list[Segment], echo: str, temp_group_id: str, turns: AsyncExitStack
+        self,
+        chat: ChatAddress,
+        segments: list[Segment],
+        echo: str,
+        temp_group_id: str,
+        turns: AsyncExitStack,
     ) -> tuple[str, dict[str, Any]]:
-        """What is asked of the client, with media read and loaded, whose turns are left in ``turns``. Raises :class:`MediaError`."""
+        """What is asked of the client, with media read and loaded, whose turns are left in
+        ``turns``. Raises :class:`MediaError`."""
         file = media.single_file(segments)
         if file is not None and (not media.media_url(file) or self._takes_paths_only(chat.account)):
             return upload_action(
-                chat.kind, chat.peer_id, await self._upload(chat.account, file, echo), media.sent_file_name(file)
+                chat.kind,
+                chat.peer_id,
+                await self._upload(chat.account, file, echo),
+                media.sent_file_name(file),
             )
         if any(map(media.media_url, segments)):
             by_url = chat.account in self._by_url
-            segments = await (self._web.judge(segments) if by_url else self._web.load(segments, turns))
+            segments = await (
+                self._web.judge(segments) if by_url else self._web.load(segments, turns)
+            )
         if any(map(media.local_path, segments)):
             room = min(media.INLINE_BYTES, media.INLINE_ROOM_BYTES - media.loaded_bytes(segments))
             segments = await asyncio.to_thread(media.to_first_attempt, segments, room)
@@ -144,9 +178,13 @@ class OneBotDelivery:
     async def _upload(self, account: str, file: Segment, echo: str) -> str | Base64File:
         """What an upload action is given as its file."""
         if media.media_url(file):
-            return await self._downloaded_by_client(account, await self._address(account, file), f"{echo}-download")
+            return await self._downloaded_by_client(
+                account, await self._address(account, file), f"{echo}-download"
+            )
         (formed,) = await asyncio.to_thread(
-            media.to_first_attempt, [file], 0 if self._takes_paths_only(account) else media.INLINE_BYTES
+            media.to_first_attempt,
+            [file],
+            0 if self._takes_paths_only(account) else media.INLINE_BYTES,
         )
         path = media.local_path(formed)
         return str(path) if path else formed["data"]["file"]
@@ -159,13 +197,18 @@ class OneBotDelivery:
         return media.media_url(judged)
 
     async def _downloaded_by_client(self, account: str, address: str, echo: str) -> str:
-        """Where a client has put what it was told to load. A failure, however it comes, sends nothing."""
+        """Where a client has put what it was told to load. A failure, however it comes, sends
+        nothing."""
         try:
-            response = await self._call(account, _frame(*download_action(address), echo), echo, MEDIA_TIMEOUT)
+            response = await self._call(
+                account, _frame(*download_action(address), echo), echo, MEDIA_TIMEOUT
+            )
         except OneBotError as error:
             raise MediaError(f"the client did not load {address}: {error}") from error
         if not (path := response.file):
-            raise MediaError(f"the client did not load {address}: {response.error_text[:ERROR_LIMIT]}")
+            raise MediaError(
+                f"the client did not load {address}: {response.error_text[:ERROR_LIMIT]}"
+            )
         return path
 
     def _takes_paths_only(self, account: str) -> bool:
@@ -173,20 +216,33 @@ class OneBotDelivery:
         return socket is not None and socket.user_agent.startswith(PATHS_ONLY)
 
     def _could_be_base64(self, account: str, params: dict[str, Any]) -> bool:
-        """Whether the client was left to find media by itself that can be made Base64, and would take it so."""
+        """Whether the client was left to find media by itself that can be made Base64, and would
+        take it so."""
         if "file" in params:
             return isinstance(params["file"], str) and not self._takes_paths_only(account)
         by_url = account in self._by_url
-        return any(media.local_path(segment) or (by_url and media.media_url(segment)) for segment in params["message"])
+        return any(
+            media.local_path(segment) or (by_url and media.media_url(segment))
+            for segment in params["message"]
+        )
 
     async def _in_base64(self, segments: list[Segment]) -> list[Segment]:
         """The second form of a message. Raises :class:`MediaError`."""
         async with AsyncExitStack() as turns:
-            loaded = await self._web.load(segments, turns) if any(map(media.media_url, segments)) else segments
-            return await asyncio.to_thread(media.to_base64_attempt, loaded, media.INLINE_ROOM_BYTES - media.loaded_bytes(loaded))
+            loaded = (
+                await self._web.load(segments, turns)
+                if any(map(media.media_url, segments))
+                else segments
+            )
+            return await asyncio.to_thread(
+                media.to_base64_attempt,
+                loaded,
+                media.INLINE_ROOM_BYTES - media.loaded_bytes(loaded),
+            )
 
     async def _call(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
-        """Raises :class:`NotConnected` when the account is neither where it was thought to be nor anywhere else."""
+        """Raises :class:`NotConnected` when the account is neither where it was thought to be nor
+        anywhere else."""
         try:
             return await self._call_once(account, text, echo, seconds)
         except NotConnected:
@@ -195,7 +251,9 @@ class OneBotDelivery:
             await self._relay.look_up()
             return await self._call_once(account, text, echo, seconds)
 
-    async def _call_once(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
+    async def _call_once(
+        self, account: str, text: str, echo: str, seconds: float
+    ) -> ActionResponse:
         socket = self._connections.action_socket(account)
         if socket is not None:
             return await self._calls.call(account, socket, text, echo, seconds)
@@ -214,15 +272,23 @@ def _frame(name: str, params: dict[str, Any], echo: str) -> str:
 
 def _is_large(params: dict[str, Any]) -> bool:
     """Whether encoding takes long enough to keep other sockets waiting."""
-    values = [params.get("file"), *(value for segment in params.get("message", ()) for value in segment["data"].values())]
-    return any(isinstance(value, Base64File) or (isinstance(value, str) and len(value) > LARGE_VALUE) for value in values)
+    values = [
+        params.get("file"),
+        *(value for segment in params.get("message", ()) for value in segment["data"].values()),
+    ]
+    return any(
+        isinstance(value, Base64File) or (isinstance(value, str) and len(value) > LARGE_VALUE)
+        for value in values
+    )
 
 
 def _patience(segments: Sequence[Segment], length: int) -> float:
     """Seconds for the client to answer: it loads addresses and converts voice before it does."""
     if not media.has_media(segments):
         return SEND_TIMEOUT
-    return (UPLOAD_TIMEOUT if media.single_file(segments) else MEDIA_TIMEOUT) + length / 2**20 * SECONDS_PER_MIB
+    return (
+        UPLOAD_TIMEOUT if media.single_file(segments) else MEDIA_TIMEOUT
+    ) + length / 2**20 * SECONDS_PER_MIB
 
 
 def to_delivery(response: ActionResponse) -> Delivery:

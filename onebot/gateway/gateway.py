@@ -45,7 +45,10 @@ class Gateway:
 
     def __init__(self) -> None:
         self.admission = HandshakePolicy(
-            settings.ONEBOT_ACCESS_TOKEN, tuple(settings.WS_ALLOWED_ORIGINS), settings.TRUST_LOOPBACK, AccountTokens()
+            settings.ONEBOT_ACCESS_TOKEN,
+            tuple(settings.WS_ALLOWED_ORIGINS),
+            settings.TRUST_LOOPBACK,
+            AccountTokens(),
         )
         self.connections = Connections()
         self._calls = PendingActions()
@@ -59,8 +62,11 @@ class Gateway:
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def prepare(self) -> None:
-        """Read what handshakes are judged by, before the first one comes. Blocks; where it fails all of them are refused."""
-        with log_errors(logger, "The accounts' tokens could not be read; clients are refused until they are"):
+        """Read what handshakes are judged by, before the first one comes. Blocks; where it fails
+        all of them are refused."""
+        with log_errors(
+            logger, "The accounts' tokens could not be read; clients are refused until they are"
+        ):
             self._learn_tokens()
         connection.close()
 
@@ -78,13 +84,20 @@ class Gateway:
         self.ensure_started()
         replaced = self.connections.attach(self_id, socket)
         if replaced is not None:
-            logger.info("Account %s: a newer %s connection replaces the older one", self_id, socket.role)
+            logger.info(
+                "Account %s: a newer %s connection replaces the older one", self_id, socket.role
+            )
             self._calls.socket_ended(replaced)
             await replaced.close(REPLACED)
         self._report(self_id, socket)
         if socket.takes_actions:
             self.runtime.account_connected(self_id)
-        logger.info("Account %s connected (%s, %s)", self_id, socket.role, socket.user_agent or "no User-Agent")
+        logger.info(
+            "Account %s connected (%s, %s)",
+            self_id,
+            socket.role,
+            socket.user_agent or "no User-Agent",
+        )
 
     def detach(self, self_id: str, socket: Socket) -> None:
         """The socket has ended; what was written to it may still be answered on the next one."""
@@ -98,11 +111,14 @@ class Gateway:
             self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
 
     def keep(self, content: Iterable[bytes]) -> str:
-        """Keep a file that came inside a frame, given in pieces, and say what stands for it in the message. Blocks."""
+        """Keep a file that came inside a frame, given in pieces, and say what stands for it in the
+        message. Blocks."""
         try:
             return f"{KEPT}{self.runtime.files.put_pieces(content)}"
         except OSError as error:
-            logger.warning("A file that came inside a frame could not be written to the disk: %s", error)
+            logger.warning(
+                "A file that came inside a frame could not be written to the disk: %s", error
+            )
             return f"{KEPT}{LOST_FILE}"
 
     async def on_event(self, self_id: str, event: Event) -> None:
@@ -110,18 +126,25 @@ class Gateway:
         match event:
             case MessageEvent():
                 await self.runtime.room()
-                self.runtime.accept(to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id)))
+                self.runtime.accept(
+                    to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id))
+                )
             case HeartbeatEvent():
                 await self.runtime.room()
                 self._change(bots.heartbeat_change(self_id, account_online=event.online))
-            case OtherEvent() if event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES:
+            case OtherEvent() if (
+                event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES
+            ):
                 await self.runtime.room()
-                self._keep(self.runtime.record.submit(bots.save_client_events, (event, timezone.now())))
+                self._keep(
+                    self.runtime.record.submit(bots.save_client_events, (event, timezone.now()))
+                )
                 self._follow_account(self_id, event)
                 self._follow_recall(self_id, event)
 
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
-        """Wake the one who waits for it; a late one corrects the record, and waits while that is far behind."""
+        """Wake the one who waits for it; a late one corrects the record, and waits while that is
+        far behind."""
         if self._calls.resolve(self_id, response) or response.echo is None:
             return
         await self.runtime.room()
@@ -129,12 +152,14 @@ class Gateway:
         self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
 
     async def drain(self, seconds: float) -> None:
-        """Begin nothing more, and let runs finish within ``seconds``, while the sockets are still open."""
+        """Begin nothing more, and let runs finish within ``seconds``, while the sockets are still
+        open."""
         if self._start is not None:
             await self.runtime.drain(seconds)
 
     async def close(self, seconds: float) -> None:
-        """End everything, once the sockets are closed; what is still to be written gets ``seconds``."""
+        """End everything, once the sockets are closed; what is still to be written gets
+        ``seconds``."""
         if self._start is None:
             return
         await self._relay.close()
@@ -144,7 +169,9 @@ class Gateway:
         await self._delivery.close()
 
     async def _open_relay(self) -> None:
-        with log_errors(logger, "The channel layer cannot be used: accounts of other processes are out of reach"):
+        with log_errors(
+            logger, "The channel layer cannot be used: accounts of other processes are out of reach"
+        ):
             await self._relay.open(self._carry)
         for self_id, account in list(self.connections.accounts.items()):  # those that were faster
             if socket := account.action_socket:
@@ -157,47 +184,73 @@ class Gateway:
             self._loop.call_soon_threadsafe(self._close_foreign)
 
     def _close_foreign(self) -> None:
-        """Close the sockets that their account's token, which somebody has changed, would not let in again."""
+        """Close the sockets that their account's token, which somebody has changed, would not let
+        in again."""
         for self_id, account in self.connections.accounts.items():
             for socket in account.sockets.values():
-                if socket.is_open and (reason := account_refusal(self_id, socket.keys, self.admission.accounts)):
+                if socket.is_open and (
+                    reason := account_refusal(self_id, socket.keys, self.admission.accounts)
+                ):
                     logger.warning("Closed a connection: %s", reason)
                     self._calls.socket_ended(socket)
                     self._keep(asyncio.get_running_loop().create_task(socket.close(FORBIDDEN)))
 
     def _report(self, self_id: str, socket: Socket) -> None:
         roles = ", ".join(self.connections.accounts[self_id].sockets)
-        holder = bots.ProcessMailbox(self.runtime.process_id, self._relay.channel) if socket.takes_actions else None
+        holder = (
+            bots.ProcessMailbox(self.runtime.process_id, self._relay.channel)
+            if socket.takes_actions
+            else None
+        )
         self._change(bots.connected_change(self_id, roles, socket.user_agent, holder))
         if holder is not None:
             self._relay.announce(self_id, socket.role)
 
     def _on_moved(self, place: AccountLocation) -> None:
-        """A client has connected to another process: a socket of the same role that it left here is dead."""
+        """A client has connected to another process: a socket of the same role that it left here is
+        dead."""
         account = self.connections.accounts.get(place.account)
-        socket = next((one for one in account.sockets.values() if one.role == place.role), None) if account else None
+        socket = (
+            next((one for one in account.sockets.values() if one.role == place.role), None)
+            if account
+            else None
+        )
         if socket is not None and socket.connected_at < place.at:
-            logger.info("Account %s: a newer %s connection in another process replaces this one", place.account, place.role)
+            logger.info(
+                "Account %s: a newer %s connection in another process replaces this one",
+                place.account,
+                place.role,
+            )
             self._calls.socket_ended(socket)
             self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
 
     def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
         user_id = event.user_id
-        return user_id != self_id and (user_id in self.connections.accounts or user_id in self._relay.accounts)
+        return user_id != self_id and (
+            user_id in self.connections.accounts or user_id in self._relay.accounts
+        )
 
     def _follow_account(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("bot_offline", "bot_online"):
-            self._change(bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"}))
+            self._change(
+                bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"})
+            )
 
     def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("group_recall", "friend_recall") and (
             message_id := parse_message_id(event.raw.get("message_id"))
         ):
-            self._keep(self.runtime.record.submit(record_recalls, MessageRecall(self_id, message_id)))
+            self._keep(
+                self.runtime.record.submit(record_recalls, MessageRecall(self_id, message_id))
+            )
 
-    async def _carry(self, account: str, text: str, echo: str, timeout_seconds: float) -> ActionResponse:
+    async def _carry(
+        self, account: str, text: str, echo: str, timeout_seconds: float
+    ) -> ActionResponse:
         socket = self.connections.action_socket(account)
-        if socket is None or self.runtime.record.is_lease_over:  # who was asleep does not know what has become of it
+        if (
+            socket is None or self.runtime.record.is_lease_over
+        ):  # who was asleep does not know what has become of it
             raise NotConnected("the account is not connected")
         return await self._calls.call(account, socket, text, echo, timeout_seconds)
 

@@ -50,7 +50,9 @@ class OneBotMedia:
         self._calls = calls
         self._relay = relay
 
-    def refs(self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+    def refs(
+        self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
+    ) -> list[MediaRef]:
         return parse_media_refs(segments, message_id, origin)
 
     def restored(self, message: IncomingMessage) -> IncomingMessage:
@@ -69,38 +71,69 @@ class OneBotMedia:
         return parse_media_refs(await self._segments(chat, message_id), message_id, "quoted")
 
     async def forwarded(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[MediaRef]:
-        messages, waiting, asked = find_inner_segments(segments), find_forward_ids(segments), set[str]()
+        messages, waiting, asked = (
+            find_inner_segments(segments),
+            find_forward_ids(segments),
+            set[str](),
+        )
         waiting += [one for message in messages for one in find_forward_ids(message)]
         while waiting and len(asked) < MAX_ASKED_FORWARDS:
             one = waiting.pop(0)
             if one not in asked:
                 asked.add(one)
-                # Clients differ in the name of the parameter; all leave alone what they do not know.
-                inner = parse_forward(await self._ask(chat, "get_forward_msg", id=one, message_id=one))
+                # Clients differ in the name of the parameter; all leave alone what they do not
+                # know.
+                inner = parse_forward(
+                    await self._ask(chat, "get_forward_msg", id=one, message_id=one)
+                )
                 messages += inner
                 waiting += [found for message in inner for found in find_forward_ids(message)]
-        return [ref for message in messages[:NODES] for ref in parse_media_refs(message, origin="forwarded")]
+        return [
+            ref
+            for message in messages[:NODES]
+            for ref in parse_media_refs(message, origin="forwarded")
+        ]
 
     async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for action, params in _questions(chat, ref):
             if isinstance(answer := await self._ask(chat, action, **params), dict):
                 yield parse_media_answer(ref.kind, _without_path(answer), ref)
         if ref.message_id:
-            fresh = [one for one in parse_media_refs(await self._segments(chat, ref.message_id)) if one.kind == ref.kind]
-            same = [one for one in fresh if one.file == ref.file] or [one for one in fresh if one.place == ref.place]
+            fresh = [
+                one
+                for one in parse_media_refs(await self._segments(chat, ref.message_id))
+                if one.kind == ref.kind
+            ]
+            same = [one for one in fresh if one.file == ref.file] or [
+                one for one in fresh if one.place == ref.place
+            ]
             for one in same[:1]:
                 yield replace(one, message_id=ref.message_id, origin=ref.origin)
 
     async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
-        answer = await self._ask(chat, "get_record", file=ref.file, out_format=out_format) if ref.file else None
-        converted = parse_media_answer(ref.kind, _without_path(answer), ref) if isinstance(answer, dict) else None
+        answer = (
+            await self._ask(chat, "get_record", file=ref.file, out_format=out_format)
+            if ref.file
+            else None
+        )
+        converted = (
+            parse_media_answer(ref.kind, _without_path(answer), ref)
+            if isinstance(answer, dict)
+            else None
+        )
         return converted if converted and (converted.url or converted.data) else None
 
     async def message(self, chat: ChatAddress, message_id: str) -> list[Segment] | None:
         answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
-        return parse_message(answer.get("message")) if isinstance(answer, dict) and belongs_to_chat(chat, answer) else None
+        return (
+            parse_message(answer.get("message"))
+            if isinstance(answer, dict) and belongs_to_chat(chat, answer)
+            else None
+        )
 
-    async def inside(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[ForwardedMessage]:
+    async def inside(
+        self, chat: ChatAddress, segments: Sequence[Segment]
+    ) -> list[ForwardedMessage]:
         found = list[ForwardedMessage]()
         for content, one in find_forwards(segments):
             if not content and one:
@@ -141,16 +174,26 @@ def _questions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, An
 
 
 def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, Any]]:
-    """What is asked for the address of a file. What a client did not say of it, it does not need to hear."""
+    """What is asked for the address of a file. What a client did not say of it, it does not need to
+    hear."""
     if chat.kind == "group":
         shelf = {"busid": _number(ref.busid)} if ref.busid else {}
-        return "get_group_file_url", {"group_id": _number(chat.peer_id), "file_id": ref.file_id, **shelf}
+        return "get_group_file_url", {
+            "group_id": _number(chat.peer_id),
+            "file_id": ref.file_id,
+            **shelf,
+        }
     proof = {"file_hash": ref.file_hash} if ref.file_hash else {}
-    return "get_private_file_url", {"user_id": _number(chat.peer_id), "file_id": ref.file_id, **proof}
+    return "get_private_file_url", {
+        "user_id": _number(chat.peer_id),
+        "file_id": ref.file_id,
+        **proof,
+    }
 
 
 def _without_path(answer: dict[str, Any]) -> dict[str, Any]:
-    """``answer`` without the path on the client's machine that it names as the file; addresses are left."""
+    """``answer`` without the path on the client's machine that it names as the file; addresses are
+    left."""
     file = answer.get("file")
     is_address = isinstance(file, str) and file.startswith(("http://", "https://", "base64://"))
     return answer if is_address else {**answer, "file": ""}

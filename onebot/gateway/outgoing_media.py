@@ -22,14 +22,16 @@ MEDIA_TYPES = frozenset({"image", "record", "video", "file"})
 MAX_FRAME_BYTES = 48 * 2**20
 #: Bytes of files that one message takes along as Base64 at the first try.
 INLINE_BYTES = 10 * 2**20
-#: Bytes of files and of what is named by URL that fit into a frame as Base64, with 1 MiB left for words.
+#: Bytes of files and of what is named by URL that fit into a frame as Base64, with 1 MiB left for
+#: words.
 INLINE_ROOM_BYTES = 35 * 2**20
 
 _LOCAL = "file://"
 
 
 def to_first_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
-    """``segments`` as they are tried first: files as Base64 while they fit into ``room`` bytes, or by path.
+    """``segments`` as they are tried first: files as Base64 while they fit into ``room`` bytes, or
+    by path.
 
     Reads files: blocks. Raises :class:`MediaError` for a file that is not there any more.
     """
@@ -45,7 +47,8 @@ def to_first_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
 def to_base64_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
     """``segments`` with all files as Base64.
 
-    Reads files: blocks. Raises :class:`MediaError` for what is not there, or does not fit into ``room`` bytes.
+    Reads files: blocks. Raises :class:`MediaError` for what is not there, or does not fit into
+    ``room`` bytes.
     """
     formed = []
     for segment in segments:
@@ -72,7 +75,8 @@ def local_path(segment: Segment) -> Path | None:
 
 
 def media_url(segment: Segment) -> str:
-    """What a media segment names that is no file of this machine, however it is spelled; "" for another segment.
+    """What a media segment names that is no file of this machine, however it is spelled; "" for
+    another segment.
 
     Clients read more spellings than begin with ``http://``, so all of them are judged.
     """
@@ -91,7 +95,11 @@ def sent_file_name(segment: Segment) -> str:
     if name := segment["data"].get("name"):
         return str(name)
     path = local_path(segment)
-    return path.name if path else unquote(urlsplit(media_url(segment)).path).rstrip("/").rpartition("/")[2] or "file"
+    return (
+        path.name
+        if path
+        else unquote(urlsplit(media_url(segment)).path).rstrip("/").rpartition("/")[2] or "file"
+    )
 
 
 def fill_segment(segment: Segment, file: Base64File) -> Segment:
@@ -108,7 +116,9 @@ def _file(segment: Segment) -> str:
 def _whole(path: Path, room: int) -> Base64File:
     file = _read(path, room)
     if file is None:
-        raise MediaError(f"{path.name} is too large to be sent as Base64: {room >> 20} MiB are left in a message")
+        raise MediaError(
+            f"{path.name} is too large to be sent as Base64: {room >> 20} MiB are left in a message"
+        )
     return file
 
 

@@ -11,7 +11,12 @@ from onebot.gateway.gateway import Gateway
 
 def websocket_routes(gateway: Gateway) -> URLRouter:
     consumer = OneBotConsumer.as_asgi(gateway=gateway)
-    return URLRouter([asgi_route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer), asgi_route(r"", refuse_websocket)])
+    return URLRouter(
+        [
+            asgi_route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer),
+            asgi_route(r"", refuse_websocket),
+        ]
+    )
 
 
 def asgi_route(pattern: str, application: Any) -> URLPattern:

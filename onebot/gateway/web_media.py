@@ -1,4 +1,5 @@
-"""What a message names by URL, loaded here: a client that loads it reaches its own network for whoever asked."""
+"""What a message names by URL, loaded here: a client that loads it reaches its own network for
+whoever asked."""
 
 import asyncio
 import logging
@@ -19,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 #: Bytes of one message's media that are loaded beside many others; for more there are few turns.
 SMALL_BYTES = 4 * 2**20
-#: Messages with media of the web at a time, and how many of them may be large: each takes about four times its bytes.
+#: Messages with media of the web at a time, and how many of them may be large: each takes about
+#: four times its bytes.
 AT_ONCE, LARGE_AT_ONCE = 32, 2
 #: For all media of one message, turns included: it leaves most of a tool's time to the client.
 LOAD_SECONDS = 60.0
@@ -27,7 +29,8 @@ TOO_SLOW = "网址中的媒体未能及时加载，没有发送，可以稍后�
 
 
 class WebMedia:
-    """Loads and judges URLs for all accounts of a process; belongs to the event loop that first uses it."""
+    """Loads and judges URLs for all accounts of a process; belongs to the event loop that first
+    uses it."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
@@ -35,7 +38,8 @@ class WebMedia:
         self._large_turns = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def load(self, segments: Sequence[Segment], turns: AsyncExitStack) -> list[Segment]:
-        """``segments`` with the content of their URLs as Base64; what is too large stays a URL, once that was judged.
+        """``segments`` with the content of their URLs as Base64; what is too large stays a URL,
+        once that was judged.
 
         The turns that the content takes are left in ``turns``, to be given back together
         with it. Raises :class:`MediaError` for what cannot be had.
@@ -52,15 +56,20 @@ class WebMedia:
             raise _said(segments, error) from error
 
     async def judge(self, segments: Sequence[Segment]) -> list[Segment]:
-        """``segments`` with their URLs, as they are read here. Raises :class:`MediaError` for one that is not public."""
+        """``segments`` with their URLs, as they are read here. Raises :class:`MediaError` for one
+        that is not public."""
         try:
             async with asyncio.timeout(LOAD_SECONDS):
-                return [await self._judged(segment) if media_url(segment) else segment for segment in segments]
+                return [
+                    await self._judged(segment) if media_url(segment) else segment
+                    for segment in segments
+                ]
         except (TimeoutError, FetchError) as error:
             raise _said(segments, error) from error
 
     async def found(self, segment: Segment) -> str:
-        """The URL of ``segment`` behind all redirects, once its content was seen, for a client that takes nothing else.
+        """The URL of ``segment`` behind all redirects, once its content was seen, for a client that
+        takes nothing else.
 
         Raises :class:`MediaError`.
         """
@@ -78,8 +87,11 @@ class WebMedia:
         """Close what is open; a later message opens it again."""
         await self._fetcher.close()
 
-    async def _loaded(self, segments: Sequence[Segment], room: int, *, may_stay: bool = False) -> list[Segment]:
-        """With at most ``room`` bytes in all. ``may_stay``: what does not fit stays a URL; otherwise raises :class:`TooLarge`."""
+    async def _loaded(
+        self, segments: Sequence[Segment], room: int, *, may_stay: bool = False
+    ) -> list[Segment]:
+        """With at most ``room`` bytes in all. ``may_stay``: what does not fit stays a URL;
+        otherwise raises :class:`TooLarge`."""
         formed = []
         for segment in segments:
             if not media_url(segment):
@@ -103,18 +115,28 @@ class WebMedia:
         return await asyncio.to_thread(base64_file.encode_base64, body)
 
     async def _download(self, segment: Segment, room: int) -> FetchResponse:
-        return await self._fetcher.download(FetchRequest(media_url(segment), max_bytes=room, seconds=LOAD_SECONDS))
+        return await self._fetcher.download(
+            FetchRequest(media_url(segment), max_bytes=room, seconds=LOAD_SECONDS)
+        )
 
     async def _judged(self, segment: Segment) -> Segment:
-        return {"type": segment["type"], "data": {**segment["data"], "file": await self._public(media_url(segment))}}
+        return {
+            "type": segment["type"],
+            "data": {**segment["data"], "file": await self._public(media_url(segment))},
+        }
 
     async def _public(self, address: str) -> str:
-        """``address`` as it was read; whoever resolves its host again may choose any of the host's addresses."""
+        """``address`` as it was read; whoever resolves its host again may choose any of the host's
+        addresses."""
         url = parse_url(address)
         await self._fetcher.destinations.require_all(url.raw_host or "")
         return str(url)
 
 
 def _said(segments: Sequence[Segment], error: FetchError | TimeoutError) -> MediaError:
-    logger.info("Media of %s were not sent: %s", ", ".join(filter(None, map(media_url, segments))), error or "out of time")
+    logger.info(
+        "Media of %s were not sent: %s",
+        ", ".join(filter(None, map(media_url, segments))),
+        error or "out of time",
+    )
     return MediaError(error.text if isinstance(error, FetchError) else TOO_SLOW)

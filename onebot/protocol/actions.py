@@ -50,11 +50,16 @@ class ActionResponse:
     @property
     def file(self) -> str:
         """Where a client has put a file that it was told to load, "" when it has not."""
-        return value_text(self.data.get("file")) if self.is_success and isinstance(self.data, dict) else ""
+        return (
+            value_text(self.data.get("file"))
+            if self.is_success and isinstance(self.data, dict)
+            else ""
+        )
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether this failure only says that QQ did not confirm in time, so that the message may be there.
+        """Whether this failure only says that QQ did not confirm in time, so that the message may
+        be there.
 
         NapCat reports ``Timeout: NTEvent … EventRet: {"result": 0}`` or an empty
         EventRet, also for messages that were delivered (NapCatQQ#932). Any other
@@ -66,7 +71,8 @@ class ActionResponse:
 
     @property
     def is_shut_out(self) -> bool:
-        """Whether nothing at all may be said in this chat now, in whatever form; trying on puts the account at risk."""
+        """Whether nothing at all may be said in this chat now, in whatever form; trying on puts the
+        account at risk."""
         return not self.is_success and (self.retcode in _SHUT_OUT or self._qq_result in _SHUT_OUT)
 
     @property
@@ -92,7 +98,9 @@ def parse_response(frame: dict[str, Any]) -> ActionResponse:
     )
 
 
-def send_action(kind: ChatKind, peer_id: str, segments: list[Segment], temp_group_id: str = "") -> tuple[str, dict[str, Any]]:
+def send_action(
+    kind: ChatKind, peer_id: str, segments: list[Segment], temp_group_id: str = ""
+) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the action that sends ``segments`` to a group or a person.
 
     ``temp_group_id`` is the group through which a person who is no friend is reached.
@@ -105,7 +113,9 @@ def send_action(kind: ChatKind, peer_id: str, segments: list[Segment], temp_grou
     return "send_private_msg", params
 
 
-def upload_action(kind: ChatKind, peer_id: str, file: str | Base64File, name: str) -> tuple[str, dict[str, Any]]:
+def upload_action(
+    kind: ChatKind, peer_id: str, file: str | Base64File, name: str
+) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the action that puts a file into a group or gives it to a person.
 
     ``file`` is Base64 or a path on the client's machine; go-cqhttp and Lagrange take
@@ -117,12 +127,14 @@ def upload_action(kind: ChatKind, peer_id: str, file: str | Base64File, name: st
 
 
 def download_action(address: str) -> tuple[str, dict[str, Any]]:
-    """Name and parameters of the action by which a client loads a web address into a file of its own."""
+    """Name and parameters of the action by which a client loads a web address into a file of its
+    own."""
     return "download_file", {"url": address, "thread_count": 1}
 
 
 def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
-    """The frame as strict compact JSON text that is always valid UTF-8; files in it as ``base64://…``.
+    """The frame as strict compact JSON text that is always valid UTF-8; files in it as
+    ``base64://…``.
 
     Raises ValueError for NaN and Infinity and TypeError for what JSON cannot say:
     faults of the caller, for nothing a client sends gets here.
@@ -136,7 +148,9 @@ def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
         files.append(value)
         return f"base64://{place}"
 
-    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_place)
+    text = json.dumps(
+        frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_place
+    )
     text = str(make_storable(text))
     return _filled_in(text.split(place), files) if files else text
 

@@ -30,7 +30,9 @@ class Base64File:
 def encode_base64(content: bytes) -> Base64File:
     """``content`` as Base64. Takes about two milliseconds a MiB."""
     starts = range(0, len(content), _PIECE)
-    return Base64File(tuple(_text(content[start : start + _PIECE]) for start in starts), len(content))
+    return Base64File(
+        tuple(_text(content[start : start + _PIECE]) for start in starts), len(content)
+    )
 
 
 def read_base64(file: BinaryIO, room: int) -> Base64File | None:
@@ -50,7 +52,8 @@ def read_base64(file: BinaryIO, room: int) -> Base64File | None:
 
 
 def _full_piece(file: BinaryIO) -> bytes:
-    """The next :data:`_PIECE` bytes; fewer only at the end, for a short one in between would be padded."""
+    """The next :data:`_PIECE` bytes; fewer only at the end, for a short one in between would be
+    padded."""
     piece = b""
     while len(piece) < _PIECE and (more := file.read(_PIECE - len(piece))):
         piece += more

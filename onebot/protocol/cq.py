@@ -25,7 +25,8 @@ def parse_cq(text: str) -> list[dict[str, Any]]:
     opening = text.find(OPENING)
     while opening >= 0 and len(segments) <= MAX_SEGMENTS:
         following = text.find(OPENING, opening + len(OPENING))
-        # The search ends at the next code, so that no stretch is looked at for every code before it.
+        # The search ends at the next code, so that no stretch is looked at for every code before
+        # it.
         closing = text.find("]", opening, following if following >= 0 else len(text))
         code = _parse_code(text[opening + len(OPENING) : closing]) if closing >= 0 else None
         if code:

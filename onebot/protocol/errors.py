@@ -23,7 +23,8 @@ class OneBotError(Exception):
 
 
 class NotConnected(OneBotError):  # noqa: N818 - the word says what happened
-    """The account has no socket for actions here. The message was not written anywhere and may be sent later."""
+    """The account has no socket for actions here. The message was not written anywhere and may be
+    sent later."""
 
 
 class FrameTooLarge(OneBotError):  # noqa: N818 - the word says what happened
@@ -31,7 +32,8 @@ class FrameTooLarge(OneBotError):  # noqa: N818 - the word says what happened
 
 
 class ActionTimeout(OneBotError):  # noqa: N818 - the word says what happened
-    """The client did not answer in time. The message may have been sent, and its answer may still come."""
+    """The client did not answer in time. The message may have been sent, and its answer may still
+    come."""
 
     may_have_arrived = True
 

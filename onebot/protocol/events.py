@@ -43,7 +43,8 @@ class MessageEvent:
     is_self: bool
     """Whether the bot's own account said it, through this server or by another hand."""
     temp_group_id: str
-    """The group a temporary private session goes through, "" when there is none or the client does not say."""
+    """The group a temporary private session goes through, "" when there is none or the client does
+    not say."""
     target_id: str
     """To whom a private message went, as far as the client says."""
     group_name: str
@@ -53,7 +54,8 @@ class MessageEvent:
 
     @property
     def peer_id(self) -> str:
-        """The other end of the chat: the group, or the person, also where the bot's own account spoke."""
+        """The other end of the chat: the group, or the person, also where the bot's own account
+        spoke."""
         if self.kind == "group":
             return self.group_id
         return (self.target_id if self.is_self else "") or self.user_id
@@ -80,7 +82,8 @@ class LifecycleEvent:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvent:
-    """A notice, a request, or anything this server has no words for; also a message whose chat cannot be told."""
+    """A notice, a request, or anything this server has no words for; also a message whose chat
+    cannot be told."""
 
     self_id: str
     post_type: str
@@ -109,7 +112,11 @@ def parse_event(frame: dict[str, Any]) -> Event:
 def parse_time(value: object) -> datetime | None:
     """Seconds or milliseconds since 1970 as a time in UTC; None outside 2001 to 2099."""
     if isinstance(value, str):
-        value = int(value) if value.isascii() and value.isdigit() and len(value) <= len(str(LATEST * 1000)) else None
+        value = (
+            int(value)
+            if value.isascii() and value.isdigit() and len(value) <= len(str(LATEST * 1000))
+            else None
+        )
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     if EARLIEST * 1000 <= value < LATEST * 1000:
@@ -117,7 +124,9 @@ def parse_time(value: object) -> datetime | None:
     return datetime.fromtimestamp(float(value), UTC) if EARLIEST <= value < LATEST else None
 
 
-def _message(frame: dict[str, Any], self_id: str, message_type: str, *, is_sent: bool) -> MessageEvent | None:
+def _message(
+    frame: dict[str, Any], self_id: str, message_type: str, *, is_sent: bool
+) -> MessageEvent | None:
     sender = _object(frame.get("sender"))
     user_id = parse_id(frame.get("user_id")) or parse_id(sender.get("user_id"))
     # By message_type alone: a temporary private session carries a group_id as well.
@@ -150,7 +159,9 @@ def _message(frame: dict[str, Any], self_id: str, message_type: str, *, is_sent:
 
 def _meta(frame: dict[str, Any], self_id: str, meta_event_type: str) -> Event | None:
     if meta_event_type == "heartbeat":
-        return HeartbeatEvent(self_id, _interval(frame.get("interval")), _online(frame.get("status")))
+        return HeartbeatEvent(
+            self_id, _interval(frame.get("interval")), _online(frame.get("status"))
+        )
     if meta_event_type == "lifecycle":
         return LifecycleEvent(self_id, _text(frame.get("sub_type")))
     return None

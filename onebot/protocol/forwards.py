@@ -23,7 +23,8 @@ NAME_LIMIT = 200
 
 
 def find_forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
-    """What is forwarded in ``segments``, in order: its content, or None and the id to ask for it by."""
+    """What is forwarded in ``segments``, in order: its content, or None and the id to ask for it
+    by."""
     found = list[tuple[Any, str]]()
     for segment in segments:
         if segment["type"] == "node":
@@ -34,7 +35,8 @@ def find_forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
 
 
 def parse_forwarded_messages(value: object, account: str) -> list[ForwardedMessage]:
-    """The messages of a forward, :data:`onebot.protocol.media_refs.NODES` at most: an answer of a client, or content it sent along."""
+    """The messages of a forward, :data:`onebot.protocol.media_refs.NODES` at most: an answer of a
+    client, or content it sent along."""
     if isinstance(value, dict):
         value = value.get("messages") or value.get("message") or value.get("content")
     nodes = value[:NODES] if isinstance(value, list) else []
@@ -42,11 +44,16 @@ def parse_forwarded_messages(value: object, account: str) -> list[ForwardedMessa
 
 
 def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
-    """Whether the answer to ``get_msg`` says that the message is of ``chat``. The standard's says nothing of groups."""
+    """Whether the answer to ``get_msg`` says that the message is of ``chat``. The standard's says
+    nothing of groups."""
     if answer.get("message_type") != chat.kind:
         return False
     sender = _object(answer.get("sender"))
-    peers = [answer.get("group_id")] if chat.kind == "group" else [answer.get("user_id"), sender.get("user_id")]
+    peers = (
+        [answer.get("group_id")]
+        if chat.kind == "group"
+        else [answer.get("user_id"), sender.get("user_id")]
+    )
     return chat.peer_id in map(parse_id, peers)
 
 
@@ -57,7 +64,13 @@ def _message(node: dict[str, Any], account: str) -> ForwardedMessage:
     ids = (sender.get("user_id"), node.get("user_id"), data.get("user_id"), data.get("uin"))
     names = (sender.get("card"), sender.get("nickname"), data.get("nickname"), data.get("name"))
     return ForwardedMessage(
-        text=render_text([FORWARD_MARKER if segment["type"] in FORWARD_TYPES else segment for segment in segments], account),
+        text=render_text(
+            [
+                FORWARD_MARKER if segment["type"] in FORWARD_TYPES else segment
+                for segment in segments
+            ],
+            account,
+        ),
         segments=segments,
         sender_id=next(filter(None, map(parse_id, ids)), ""),
         sender_name=next(filter(None, map(value_text, names)), "")[:NAME_LIMIT],

@@ -18,7 +18,14 @@ from onebot.protocol.large_frames import FrameLimitExceeded, StoreFile, cut_larg
 from onebot.protocol.values import plain_number, to_plain_json
 from tools.text.storable import make_storable
 
-__all__ = ["MAX_DEPTH", "MAX_SEGMENTS", "MalformedFrame", "decode_frame", "shrink_frame", "to_plain_json"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_SEGMENTS",
+    "MalformedFrame",
+    "decode_frame",
+    "shrink_frame",
+    "to_plain_json",
+]
 
 # Merged forwards nest a few levels for each forward inside a forward; what walks over
 # a frame later recurses, so the bound stays far below Python's.
@@ -34,7 +41,8 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class MalformedFrame:
-    """A frame that is neither an event nor a response. It is logged and dropped; the socket stays."""
+    """A frame that is neither an event nor a response. It is logged and dropped; the socket
+    stays."""
 
     reason: str
     excerpt: str
@@ -64,13 +72,17 @@ def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | M
     if not isinstance(frame, dict):
         return _malformed("not an object", data)
     result = _classify(make_storable(frame) if _UNSTORABLE_ESCAPE.search(text) else frame)
-    if isinstance(result, MessageEvent | OtherEvent) and (size := max(size, _bytes_of(data))) > raw_frames.KEPT_FRAME_BYTES:
+    if (
+        isinstance(result, MessageEvent | OtherEvent)
+        and (size := max(size, _bytes_of(data))) > raw_frames.KEPT_FRAME_BYTES
+    ):
         result = replace(result, raw=raw_frames.truncate_frame(result.raw, text, size))
     return _malformed(result, data) if isinstance(result, str) else result
 
 
 def shrink_frame(data: str | bytes, keep: StoreFile) -> bytes | MalformedFrame:
-    """What of a large frame is to be decoded; see :func:`onebot.protocol.large_frames.cut_large_values`."""
+    """What of a large frame is to be decoded; see
+    :func:`onebot.protocol.large_frames.cut_large_values`."""
     try:
         return cut_large_values(data.encode() if isinstance(data, str) else data, keep)
     except FrameLimitExceeded as reason:

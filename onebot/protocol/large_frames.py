@@ -27,7 +27,8 @@ SHORT_FILE_BYTES = 2**12
 #: Files of one frame that are kept; twenty of a message are ever looked at.
 MAX_FILES = 100
 
-#: Stores the content of a file, given in pieces, and returns what stands for it in the message. Raises
+#: Stores the content of a file, given in pieces, and returns what stands for it in the message.
+#: Raises
 #: ValueError when the pieces do.
 StoreFile = Callable[[Iterable[bytes]], str]
 
@@ -47,7 +48,8 @@ class FrameLimitExceeded(ValueError):  # noqa: N818 - the word says what happene
 
 
 def cut_large_values(data: bytes, keep: StoreFile) -> bytes:
-    """The JSON ``data`` with its files kept and its long texts cut; as it is where it holds neither.
+    """The JSON ``data`` with its files kept and its long texts cut; as it is where it holds
+    neither.
 
     Raises :class:`FrameLimitExceeded`, before anything is decoded. What is no JSON may come back as
     no JSON, or without its fault. Beside ``data`` and the result, one slice is held.
@@ -92,7 +94,8 @@ class _Cut:
         self._done = end
 
     def _string(self, start: int, end: int) -> None:
-        """Take the long string between ``start`` and ``end``, its files and its text each in their way."""
+        """Take the long string between ``start`` and ``end``, its files and its text each in their
+        way."""
         for begin, content, stop in self._long_files(start, end):
             self._text(begin)
             self._add(self._stand_in(content, stop))
@@ -114,7 +117,8 @@ class _Cut:
         self._done = end
 
     def _long_files(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Where files in a string begin, their ``base64://`` included, where their content does, and where they end."""
+        """Where files in a string begin, their ``base64://`` included, where their content does,
+        and where they end."""
         data, at = self._data, start
         if _BASE64_KEY.search(data[max(0, start - 64) : start]):
             at = _end(_BASE64, data, start, end)
@@ -132,7 +136,8 @@ class _Cut:
                 yield begin, content, at
 
     def _stand_in(self, begin: int, end: int) -> bytes:
-        """What stands for the file between ``begin`` and ``end``; Base64 that is none where it cannot be read."""
+        """What stands for the file between ``begin`` and ``end``; Base64 that is none where it
+        cannot be read."""
         self._files += 1
         if self._files > MAX_FILES:
             return UNREADABLE_FILE
@@ -177,5 +182,8 @@ def _end(pattern: re.Pattern[bytes], data: bytes, at: int, end: int) -> int:
 
 def _find(pattern: re.Pattern[bytes], data: bytes, at: int, end: int) -> re.Match[bytes] | None:
     """The first match of ``pattern``, which is no longer than :data:`_LONGEST_PREFIX`."""
-    found = (pattern.search(data, start, min(end, start + SLICE + _LONGEST_PREFIX)) for start in range(at, end, SLICE))
+    found = (
+        pattern.search(data, start, min(end, start + SLICE + _LONGEST_PREFIX))
+        for start in range(at, end, SLICE)
+    )
     return next(filter(None, found), None)

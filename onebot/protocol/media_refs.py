@@ -13,8 +13,15 @@ from agent.domain.media_refs import MediaKind, MediaOrigin, MediaRef
 from onebot.protocol.segments import Segment, parse_message
 from onebot.protocol.values import BASE64, KEPT, parse_id, value_text
 
-#: Segment types that hold media. "mface" is a sticker from the shop, which other clients send as an image.
-MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "mface": "image", "record": "record", "video": "video", "file": "file"}
+#: Segment types that hold media. "mface" is a sticker from the shop, which other clients send as an
+#: image.
+MEDIA_KINDS: dict[str, MediaKind] = {
+    "image": "image",
+    "mface": "image",
+    "record": "record",
+    "video": "video",
+    "file": "file",
+}
 #: Messages of a forward that are looked into, and how deep forwards in forwards are followed.
 NODES, DEPTH = 100, 3
 #: What stands for the hash of a file that came as Base64 and could not be kept.
@@ -22,7 +29,9 @@ LOST_FILE = "lost"
 _HASH = re.compile(f"[0-9a-f]{{64}}|{LOST_FILE}")
 
 
-def parse_media_refs(segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+def parse_media_refs(
+    segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
+) -> list[MediaRef]:
     """The media in ``segments``, in order."""
     refs: list[MediaRef] = []
     for segment in segments:
@@ -40,7 +49,11 @@ def parse_media_answer(kind: MediaKind, data: dict[str, Any], like: MediaRef) ->
 
 def find_forward_ids(segments: Sequence[Segment]) -> list[str]:
     """The ids of forwards whose content has to be asked for."""
-    ids = (value_text(s["data"].get("id")) for s in segments if s["type"] == "forward" and not s["data"].get("content"))
+    ids = (
+        value_text(s["data"].get("id"))
+        for s in segments
+        if s["type"] == "forward" and not s["data"].get("content")
+    )
     return [one for one in ids if one]
 
 
@@ -49,13 +62,17 @@ def has_forward(segments: Sequence[Segment]) -> bool:
 
 
 def parse_forward(value: object) -> list[list[Segment]]:
-    """The segments of each message in a forward, :data:`NODES` at most: the answer to ``get_forward_msg``."""
+    """The segments of each message in a forward, :data:`NODES` at most: the answer to
+    ``get_forward_msg``."""
     return list(islice(_walk(value, DEPTH), NODES))
 
 
 def find_inner_segments(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """The segments of the messages that are forwarded in ``segments`` together with their content."""
-    return [found for content in _contents(segments) for found in islice(_walk(content, DEPTH), NODES)]
+    """The segments of the messages that are forwarded in ``segments`` together with their
+    content."""
+    return [
+        found for content in _contents(segments) for found in islice(_walk(content, DEPTH), NODES)
+    ]
 
 
 def _walk(value: object, depth: int) -> Iterator[list[Segment]]:
@@ -67,7 +84,11 @@ def _walk(value: object, depth: int) -> Iterator[list[Segment]]:
 
 
 def _contents(segments: Sequence[Segment]) -> list[Any]:
-    return [s["data"]["content"] for s in segments if s["type"] in ("forward", "node") and s["data"].get("content")]
+    return [
+        s["data"]["content"]
+        for s in segments
+        if s["type"] in ("forward", "node") and s["data"].get("content")
+    ]
 
 
 def _nodes(value: object) -> list[Any]:
@@ -77,7 +98,8 @@ def _nodes(value: object) -> list[Any]:
 
 
 def _content(node: object) -> object:
-    """``message`` in NapCat, ``content`` in LLBot and go-cqhttp, ``data.content`` by the standard."""
+    """``message`` in NapCat, ``content`` in LLBot and go-cqhttp, ``data.content`` by the
+    standard."""
     if not isinstance(node, dict):
         return None
     data = node.get("data")
@@ -85,7 +107,9 @@ def _content(node: object) -> object:
     return node.get("message") or node.get("content") or inner
 
 
-def _ref(kind: MediaKind, data: dict[str, Any], place: int, message_id: str, origin: MediaOrigin) -> MediaRef:
+def _ref(
+    kind: MediaKind, data: dict[str, Any], place: int, message_id: str, origin: MediaOrigin
+) -> MediaRef:
     url, file = value_text(data.get("url")), value_text(data.get("file"))
     inline = value_text(data.get("base64")) or next(
         (one.removeprefix(BASE64) for one in (url, file) if one.startswith(BASE64)), ""
@@ -94,7 +118,9 @@ def _ref(kind: MediaKind, data: dict[str, Any], place: int, message_id: str, ori
     size = parse_id(data.get("file_size"))
     return MediaRef(
         kind=kind,
-        url=next((one for one in (url, file) if one.lower().startswith(("http://", "https://"))), ""),
+        url=next(
+            (one for one in (url, file) if one.lower().startswith(("http://", "https://"))), ""
+        ),
         data=inline.removeprefix(BASE64) if not kept else "",
         sha256=kept if _HASH.fullmatch(kept) else "",
         file=file if len(file) <= 1_000 and not kept else "",

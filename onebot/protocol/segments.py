@@ -33,7 +33,9 @@ _WORDS: dict[str, Callable[[Segment], str]] = {
     "video": lambda data: "[视频]",
     "file": lambda data: f"[文件:{_file_name(data)}]",
     "reply": lambda data: f"[回复:{_word(data, 'id')}]",
-    "location": lambda data: f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {_word(data, 'title')}]",
+    "location": lambda data: (
+        f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {_word(data, 'title')}]"
+    ),
     "json": lambda data: f"[json:{_word(data, 'data')}]",
     "xml": lambda data: f"[xml:{_word(data, 'data')}]",
 }
@@ -55,12 +57,16 @@ def render_text(segments: Sequence[Segment], self_id: str) -> str:
 
     A type without words of its own is shown as the segment's JSON.
     """
-    return "".join(_rendered(segment) for segment in segments if not _is_mention(segment, self_id)).strip()
+    return "".join(
+        _rendered(segment) for segment in segments if not _is_mention(segment, self_id)
+    ).strip()
 
 
 def spoken_text(segments: Sequence[Segment]) -> str:
     """The joined ``text`` segments alone, untrimmed: what the sender typed."""
-    return "".join(_word(segment["data"], "text") for segment in segments if segment["type"] == "text")
+    return "".join(
+        _word(segment["data"], "text") for segment in segments if segment["type"] == "text"
+    )
 
 
 def mentions_account(segments: Sequence[Segment], self_id: str) -> bool:
@@ -73,7 +79,11 @@ def quoted_id(segments: Sequence[Segment]) -> str:
 
     "" when nothing is quoted, also for the "0" some clients send when they do not know what.
     """
-    ids = (parse_id(segment["data"].get("id"), LONGEST_MESSAGE_ID) for segment in segments if segment["type"] == "reply")
+    ids = (
+        parse_id(segment["data"].get("id"), LONGEST_MESSAGE_ID)
+        for segment in segments
+        if segment["type"] == "reply"
+    )
     found = next(ids, "")
     return "" if found == "0" else found
 
@@ -105,13 +115,18 @@ def _word(data: Segment, key: str) -> str:
 
 
 def _is_mention(segment: Segment, self_id: str) -> bool:
-    return segment["type"] == "at" and self_id != "" and parse_id(segment["data"].get("qq")) == self_id
+    return (
+        segment["type"] == "at" and self_id != "" and parse_id(segment["data"].get("qq")) == self_id
+    )
 
 
 def _file_name(data: Segment) -> str:
-    # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into "file".
+    # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into
+    # "file".
     file = value_text(data.get("file"))
-    return value_text(data.get("name") or data.get("file_name")) or ("" if file.startswith((BASE64, KEPT)) else file)
+    return value_text(data.get("name") or data.get("file_name")) or (
+        "" if file.startswith((BASE64, KEPT)) else file
+    )
 
 
 def _from_part(part: MessagePart) -> tuple[str, dict[str, str]]:

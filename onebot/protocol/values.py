@@ -32,7 +32,8 @@ def parse_id(value: object, longest: int = LONGEST_ID) -> str:
 
 
 def parse_message_id(value: object) -> str:
-    """A message id that stands for a message: "" for 0 and -1, which clients send when they know none."""
+    """A message id that stands for a message: "" for 0 and -1, which clients send when they know
+    none."""
     text = parse_id(value, LONGEST_MESSAGE_ID)
     return "" if text in ("0", "-1") else text
 
@@ -53,7 +54,8 @@ def plain_number(value: float | Decimal) -> int | float | str:
 
 
 def value_text(value: object) -> str:
-    """Any JSON value as text: null is "", whole numbers have no point, objects and lists are compact JSON."""
+    """Any JSON value as text: null is "", whole numbers have no point, objects and lists are
+    compact JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -69,7 +71,8 @@ def json_text(value: object) -> str:
 
 
 def to_plain_json(value: Any) -> Any:
-    """A copy of ``value`` that ``json.dumps`` takes: every ``Decimal`` and ``float`` through :func:`plain_number`."""
+    """A copy of ``value`` that ``json.dumps`` takes: every ``Decimal`` and ``float`` through
+    :func:`plain_number`."""
     if isinstance(value, dict):
         return {key: to_plain_json(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -28,7 +28,11 @@ LEAST: dict[str, Any] = {
 
 def table(name: str, *rows: dict[str, str]) -> dict[str, str]:
     """The inputs of a small table."""
-    return {name: "rows"} | {f"{name}-{number}-{column}": text for number, row in enumerate(rows) for column, text in row.items()}
+    return {name: "rows"} | {
+        f"{name}-{number}-{column}": text
+        for number, row in enumerate(rows)
+        for column, text in row.items()
+    }
 
 
 def arguments(*rows: dict[str, str]) -> dict[str, str]:
@@ -37,7 +41,9 @@ def arguments(*rows: dict[str, str]) -> dict[str, str]:
 
 def entries(name: str, **templates: str) -> dict[str, str]:
     """The rows of ``query``, ``headers`` or ``form_fields``."""
-    return table(name, *({"name": key, "template": template} for key, template in templates.items()))
+    return table(
+        name, *({"name": key, "template": template} for key, template in templates.items())
+    )
 
 
 def tool_form(**changes: Any) -> dict[str, Any]:
@@ -48,11 +54,15 @@ def tool_form(**changes: Any) -> dict[str, Any]:
 
 def save(client: Client, row: HttpTool | None = None, /, **changes: Any) -> str:
     """Send the page; "" when it was saved, otherwise the page that came back."""
-    response = client.post(f"{TOOLS}{row.pk}/change/" if row else f"{TOOLS}add/", tool_form(**changes))
+    response = client.post(
+        f"{TOOLS}{row.pk}/change/" if row else f"{TOOLS}add/", tool_form(**changes)
+    )
     return "" if response.status_code == 302 else response.content.decode()
 
 
-def secret(name: str = "key", value: str = "s3cr3t-value", hosts: str = "api.example.com\na.example") -> Secret:
+def secret(
+    name: str = "key", value: str = "s3cr3t-value", hosts: str = "api.example.com\na.example"
+) -> Secret:
     made = Secret(name=name, hosts=hosts)
     made.value = value
     made.save()

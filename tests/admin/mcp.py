@@ -23,28 +23,54 @@ def address(name: str = "far", **fields: Any) -> McpServer:
     return McpServer.objects.create(name=name, **usual | fields)
 
 
-def status(server: McpServer, process_id: str = "p1", *, seconds_ago: float = 0, **fields: Any) -> McpServerStatus:
+def status(
+    server: McpServer, process_id: str = "p1", *, seconds_ago: float = 0, **fields: Any
+) -> McpServerStatus:
     seen = timezone.now() - timedelta(seconds=seconds_ago)
     usual: dict[str, Any] = {"state": "connected", "latency_ms": 12.4}
-    return McpServerStatus.objects.create(server=server, process_id=process_id, seen_at=seen, **usual | fields)
+    return McpServerStatus.objects.create(
+        server=server, process_id=process_id, seen_at=seen, **usual | fields
+    )
 
 
 def form(**changes: Any) -> dict[str, Any]:
-    """What a browser sends of a server's page; None leaves a field out, as a box that is not ticked."""
-    fields: dict[str, Any] = {"name": "far", "enabled": "on", "transport": "streamable_http", "url": "https://93.184.216.34/mcp"}
-    fields |= dict.fromkeys(("command", "arguments", "environment", "headers", "include", "exclude", "name_prefix"), "")
+    """What a browser sends of a server's page; None leaves a field out, as a box that is not
+    ticked."""
+    fields: dict[str, Any] = {
+        "name": "far",
+        "enabled": "on",
+        "transport": "streamable_http",
+        "url": "https://93.184.216.34/mcp",
+    }
+    fields |= dict.fromkeys(
+        ("command", "arguments", "environment", "headers", "include", "exclude", "name_prefix"), ""
+    )
     fields |= {"connect_seconds": 30, "call_seconds": 60}
     return {name: value for name, value in (fields | changes).items() if value is not None}
 
 
 def program_form(**changes: Any) -> dict[str, Any]:
-    return form(**{"name": "files", "transport": "stdio", "url": "", "command": "npx", "arguments": "-y\r\nserver"} | changes)
+    return form(
+        **{
+            "name": "files",
+            "transport": "stdio",
+            "url": "",
+            "command": "npx",
+            "arguments": "-y\r\nserver",
+        }
+        | changes
+    )
 
 
 def person(*codenames: str, is_superuser: bool = False) -> Client:
-    """A browser of somebody with just these permissions of ``tools``; a superuser was given them besides."""
-    account = User.objects.create_user(f"user{User.objects.count()}", is_staff=True, is_superuser=is_superuser)
-    account.user_permissions.set(Permission.objects.filter(codename__in=codenames, content_type__app_label="tools"))
+    """A browser of somebody with just these permissions of ``tools``; a superuser was given them
+    besides."""
+    account = User.objects.create_user(
+        f"user{User.objects.count()}", is_staff=True, is_superuser=is_superuser
+    )
+    account.user_permissions.set(
+        Permission.objects.filter(codename__in=codenames, content_type__app_label="tools")
+    )
     client = Client(headers=ENGLISH)
     client.force_login(account)
     return client
@@ -57,7 +83,10 @@ def warden() -> Client:
 
 def editor() -> Client:
     """Somebody who may do everything with servers but run commands."""
-    return person(*(f"{action}_mcpserver" for action in ("view", "add", "change", "delete")), "view_toolconfig")
+    return person(
+        *(f"{action}_mcpserver" for action in ("view", "add", "change", "delete")),
+        "view_toolconfig",
+    )
 
 
 def viewer() -> Client:

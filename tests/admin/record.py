@@ -18,15 +18,28 @@ ENGLISH = {"accept-language": "en"}
 CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
 
 
-def chat(peer_id: str = "700", *, kind: str = "group", account: str = "10001", title: str = "") -> ChatSession:
-    return ChatSession.objects.create(kind=kind, peer_id=peer_id, account=account, title=title, last_message_at=timezone.now())
+def chat(
+    peer_id: str = "700", *, kind: str = "group", account: str = "10001", title: str = ""
+) -> ChatSession:
+    return ChatSession.objects.create(
+        kind=kind, peer_id=peer_id, account=account, title=title, last_message_at=timezone.now()
+    )
 
 
-def said(session: ChatSession, text: str = "hello", *, days_ago: float = 0, **fields: Any) -> Message:
+def said(
+    session: ChatSession, text: str = "hello", *, days_ago: float = 0, **fields: Any
+) -> Message:
     """An incoming message."""
-    usual: dict[str, Any] = {"state": "recorded", "reason": "not_addressed", "sender_id": "20001", "sender_name": "Ann"}
+    usual: dict[str, Any] = {
+        "state": "recorded",
+        "reason": "not_addressed",
+        "sender_id": "20001",
+        "sender_name": "Ann",
+    }
     at = timezone.now() - timedelta(days=days_ago)
-    return Message.objects.create(session=session, direction="in", text=text, created_at=at, **usual | fields)
+    return Message.objects.create(
+        session=session, direction="in", text=text, created_at=at, **usual | fields
+    )
 
 
 def answered(message: Message, text: str = "hi", **fields: Any) -> Message:
@@ -34,12 +47,21 @@ def answered(message: Message, text: str = "hi", **fields: Any) -> Message:
     run = run_for(message, final_text=text)
     usual: dict[str, Any] = {"state": "delivered", "run": run}
     return Message.objects.create(
-        session=message.session, direction="out", text=text, created_at=timezone.now(), **usual | fields
+        session=message.session,
+        direction="out",
+        text=text,
+        created_at=timezone.now(),
+        **usual | fields,
     )
 
 
 def run_for(message: Message | None = None, **fields: Any) -> Run:
-    usual: dict[str, Any] = {"state": "finished", "model": "m1", "session": message and message.session, "message": message}
+    usual: dict[str, Any] = {
+        "state": "finished",
+        "model": "m1",
+        "session": message and message.session,
+        "message": message,
+    }
     return Run.objects.create(started_at=timezone.now(), **usual | fields)
 
 
@@ -49,20 +71,36 @@ def step_of(run: Run, number: int = 1, **fields: Any) -> Step:
 
 def call_of(step: Step, tool_name: str = "get_weather", **fields: Any) -> ToolCall:
     usual: dict[str, Any] = {"call_id": "c1", "state": "succeeded"}
-    return ToolCall.objects.create(run=step.run, step=step, tool_name=tool_name, created_at=timezone.now(), **usual | fields)
+    return ToolCall.objects.create(
+        run=step.run, step=step, tool_name=tool_name, created_at=timezone.now(), **usual | fields
+    )
 
 
 def tool_form(**changes: Any) -> dict[str, Any]:
-    """What a browser sends of a tool's page; None leaves a field out, as a box that is not ticked."""
-    form: dict[str, Any] = {"enabled": "on", "timeout_seconds": 60, "mock_value": "", "description": ""}
-    form |= {"visibility": "visible", "scope": "all", "allowed": "everyone", "allowed_ids": "", "parameter_descriptions": ""}
+    """What a browser sends of a tool's page; None leaves a field out, as a box that is not
+    ticked."""
+    form: dict[str, Any] = {
+        "enabled": "on",
+        "timeout_seconds": 60,
+        "mock_value": "",
+        "description": "",
+    }
+    form |= {
+        "visibility": "visible",
+        "scope": "all",
+        "allowed": "everyone",
+        "allowed_ids": "",
+        "parameter_descriptions": "",
+    }
     form |= {"calls_per_minute_person": 0, "calls_per_minute_chat": 0, "requires_approval": "own"}
     return {name: value for name, value in (form | changes).items() if value is not None}
 
 
 def logged_in(group: str = "", **user: Any) -> Client:
     """A browser of somebody in ``group``, or of a superuser."""
-    account = User.objects.create_user(f"user-{group}", is_staff=True, is_superuser=not group, **user)
+    account = User.objects.create_user(
+        f"user-{group}", is_staff=True, is_superuser=not group, **user
+    )
     if group:
         if not Group.objects.filter(name=group).exists():  # a test before has emptied the database
             groups.make_groups(apps, SimpleNamespace(connection=connection))

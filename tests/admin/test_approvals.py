@@ -19,17 +19,32 @@ SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}, "requ
 @pytest.fixture
 def approval(db: None) -> Approval:
     session = chat()
-    ToolConfig.objects.update_or_create(name="transfer", defaults={"declaration": {"parameters_schema": SCHEMA}})
-    call = call_of(step_of(run_for(said(session))), "transfer", state="pending", requested_by="20001", arguments={"amount": 5})
+    ToolConfig.objects.update_or_create(
+        name="transfer", defaults={"declaration": {"parameters_schema": SCHEMA}}
+    )
+    call = call_of(
+        step_of(run_for(said(session))),
+        "transfer",
+        state="pending",
+        requested_by="20001",
+        arguments={"amount": 5},
+    )
     now = timezone.now()
     return Approval.objects.create(
-        call=call, session=session, code="482913", arguments={"amount": 5}, created_at=now, expires_at=now + timedelta(hours=1)
+        call=call,
+        session=session,
+        code="482913",
+        arguments={"amount": 5},
+        created_at=now,
+        expires_at=now + timedelta(hours=1),
     )
 
 
 def decide(browser: Client, approval: Approval, **form: Any) -> str:
     """The page that a decision leads to."""
-    return browser.post(f"{LIST}{approval.pk}/change/", {"changed_arguments": "", **form}, follow=True).content.decode()
+    return browser.post(
+        f"{LIST}{approval.pk}/change/", {"changed_arguments": "", **form}, follow=True
+    ).content.decode()
 
 
 def test_what_waits_is_listed_and_can_be_approved(browser: Client, approval: Approval):
@@ -49,9 +64,16 @@ def test_a_refused_call_has_failed(browser: Client, approval: Approval):
 
 @pytest.mark.parametrize(
     ("arguments", "fault"),
-    [('{"amount": "x"}', "amount"), ("[1]", "The arguments are a JSON object."), ("{", "Enter a valid JSON"), ("{}", "amount")],
+    [
+        ('{"amount": "x"}', "amount"),
+        ("[1]", "The arguments are a JSON object."),
+        ("{", "Enter a valid JSON"),
+        ("{}", "amount"),
+    ],
 )
-def test_arguments_that_do_not_fit_are_refused_with_the_reason(browser: Client, approval: Approval, arguments: str, fault: str):
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(
+    browser: Client, approval: Approval, arguments: str, fault: str
+):
     text = decide(browser, approval, decision="approve", changed_arguments=arguments)
     assert "errornote" in text
     assert fault in text
@@ -88,13 +110,17 @@ def test_whoever_decides_a_moment_too_late_is_told_who_was_faster_and_when(
 
 
 @pytest.mark.parametrize("state", ["waiting", "expired"])
-def test_whoever_decides_after_the_time_is_told_that_it_is_over(browser: Client, approval: Approval, state: str):
+def test_whoever_decides_after_the_time_is_told_that_it_is_over(
+    browser: Client, approval: Approval, state: str
+):
     Approval.objects.update(state=state, expires_at=timezone.now())
     assert "This call expired at" in decide(browser, approval, decision="approve")
     assert ToolCall.objects.get().state == "pending"
 
 
-def test_two_who_decide_at_the_same_moment_decide_once(browser: Client, approval: Approval, monkeypatch: pytest.MonkeyPatch):
+def test_two_who_decide_at_the_same_moment_decide_once(
+    browser: Client, approval: Approval, monkeypatch: pytest.MonkeyPatch
+):
     def beaten(pk: int, **_: Any) -> ApprovalOutcome:
         monkeypatch.undo()
         settle_approval(pk, is_approval=False, by="777")
@@ -113,7 +139,9 @@ def test_a_viewer_sees_and_an_operator_decides(approval: Approval):
     assert approval.decided_by == "user-operator"
 
 
-def test_the_list_says_until_when_a_question_waits_and_who_decided_it(browser: Client, approval: Approval):
+def test_the_list_says_until_when_a_question_waits_and_who_decided_it(
+    browser: Client, approval: Approval
+):
     assert "until " in page(browser, LIST)
     decide(browser, approval, decision="refuse")
     text = page(browser, LIST)

@@ -14,8 +14,14 @@ from tests.admin.record import CHINESE, ENGLISH, call_of, chat, page, run_for, s
 
 
 def test_connected_bots_are_shown_with_their_last_heartbeat(browser: Client):
-    Bot.objects.create(self_id="10001", online=True, last_heartbeat_at=timezone.now() - timedelta(minutes=5, seconds=1))
-    Bot.objects.create(self_id="10002", online=True, account_online=False, last_heartbeat_at=timezone.now())
+    Bot.objects.create(
+        self_id="10001",
+        online=True,
+        last_heartbeat_at=timezone.now() - timedelta(minutes=5, seconds=1),
+    )
+    Bot.objects.create(
+        self_id="10002", online=True, account_online=False, last_heartbeat_at=timezone.now()
+    )
     Bot.objects.create(self_id="10003")
     text = page(browser, "/admin/")
     assert "heartbeat 5\xa0minutes ago" in text
@@ -28,7 +34,9 @@ def test_without_a_bot_the_address_to_connect_to_is_shown(browser: Client):
     assert "<code>ws://testserver/ws/frostagent</code>" in page(browser, "/admin/")
 
 
-def test_waiting_messages_are_counted_up_to_a_bound(browser: Client, monkeypatch: pytest.MonkeyPatch):
+def test_waiting_messages_are_counted_up_to_a_bound(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
     session = chat()
     for state in ("waiting", "running", "answered"):
         said(session, state=state)
@@ -42,19 +50,32 @@ def test_calls_that_wait_for_an_owner_are_counted_and_linked(browser: Client):
     step = step_of(run_for(said(session, state="answered")))
     for number, state in enumerate(("waiting", "waiting", "refused")):
         call = call_of(step, "transfer", position=number)
-        Approval.objects.create(call=call, session=session, code=f"{number}", state=state, created_at=now, expires_at=now)
+        Approval.objects.create(
+            call=call,
+            session=session,
+            code=f"{number}",
+            state=state,
+            created_at=now,
+            expires_at=now,
+        )
     assert '/admin/agent/approval/?state__exact=waiting">2</a>' in page(browser, "/admin/")
 
 
 def test_the_last_failures_are_shown_once_each(browser: Client):
-    run_for(said(chat(), state="failed", detail="401 from the endpoint"), state="failed", error="401 from the endpoint")
+    run_for(
+        said(chat(), state="failed", detail="401 from the endpoint"),
+        state="failed",
+        error="401 from the endpoint",
+    )
     run_for(state="failed", error="no route")
     text = page(browser, "/admin/")
     assert text.count("401 from the endpoint") == 1
     assert "no route" in text
 
 
-def test_the_front_page_takes_few_queries(browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries):
+def test_the_front_page_takes_few_queries(
+    browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+):
     for number in range(30):
         Bot.objects.create(self_id=str(number), online=True)
         run_for(said(chat(str(number)), state="failed"), state="failed")
@@ -62,20 +83,35 @@ def test_the_front_page_takes_few_queries(browser: Client, django_assert_max_num
         page(browser, "/admin/")
 
 
-@pytest.mark.parametrize(("headers", "words"), [(ENGLISH, "Connected bots"), (CHINESE, "已连接的机器人"), ({}, "已连接的机器人")])
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [(ENGLISH, "Connected bots"), (CHINESE, "已连接的机器人"), ({}, "已连接的机器人")],
+)
 def test_the_admin_follows_the_browser(browser: Client, headers: dict[str, str], words: str):
     browser.defaults.pop("HTTP_ACCEPT_LANGUAGE")
     assert words in browser.get("/admin/", headers=headers).content.decode()
 
 
 @pytest.mark.parametrize(
-    "name", ["agent/chatsession", "agent/message", "agent/run", "agent/toolcall", "tools/toolconfig", "onebot/bot"]
+    "name",
+    [
+        "agent/chatsession",
+        "agent/message",
+        "agent/run",
+        "agent/toolcall",
+        "tools/toolconfig",
+        "onebot/bot",
+    ],
 )
 def test_a_chinese_list_shows_no_english_heading(browser: Client, name: str):
     response = browser.get(f"/admin/{name}/", headers=CHINESE)
     titles = [str(header) for header in response.context["cl"].model_admin.list_display]
     assert response.context["title"].startswith("选择")
-    assert not [title for title in titles if f">{title.replace('_', ' ')}<" in response.content.decode().lower()]
+    assert not [
+        title
+        for title in titles
+        if f">{title.replace('_', ' ')}<" in response.content.decode().lower()
+    ]
 
 
 def test_every_page_bears_the_programs_name(browser: Client):

@@ -23,11 +23,25 @@ from tools.models import ToolConfig
 groups = import_module("agent.migrations.0002_groups")
 EDITOR = SimpleNamespace(connection=connection)
 AGENT = (
-    *("approval", "chatsession", "description", "digest", "keptfile", "mediafile", "message", "note"),
+    *(
+        "approval",
+        "chatsession",
+        "description",
+        "digest",
+        "keptfile",
+        "mediafile",
+        "message",
+        "note",
+    ),
     *("noteproposal", "run", "step", "sticker", "toolcall"),
 )
 OUTSIDE = ("httptool", "mcpserver", "plugin", "secret")
-LISTS = (*(f"agent/{name}" for name in AGENT), *(f"tools/{name}" for name in OUTSIDE), "onebot/bot", "onebot/clientevent")
+LISTS = (
+    *(f"agent/{name}" for name in AGENT),
+    *(f"tools/{name}" for name in OUTSIDE),
+    "onebot/bot",
+    "onebot/clientevent",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -46,14 +60,19 @@ def test_both_groups_read_every_record(group: str):
 
 def save_tool(client: Client) -> int:
     tool, _ = ToolConfig.objects.get_or_create(name="t")
-    return client.post(f"/admin/tools/toolconfig/{tool.pk}/change/", tool_form(timeout_seconds=9)).status_code
+    return client.post(
+        f"/admin/tools/toolconfig/{tool.pk}/change/", tool_form(timeout_seconds=9)
+    ).status_code
 
 
 def test_an_operator_edits_tools_and_no_record():
     client, message = logged_in("operator"), said(chat())
     assert save_tool(client) == 302
     assert ToolConfig.objects.get().timeout_seconds == 9
-    assert client.post(f"/admin/agent/message/{message.pk}/change/", {"text": "forged"}).status_code == 403
+    assert (
+        client.post(f"/admin/agent/message/{message.pk}/change/", {"text": "forged"}).status_code
+        == 403
+    )
     assert client.get("/admin/auth/user/").status_code == 403
 
 
@@ -65,7 +84,9 @@ def test_a_viewer_edits_nothing():
 
 
 def save_state(client: Client, session: ChatSession) -> int:
-    return client.post(f"/admin/agent/chatsession/{session.pk}/change/", {"state": '{"a": 1}'}).status_code
+    return client.post(
+        f"/admin/agent/chatsession/{session.pk}/change/", {"state": '{"a": 1}'}
+    ).status_code
 
 
 def test_an_operator_sets_the_state_of_a_chat_and_adds_and_deletes_none():
@@ -73,7 +94,10 @@ def test_an_operator_sets_the_state_of_a_chat_and_adds_and_deletes_none():
     assert save_state(client, session) == 302
     assert ChatSession.objects.get().state == {"a": 1}
     assert client.get("/admin/agent/chatsession/add/").status_code == 403
-    assert client.post(f"/admin/agent/chatsession/{session.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert (
+        client.post(f"/admin/agent/chatsession/{session.pk}/delete/", {"post": "yes"}).status_code
+        == 403
+    )
 
 
 def test_a_viewer_sees_the_state_of_a_chat_without_a_form():
@@ -98,7 +122,11 @@ def test_without_a_group_there_is_nothing_to_see():
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
-    assert before == {group.name: group.permissions.count() for group in Group.objects.all()} == {"operator": 50, "viewer": 26}
+    assert (
+        before
+        == {group.name: group.permissions.count() for group in Group.objects.all()}
+        == {"operator": 50, "viewer": 26}
+    )
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
 

@@ -1,4 +1,5 @@
-"""HTTP tools in the admin: what was written is what is stored, faults stand where they are, and who may do what."""
+"""HTTP tools in the admin: what was written is what is stored, faults stand where they are, and who
+may do what."""
 
 import json
 from typing import Any
@@ -28,7 +29,11 @@ SCHEMA = {
 
 
 def made(**fields: Any) -> HttpTool:
-    usual: dict[str, Any] = {"name": "get_weather", "url": "https://api.example.com/weather", "description": "d"}
+    usual: dict[str, Any] = {
+        "name": "get_weather",
+        "url": "https://api.example.com/weather",
+        "description": "d",
+    }
     return HttpTool.objects.create(**usual | fields)
 
 
@@ -42,7 +47,10 @@ def only() -> HttpTool:
 def test_a_tool_is_made_with_the_small_form(browser: Client):
     secret("weather_key")
     form = arguments(CITY, DAYS, UNIT) | entries("query", q="{city}", days="{days}", u="{unit}")
-    form |= entries("headers", **{"X-Key": "{secret:weather_key}"}) | {"answer_kind": "jsonpath", "answer_path": "$.now"}
+    form |= entries("headers", **{"X-Key": "{secret:weather_key}"}) | {
+        "answer_kind": "jsonpath",
+        "answer_path": "$.now",
+    }
     assert save(browser, **form) == ""
     row = only()
     assert row.parameters_schema == SCHEMA
@@ -63,13 +71,21 @@ def test_the_page_shows_a_stored_tool_as_it_was_written(browser: Client):
 
 
 def test_a_name_that_stands_twice_in_the_query_is_a_list(browser: Client):
-    rows = ({"name": "tag", "template": "a"}, {"name": "tag", "template": "b"}, {"name": "n", "template": ""})
+    rows = (
+        {"name": "tag", "template": "a"},
+        {"name": "tag", "template": "b"},
+        {"name": "n", "template": ""},
+    )
     assert save(browser, **table("query", *rows)) == ""
     assert only().query == {"tag": ["a", "b"], "n": ""}
 
 
 def test_json_schema_is_taken_as_it_is_written(browser: Client):
-    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"type": "string"}},
+    }
     form = {"parameters_schema-as": "json", "parameters_schema-json": json.dumps(schema)}
     assert save(browser, **form) == ""
     row = only()
@@ -93,7 +109,11 @@ def test_json_schema_is_taken_as_it_is_written(browser: Client):
         {"type": "number", "default": 1e400},
         {"type": "boolean", "default": False, "description": " spaces "},
         {"type": ["string", "null"], "description": "d"},
-        {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}, "default": [1]},
+        {
+            "type": "array",
+            "items": {"type": "object", "properties": {"x": {"type": "integer"}}},
+            "default": [1],
+        },
         {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
         {"type": "string", "description": {"odd": 1}},
     ],
@@ -166,15 +186,31 @@ def test_saving_what_is_shown_changes_nothing(browser: Client):
         ({"answer_kind": "jsonpath", "answer_path": "$["}, "answer_path", "JSONPath"),
         ({"timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
         (arguments(CITY, CITY), "parameters_schema", "“city” stands twice"),
-        (arguments({"name": "", "description": "x"}), "parameters_schema", "Row 1: the name is missing."),
+        (
+            arguments({"name": "", "description": "x"}),
+            "parameters_schema",
+            "Row 1: the name is missing.",
+        ),
         (arguments({"name": "城市"}), "parameters_schema", "cannot name an argument"),
         (arguments({"name": "a", "kind": "choice"}), "parameters_schema", "write the values"),
-        (arguments({"name": "a", "kind": "integer", "default": "x"}), "parameters_schema", "does not fit the type"),
+        (
+            arguments({"name": "a", "kind": "integer", "default": "x"}),
+            "parameters_schema",
+            "does not fit the type",
+        ),
         (arguments({"name": "a", "kind": "moon"}), "parameters_schema", "no such type"),
         (arguments({"name": "a", "more": "[1]"}), "parameters_schema", "no JSON object"),
         (arguments({"name": "a", "more": "[" * 5000}), "parameters_schema", "no JSON object"),
-        ({"parameters_schema-as": "json", "parameters_schema-json": "{"}, "parameters_schema", "cannot be read as JSON"),
-        ({"parameters_schema-as": "json", "parameters_schema-json": "[" * 90_000}, "parameters_schema", "nested too deep"),
+        (
+            {"parameters_schema-as": "json", "parameters_schema-json": "{"},
+            "parameters_schema",
+            "cannot be read as JSON",
+        ),
+        (
+            {"parameters_schema-as": "json", "parameters_schema-json": "[" * 90_000},
+            "parameters_schema",
+            "nested too deep",
+        ),
         (
             {"parameters_schema-as": "json", "parameters_schema-json": '{"type": "array"}'},
             "parameters_schema",
@@ -182,10 +218,17 @@ def test_saving_what_is_shown_changes_nothing(browser: Client):
         ),
     ],
 )
-def test_a_fault_is_told_at_its_field(browser: Client, change: dict[str, Any], field: str, fault: str):
+def test_a_fault_is_told_at_its_field(
+    browser: Client, change: dict[str, Any], field: str, fault: str
+):
     text = save(browser, **change)
     assert not HttpTool.objects.exists()
-    assert fault in text.partition(f'class="form-row errors field-{field}"')[2].partition('class="form-row')[0]
+    assert (
+        fault
+        in text.partition(f'class="form-row errors field-{field}"')[2].partition('class="form-row')[
+            0
+        ]
+    )
 
 
 def test_what_was_typed_is_shown_again_after_a_fault(browser: Client):
@@ -196,12 +239,16 @@ def test_what_was_typed_is_shown_again_after_a_fault(browser: Client):
 
 
 def test_a_name_that_another_tool_has_is_refused(browser: Client):
-    ToolConfig.objects.create(name="get_weather", provider_name="samples", declaration={"provider_type": "builtin"})
+    ToolConfig.objects.create(
+        name="get_weather", provider_name="samples", declaration={"provider_type": "builtin"}
+    )
     assert "There is a tool of this name already" in save(browser)
 
 
 def test_a_name_that_is_also_that_of_an_mcp_tool_is_warned_of(browser: Client):
-    ToolConfig.objects.create(name="get_weather", provider_name="srv", declaration={"provider_type": "mcp"})
+    ToolConfig.objects.create(
+        name="get_weather", provider_name="srv", declaration={"provider_type": "mcp"}
+    )
     row = made()
     assert "is also the name of a tool from srv" in page(browser, f"{TOOLS}{row.pk}/change/")
 
@@ -226,7 +273,9 @@ def test_a_tool_is_switched_in_the_list_and_by_action(browser: Client):
 
 
 def test_the_page_leads_to_the_row_of_its_policy(browser: Client):
-    config = ToolConfig.objects.create(name="get_weather", provider_name="http", declaration={"provider_type": "http"})
+    config = ToolConfig.objects.create(
+        name="get_weather", provider_name="http", declaration={"provider_type": "http"}
+    )
     text = page(browser, f"{TOOLS}{made().pk}/change/")
     assert f"/admin/tools/toolconfig/{config.pk}/change/" in text
     assert "is also the name" not in text
@@ -241,13 +290,25 @@ def test_names_of_secrets_are_offered_and_values_are_not(browser: Client):
 
 def test_a_stored_tool_cannot_break_the_page(browser: Client):
     evil = '"><script>alert(1)</script>'
-    row = made(description=evil, query={evil: evil}, headers={"A": evil}, body=evil, body_kind="text", method="POST")
-    HttpTool.objects.update(parameters_schema={"type": "object", "properties": {evil: {"description": evil, "x": evil}}})
+    row = made(
+        description=evil,
+        query={evil: evil},
+        headers={"A": evil},
+        body=evil,
+        body_kind="text",
+        method="POST",
+    )
+    HttpTool.objects.update(
+        parameters_schema={"type": "object", "properties": {evil: {"description": evil, "x": evil}}}
+    )
     for address in (TOOLS, f"{TOOLS}{row.pk}/change/", f"{TOOLS}{row.pk}/trial/"):
         assert "<script>alert" not in page(browser, address)
 
 
-@pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {"a": None}, {"a": {"b": 1}}, {"type": "object", "properties": 3}])
+@pytest.mark.parametrize(
+    "junk",
+    [None, 1, "x", [], [1], {"a": None}, {"a": {"b": 1}}, {"type": "object", "properties": 3}],
+)
 def test_a_row_that_holds_junk_can_be_looked_at(browser: Client, junk: Any):
     row = made()
     for field in ("query", "headers", "parameters_schema"):
@@ -258,13 +319,21 @@ def test_a_row_that_holds_junk_can_be_looked_at(browser: Client, junk: Any):
         assert browser.get(address).status_code == 200
 
 
-@pytest.mark.parametrize(("group", "sees", "edits"), [("operator", 200, True), ("viewer", 200, False), (None, 403, False)])
+@pytest.mark.parametrize(
+    ("group", "sees", "edits"),
+    [("operator", 200, True), ("viewer", 200, False), (None, 403, False)],
+)
 def test_who_may_do_what(db: None, group: str | None, sees: int, edits: bool):
     client = logged_in(group) if group else _nobody()
     row = made(headers={"A": "b"}, parameters_schema=SCHEMA)
     assert client.get(TOOLS).status_code == sees
     assert client.get(f"{TOOLS}{row.pk}/change/").status_code == sees
-    for address in (f"{TOOLS}add/", f"{TOOLS}import/", f"{TOOLS}{row.pk}/trial/", f"{TOOLS}{row.pk}/delete/"):
+    for address in (
+        f"{TOOLS}add/",
+        f"{TOOLS}import/",
+        f"{TOOLS}{row.pk}/trial/",
+        f"{TOOLS}{row.pk}/delete/",
+    ):
         assert client.get(address).status_code == (200 if edits else 403)
     assert client.post(f"{TOOLS}{row.pk}/trial/", {}).status_code == (200 if edits else 403)
     save(client, row, name="other")

@@ -33,8 +33,15 @@ def sent(browser: Client, **form: Any) -> str:
 def read(browser: Client, text: str = WEATHER) -> dict[str, Any]:
     """What the page of choices would send of a document that was pasted, with its defaults."""
     shown = sent(browser, step="read", text=text)
-    form = {name: re.search(f'name="{name}" value="([^"]*)"', shown)[1] for name in ("document", "source_url")}  # type: ignore[index]
-    return form | {"server": re.search('name="server" value="([^"]*)"', shown)[1], "existing": "skip", "name_prefix": ""}  # type: ignore[index]
+    form = {
+        name: re.search(f'name="{name}" value="([^"]*)"', shown)[1]  # type: ignore[index]
+        for name in ("document", "source_url")
+    }
+    return form | {
+        "server": re.search('name="server" value="([^"]*)"', shown)[1],  # type: ignore[index]
+        "existing": "skip",
+        "name_prefix": "",
+    }
 
 
 def test_a_pasted_document_becomes_tools(browser: Client):
@@ -63,15 +70,31 @@ def test_tools_can_be_made_before_their_secrets(browser: Client):
 
 
 def test_a_pair_of_user_and_password_is_kept_as_it_is_sent(browser: Client):
-    security = {"components": {"securitySchemes": {"login": {"type": "http", "scheme": "basic"}}}, "security": [{"login": []}]}
-    document = {"openapi": "3.0.0", "servers": [{"url": "https://a.example"}], "paths": {"/x": {"get": {}}}, **security}
-    sent(browser, step="make", **read(browser, json.dumps(document)), operations=["GET /x"], **{"secret-login": "a:b"})
+    security = {
+        "components": {"securitySchemes": {"login": {"type": "http", "scheme": "basic"}}},
+        "security": [{"login": []}],
+    }
+    document = {
+        "openapi": "3.0.0",
+        "servers": [{"url": "https://a.example"}],
+        "paths": {"/x": {"get": {}}},
+        **security,
+    }
+    sent(
+        browser,
+        step="make",
+        **read(browser, json.dumps(document)),
+        operations=["GET /x"],
+        **{"secret-login": "a:b"},
+    )
     assert base64.b64decode(Secret.objects.get().value) == b"a:b"
     assert HttpTool.objects.get().headers == {"Authorization": "Basic {secret:login}"}
 
 
 def test_what_is_there_is_left_or_replaced(browser: Client):
-    old = HttpTool.objects.create(name="current_weather_data", url="https://old.example/", cache_seconds=60, enabled=True)
+    old = HttpTool.objects.create(
+        name="current_weather_data", url="https://old.example/", cache_seconds=60, enabled=True
+    )
     secret("app_id")
     choice = read(browser) | {"operations": [CURRENT]}
     assert "There already" in sent(browser, step="choose", **choice)
@@ -83,18 +106,28 @@ def test_what_is_there_is_left_or_replaced(browser: Client):
     assert "Used as they are:" in shown
     sent(browser, step="make", **choice)
     row = HttpTool.objects.get()
-    assert (row.pk, row.url, row.cache_seconds) == (old.pk, "https://api.weather.example/data/2.5/weather", 60)
+    assert (row.pk, row.url, row.cache_seconds) == (
+        old.pk,
+        "https://api.weather.example/data/2.5/weather",
+        60,
+    )
     assert row.enabled
 
 
 def test_a_name_that_another_tool_has_gets_a_number(browser: Client):
-    ToolConfig.objects.create(name="current_weather_data", provider_name="samples", declaration={"provider_type": "builtin"})
+    ToolConfig.objects.create(
+        name="current_weather_data",
+        provider_name="samples",
+        declaration={"provider_type": "builtin"},
+    )
     sent(browser, step="make", **read(browser), operations=[CURRENT])
     assert HttpTool.objects.get().name == "current_weather_data_2"
 
 
 def test_what_cannot_be_made_is_listed_with_the_reason(browser: Client):
-    choice = read(browser, PETSTORE) | {"operations": ["POST /pet/{petId}/uploadImage", "GET /pet/{petId}"]}
+    choice = read(browser, PETSTORE) | {
+        "operations": ["POST /pet/{petId}/uploadImage", "GET /pet/{petId}"]
+    }
     shown = sent(browser, step="choose", **choice)
     assert "multipart/form-data" in shown.partition('id="refused"')[2].partition("</section>")[0]
     sent(browser, step="make", **choice)
@@ -104,16 +137,24 @@ def test_what_cannot_be_made_is_listed_with_the_reason(browser: Client):
 def test_the_list_is_searched_and_keeps_what_was_chosen(browser: Client):
     choice = read(browser, PETSTORE) | {"operations": ["PUT /pet"]}
     shown = sent(browser, step="choose", again="find", find="findbystatus", **choice)
-    assert re.findall('name="operations" value="([^"]*)"', shown) == ["PUT /pet", "GET /pet/findByStatus"]
+    assert re.findall('name="operations" value="([^"]*)"', shown) == [
+        "PUT /pet",
+        "GET /pet/findByStatus",
+    ]
     assert shown.count(" checked") >= 2
     assert "This field is required" not in shown
 
 
-def test_a_document_is_uploaded_or_fetched(browser: Client, file_server: FileServer, settings: Settings):
+def test_a_document_is_uploaded_or_fetched(
+    browser: Client, file_server: FileServer, settings: Settings
+):
     settings.FETCH_ALLOW = ["127.0.0.1"]
     file = SimpleUploadedFile("petstore.yaml", PETSTORE.encode())
     assert "Swagger Petstore" in sent(browser, step="read", file=file)
-    url = file_server.serve("/docs/openapi.yaml", sends(PETSTORE.replace("https://{region}.petstore.example", "").encode()))
+    url = file_server.serve(
+        "/docs/openapi.yaml",
+        sends(PETSTORE.replace("https://{region}.petstore.example", "").encode()),
+    )
     shown = sent(browser, step="read", url=url)
     assert f'value="{file_server.url}/api/v3"' in shown
     assert f'name="source_url" value="{url}"' in shown
@@ -126,7 +167,9 @@ def test_what_cannot_be_fetched_is_told(
     settings.FETCH_ALLOW = ["127.0.0.1"]
     assert "status 404" in sent(browser, step="read", url=file_server.url + "/x")
     monkeypatch.setattr("tools.http_tools.admin.openapi_plan.FETCH_SECONDS", 0.2)
-    assert "could not be fetched" in sent(browser, step="read", url=file_server.serve("/slow", never_answers()))
+    assert "could not be fetched" in sent(
+        browser, step="read", url=file_server.serve("/slow", never_answers())
+    )
     assert "must begin with http" in sent(browser, step="read", url="file:///etc/passwd")
 
 
@@ -158,24 +201,38 @@ def test_a_bad_document_is_a_fault_on_the_page(browser: Client, form: dict[str, 
     ],
 )
 def test_a_bad_choice_is_told_on_the_page(browser: Client, change: dict[str, Any], fault: str):
-    assert fault in sent(browser, step="choose", **read(browser) | {"operations": [CURRENT]} | change)
+    assert fault in sent(
+        browser, step="choose", **read(browser) | {"operations": [CURRENT]} | change
+    )
 
 
 def test_a_server_of_ones_own_is_taken(browser: Client):
-    choice = read(browser) | {"operations": [CURRENT], "server": "own", "own_server": "http://192.168.3.4/w/"}
+    choice = read(browser) | {
+        "operations": [CURRENT],
+        "server": "own",
+        "own_server": "http://192.168.3.4/w/",
+    }
     assert "is not public" in sent(browser, step="choose", **choice)
     sent(browser, step="make", **choice | {"own_server": "https://mine.example/w/"})
     assert HttpTool.objects.get().url == "https://mine.example/w/weather"
 
 
 def test_a_fault_in_a_secret_repeats_no_secret(browser: Client):
-    shown = sent(browser, step="make", **read(browser), operations=[CURRENT], **{"secret-app_id": "hush\nhush"})
+    shown = sent(
+        browser,
+        step="make",
+        **read(browser),
+        operations=[CURRENT],
+        **{"secret-app_id": "hush\nhush"},
+    )
     assert "control character" in shown
     assert "hush" not in shown
     assert not HttpTool.objects.exists()
 
 
-@pytest.mark.parametrize("text", ["", "%%%", "eJwDAAAAAAE=", base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()])
+@pytest.mark.parametrize(
+    "text", ["", "%%%", "eJwDAAAAAAE=", base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()]
+)
 def test_a_page_that_sends_nonsense_is_told_to_begin_again(browser: Client, text: str):
     with pytest.raises(DocumentError):
         unpack_document(text)
@@ -189,7 +246,11 @@ def test_a_document_goes_from_page_to_page_unchanged():
 
 def test_hostile_words_cannot_break_the_pages(browser: Client):
     evil = '"><script>alert(1)</script>'
-    operation = {"summary": evil, "tags": [evil], "parameters": [{"name": evil, "in": "query"}, {"name": evil, "in": "header"}]}
+    operation = {
+        "summary": evil,
+        "tags": [evil],
+        "parameters": [{"name": evil, "in": "query"}, {"name": evil, "in": "header"}],
+    }
     document = {
         "openapi": "3.0.0",
         "info": {"title": evil},
@@ -207,7 +268,9 @@ def test_hostile_words_cannot_break_the_pages(browser: Client):
 
 def test_who_may_not_add_tools_imports_none(db: None):
     viewer, operator = logged_in("viewer"), logged_in("operator")
-    assert viewer.get(IMPORT).status_code == viewer.post(IMPORT, {"step": "make"}).status_code == 403
+    assert (
+        viewer.get(IMPORT).status_code == viewer.post(IMPORT, {"step": "make"}).status_code == 403
+    )
     assert "/import/" not in page(viewer, TOOLS)
     assert IMPORT in page(operator, TOOLS)
     sent(operator, step="make", **read(operator), operations=[CURRENT], **{"secret-app_id": "v"})
@@ -217,7 +280,9 @@ def test_who_may_not_add_tools_imports_none(db: None):
 def test_who_may_add_tools_and_no_secrets_is_told_which_are_missing(browser: Client):
     User.objects.update(is_superuser=False)
     user = User.objects.get()
-    user.user_permissions.add(*Permission.objects.filter(codename__in=("add_httptool", "view_httptool")))
+    user.user_permissions.add(
+        *Permission.objects.filter(codename__in=("add_httptool", "view_httptool"))
+    )
     choice = read(browser) | {"operations": [CURRENT], "existing": "replace"}
     shown = sent(browser, step="choose", **choice)
     assert "to be entered by somebody who may:" in shown

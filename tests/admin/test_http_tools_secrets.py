@@ -1,4 +1,5 @@
-"""Secrets in the admin: entered and replaced, in no answer ever, and missed before they are deleted."""
+"""Secrets in the admin: entered and replaced, in no answer ever, and missed before they are
+deleted."""
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -18,7 +19,9 @@ def send(client: Client, address: str, **form: str) -> str:
 
 
 def used(name: str = "key") -> HttpTool:
-    return HttpTool.objects.create(name="get_weather", url="https://a.example/", headers={"A": f"Bearer {{secret:{name}}}"})
+    return HttpTool.objects.create(
+        name="get_weather", url="https://a.example/", headers={"A": f"Bearer {{secret:{name}}}"}
+    )
 
 
 def test_a_secret_is_entered_replaced_and_kept(browser: Client):
@@ -37,7 +40,10 @@ def test_a_secret_is_entered_replaced_and_kept(browser: Client):
 def test_no_page_ever_shows_a_value(browser: Client):
     row = secret(value=VALUE)
     used()
-    texts = [page(browser, SECRETS + address) for address in ("", f"{row.pk}/change/", f"{row.pk}/history/", f"{row.pk}/delete/")]
+    texts = [
+        page(browser, SECRETS + address)
+        for address in ("", f"{row.pk}/change/", f"{row.pk}/history/", f"{row.pk}/delete/")
+    ]
     texts.append(send(browser, "add/", name="no good", hosts="a.example", value=VALUE))
     texts.append(send(browser, "add/", name="key", hosts="a.example", value=VALUE))
     texts.append(send(browser, f"{row.pk}/change/", value=f"{VALUE}\n2"))
@@ -45,7 +51,11 @@ def test_no_page_ever_shows_a_value(browser: Client):
     assert all(texts)
     assert not [text for text in texts if "hush" in text]
     send(browser, f"{row.pk}/change/", value=VALUE)
-    assert not [entry for entry in LogEntry.objects.all() if "hush" in entry.change_message + entry.object_repr]
+    assert not [
+        entry
+        for entry in LogEntry.objects.all()
+        if "hush" in entry.change_message + entry.object_repr
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,11 @@ from tests.admin.record import page
 from tests.file_server import FileServer, redirects, sends
 from tools.models import HttpTool
 
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
 JSON = "application/json"
 
 
@@ -23,12 +27,19 @@ def _own_machine_allowed(settings: Settings) -> None:
 
 
 def made(url: str, **fields: Any) -> HttpTool:
-    usual: dict[str, Any] = {"name": "get_weather", "enabled": False, "description": "d", "parameters_schema": SCHEMA}
+    usual: dict[str, Any] = {
+        "name": "get_weather",
+        "enabled": False,
+        "description": "d",
+        "parameters_schema": SCHEMA,
+    }
     return HttpTool.objects.create(url=url, **usual | fields)
 
 
 def tried(browser: Client, row: HttpTool, **arguments: str) -> str:
-    response = browser.post(f"{TOOLS}{row.pk}/trial/", {f"argument-{name}": value for name, value in arguments.items()})
+    response = browser.post(
+        f"{TOOLS}{row.pk}/trial/", {f"argument-{name}": value for name, value in arguments.items()}
+    )
     assert response.status_code == 200
     return response.content.decode()
 
@@ -37,25 +48,42 @@ def section(text: str, name: str) -> str:
     return text.partition(f'id="{name}"')[2].partition("</section>")[0]
 
 
-def test_a_disabled_tool_is_tried_and_shows_request_and_answer(browser: Client, file_server: FileServer):
+def test_a_disabled_tool_is_tried_and_shows_request_and_answer(
+    browser: Client, file_server: FileServer
+):
     url = file_server.serve(
-        "/weather/%E5%8C%97%E4%BA%AC", sends(json.dumps({"now": {"t": "12 度"}}).encode(), JSON, x_from="here")
+        "/weather/%E5%8C%97%E4%BA%AC",
+        sends(json.dumps({"now": {"t": "12 度"}}).encode(), JSON, x_from="here"),
     )
-    row = made(url.rpartition("/")[0] + "/{city}", query={"d": "{days}"}, answer_kind="jsonpath", answer_path="$.now.t")
+    row = made(
+        url.rpartition("/")[0] + "/{city}",
+        query={"d": "{days}"},
+        answer_kind="jsonpath",
+        answer_path="$.now.t",
+    )
     text = tried(browser, row, city="北京", days="2")
     assert "GET http://127.0.0.1" in section(text, "request")
     assert "/weather/%E5%8C%97%E4%BA%AC?d=2" in section(text, "request")
     assert "HTTP 200" in section(text, "result")
     assert "12 度" in section(text, "result")
     assert "x-from: here" in section(text, "answer")
-    assert [request.target for request in file_server.requests] == ["/weather/%E5%8C%97%E4%BA%AC?d=2"]
+    assert [request.target for request in file_server.requests] == [
+        "/weather/%E5%8C%97%E4%BA%AC?d=2"
+    ]
 
 
 def test_secrets_are_sent_and_never_shown(browser: Client, file_server: FileServer):
     secret("key", "hush-hush/1", file_server.url)
     url = file_server.serve("/w", sends(b'{"you said": "hush-hush/1"}', JSON, x_echo="hush-hush/1"))
     headers = {"Authorization": "Bearer {secret:key}"}
-    row = made(url, method="POST", headers=headers, query={"k": "{secret:key}"}, body_kind="json", body='{"k": "{secret:key}"}')
+    row = made(
+        url,
+        method="POST",
+        headers=headers,
+        query={"k": "{secret:key}"},
+        body_kind="json",
+        body='{"k": "{secret:key}"}',
+    )
     text = tried(browser, row, city="x")
     assert file_server.requests[0].headers["authorization"] == "Bearer hush-hush/1"
     assert "Bearer ••••" in section(text, "request")
@@ -72,14 +100,22 @@ def test_a_hostile_answer_cannot_break_the_page(browser: Client, file_server: Fi
 
 
 @pytest.mark.parametrize(("status", "shown"), [(500, "HTTP 500"), (404, "HTTP 404")])
-def test_a_refusal_is_shown_as_the_model_is_told(browser: Client, file_server: FileServer, status: int, shown: str):
-    text = tried(browser, made(file_server.serve("/w", sends(b"no such city", "text/plain", status=status))), city="x")
+def test_a_refusal_is_shown_as_the_model_is_told(
+    browser: Client, file_server: FileServer, status: int, shown: str
+):
+    text = tried(
+        browser,
+        made(file_server.serve("/w", sends(b"no such city", "text/plain", status=status))),
+        city="x",
+    )
     assert "badge-failed" in section(text, "result")
     assert shown in section(text, "result")
     assert "no such city" in section(text, "result")
 
 
-def test_what_could_not_be_sent_says_why(browser: Client, file_server: FileServer, settings: Settings):
+def test_what_could_not_be_sent_says_why(
+    browser: Client, file_server: FileServer, settings: Settings
+):
     row = made(file_server.url + "/w")
     assert "Nothing was sent." in tried(browser, row)  # the city is missing
     settings.FETCH_ALLOW = []
@@ -91,7 +127,9 @@ def test_what_could_not_be_sent_says_why(browser: Client, file_server: FileServe
 
 
 def test_a_redirect_to_a_private_address_is_not_followed(browser: Client, file_server: FileServer):
-    text = tried(browser, made(file_server.serve("/w", redirects("http://10.0.0.1/admin"))), city="x")
+    text = tried(
+        browser, made(file_server.serve("/w", redirects("http://10.0.0.1/admin"))), city="x"
+    )
     assert "badge-failed" in section(text, "result")
     assert "不允许访问" in section(text, "result")
 
@@ -107,7 +145,10 @@ def test_a_secret_that_cannot_be_read_any_more_is_told(browser: Client, file_ser
 
 
 def test_arguments_that_are_no_json_are_a_form_error(browser: Client, file_server: FileServer):
-    row = made(file_server.url + "/w", parameters_schema={"type": "object", "properties": {"list": {"type": "array"}}})
+    row = made(
+        file_server.url + "/w",
+        parameters_schema={"type": "object", "properties": {"list": {"type": "array"}}},
+    )
     assert "Enter a valid JSON." in tried(browser, row, list="[1")
     assert file_server.requests == []
 

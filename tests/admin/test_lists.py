@@ -18,7 +18,12 @@ MESSAGES = "/admin/agent/message/"
 
 def shown(browser: Client, address: str) -> list[int]:
     """The ids of the rows on a list's page, in order."""
-    return [int(pk) for pk in re.findall(r'<th class="field-\w+"><a href="/admin/\w+/\w+/(\d+)/change/', page(browser, address))]
+    return [
+        int(pk)
+        for pk in re.findall(
+            r'<th class="field-\w+"><a href="/admin/\w+/\w+/(\d+)/change/', page(browser, address)
+        )
+    ]
 
 
 def test_messages_are_listed_newest_first(browser: Client):
@@ -52,10 +57,14 @@ def test_a_search_stays_within_the_filter(browser: Client):
     wanted = said(here, "rain")
     said(there, "rain")
     said(here, "rain", state="answered")
-    assert shown(browser, f"{MESSAGES}?q=rain&session__id__exact={here.pk}&state__exact=recorded") == [wanted.pk]
+    assert shown(
+        browser, f"{MESSAGES}?q=rain&session__id__exact={here.pk}&state__exact=recorded"
+    ) == [wanted.pk]
 
 
-@pytest.mark.parametrize("query", ["%00", "%27", "a%25b_c", "999999999999999999999999", "x+" * 2000])
+@pytest.mark.parametrize(
+    "query", ["%00", "%27", "a%25b_c", "999999999999999999999999", "x+" * 2000]
+)
 def test_any_search_is_answered(browser: Client, query: str):
     said(chat())
     assert len(shown(browser, f"{MESSAGES}?q={query}")) <= 1
@@ -73,7 +82,9 @@ def test_messages_are_filtered_by_the_reason(browser: Client):
     assert shown(browser, f"{MESSAGES}?reason__exact=queue_full") == [wanted.pk]
 
 
-@pytest.mark.parametrize(("period", "count"), [("today", 1), ("7d", 2), ("30d", 3), ("nonsense", 4)])
+@pytest.mark.parametrize(
+    ("period", "count"), [("today", 1), ("7d", 2), ("30d", 3), ("nonsense", 4)]
+)
 def test_messages_are_filtered_by_time(browser: Client, period: str, count: int):
     session = chat()
     pks = [said(session, days_ago=days).pk for days in (100, 20, 3, 0)]
@@ -86,12 +97,19 @@ def test_the_first_row_since_a_time_is_found_among_gaps(browser: Client):
     Message.objects.filter(pk__in=[row.pk for row in rows[5:20]]).delete()
     for row in (rows[0], rows[3], rows[25], rows[-1]):
         assert filters.first_id_since(Message, "created_at", row.created_at) <= row.pk
-    found = Message.objects.filter(pk__gte=filters.first_id_since(Message, "created_at", rows[20].created_at))
+    found = Message.objects.filter(
+        pk__gte=filters.first_id_since(Message, "created_at", rows[20].created_at)
+    )
     assert found.earliest("pk") == rows[20]
-    assert filters.first_id_since(Message, "created_at", rows[-1].created_at.replace(year=2999)) > rows[-1].pk
+    assert (
+        filters.first_id_since(Message, "created_at", rows[-1].created_at.replace(year=2999))
+        > rows[-1].pk
+    )
 
 
-def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(browser: Client, monkeypatch: pytest.MonkeyPatch):
+def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(filters, "WINDOW", 2)
     session = chat()
     pks = [said(session, reason="too_old").pk for _ in range(4)]
@@ -103,7 +121,9 @@ def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(
     assert shown(browser, f"{MESSAGES}?reason__exact=too_old") == pks[::-1]
 
 
-def test_words_are_looked_for_in_the_newest_rows_only(browser: Client, monkeypatch: pytest.MonkeyPatch):
+def test_words_are_looked_for_in_the_newest_rows_only(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(filters, "WINDOW", 3)
     monkeypatch.setattr(filters, "LISTED_WINDOW", 2)
     session = chat()
@@ -112,7 +132,9 @@ def test_words_are_looked_for_in_the_newest_rows_only(browser: Client, monkeypat
     assert shown(browser, f"{MESSAGES}?q=rain&session__id__exact={session.pk}") == pks[:-3:-1]
 
 
-def test_a_long_list_is_not_counted_to_its_end_and_goes_on_by_id(browser: Client, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_list_is_not_counted_to_its_end_and_goes_on_by_id(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(record_pages, "COUNT_LIMIT", 100)
     session = chat()
     pks = [said(session).pk for _ in range(105)]
@@ -129,11 +151,19 @@ def test_no_list_counts_or_orders_without_a_bound(browser: Client):
     counts = [q["sql"] for q in queries if "COUNT(" in q["sql"]]
     assert counts
     assert all("LIMIT 10001" in sql for sql in counts)
-    assert all('ORDER BY "agent_message"."id" DESC' in q["sql"] for q in queries if "text_excerpt" in q["sql"])
+    assert all(
+        'ORDER BY "agent_message"."id" DESC' in q["sql"]
+        for q in queries
+        if "text_excerpt" in q["sql"]
+    )
 
 
-@pytest.mark.parametrize("query", ["q=rain", "q=rain&state__exact=recorded", "direction__exact=in&state__exact=recorded"])
-def test_bounds_meet_in_one_condition_because_sqlite_walks_to_either_of_two(browser: Client, query: str):
+@pytest.mark.parametrize(
+    "query", ["q=rain", "q=rain&state__exact=recorded", "direction__exact=in&state__exact=recorded"]
+)
+def test_bounds_meet_in_one_condition_because_sqlite_walks_to_either_of_two(
+    browser: Client, query: str
+):
     said(chat(), "rain")
     with CaptureQueriesContext(connection) as queries:
         assert len(shown(browser, f"{MESSAGES}?since=7d&{query}")) == 1
@@ -170,15 +200,27 @@ def test_a_list_does_not_load_whole_texts_and_events(browser: Client):
 
 
 def test_sessions_are_found_by_peer_title_account_and_kind(browser: Client):
-    wanted, other = chat("900", title="爬山小分队", account="1"), chat("901", kind="private", account="2")
+    wanted, other = (
+        chat("900", title="爬山小分队", account="1"),
+        chat("901", kind="private", account="2"),
+    )
     sessions = "/admin/agent/chatsession/"
-    assert shown(browser, f"{sessions}?q=900") == shown(browser, f"{sessions}?q=爬山") == [wanted.pk]
-    assert shown(browser, f"{sessions}?kind__exact=private") == shown(browser, f"{sessions}?account=2") == [other.pk]
+    assert (
+        shown(browser, f"{sessions}?q=900") == shown(browser, f"{sessions}?q=爬山") == [wanted.pk]
+    )
+    assert (
+        shown(browser, f"{sessions}?kind__exact=private")
+        == shown(browser, f"{sessions}?account=2")
+        == [other.pk]
+    )
     assert shown(browser, f"{sessions}?since=today") == [other.pk, wanted.pk]
 
 
 def test_runs_are_found_by_number_state_origin_and_words(browser: Client):
-    wanted, runs = run_for(state="failed", origin="http", error="no route to host"), "/admin/agent/run/"
+    wanted, runs = (
+        run_for(state="failed", origin="http", error="no route to host"),
+        "/admin/agent/run/",
+    )
     run_for(final_text="fine")
     for query in (f"q=%23{wanted.pk}", "q=route+host", "state__exact=failed", "origin__exact=http"):
         assert shown(browser, f"{runs}?{query}") == [wanted.pk], query
@@ -189,5 +231,13 @@ def test_tool_calls_are_found_by_tool_run_and_result(browser: Client):
     first = call_of(step_of(run_for()), result="晴朗")
     second = call_of(step_of(run_for()), "send_message")
     calls = "/admin/agent/toolcall/"
-    assert shown(browser, f"{calls}?tool=get_weather") == shown(browser, f"{calls}?q=晴朗") == [first.pk]
-    assert shown(browser, f"{calls}?q=send_message") == shown(browser, f"{calls}?q=%23{second.run_id}") == [second.pk]
+    assert (
+        shown(browser, f"{calls}?tool=get_weather")
+        == shown(browser, f"{calls}?q=晴朗")
+        == [first.pk]
+    )
+    assert (
+        shown(browser, f"{calls}?q=send_message")
+        == shown(browser, f"{calls}?q=%23{second.run_id}")
+        == [second.pk]
+    )

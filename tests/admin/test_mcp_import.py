@@ -1,4 +1,5 @@
-"""The mcpServers JSON of other programs, taken in after a look at what will happen, and given out without keys."""
+"""The mcpServers JSON of other programs, taken in after a look at what will happen, and given out
+without keys."""
 
 import json
 import re
@@ -18,7 +19,12 @@ from tools.models import McpServer
 KEY = "sk-a-key-that-nobody-may-see"
 BOTH = {
     "files": {"command": "npx", "args": ["-y", "server", "/data"], "env": {"TOKEN": KEY}},
-    "far": {"type": "http", "url": "https://93.184.216.34/mcp", "headers": {"Authorization": f"Bearer {KEY}"}, "disabled": True},
+    "far": {
+        "type": "http",
+        "url": "https://93.184.216.34/mcp",
+        "headers": {"Authorization": f"Bearer {KEY}"},
+        "disabled": True,
+    },
 }
 
 
@@ -63,7 +69,11 @@ def test_servers_are_shown_first_and_made_when_that_is_confirmed(chief: Client):
         {"TOKEN": KEY},
         True,
     )
-    assert (far.transport, far.headers, far.enabled) == ("streamable_http", {"Authorization": f"Bearer {KEY}"}, False)
+    assert (far.transport, far.headers, far.enabled) == (
+        "streamable_http",
+        {"Authorization": f"Bearer {KEY}"},
+        False,
+    )
     assert LogEntry.objects.count() == 2
 
 
@@ -87,10 +97,14 @@ def test_a_file_is_read_as_well(chief: Client):
         ({"text": "{}", "taken": "maybe"}, "not one of the available choices"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason(chief: Client, fields: dict[str, Any], words: str):
+def test_what_cannot_be_read_is_refused_with_the_reason(
+    chief: Client, fields: dict[str, Any], words: str
+):
     if isinstance(fields.get("file"), bytes):
         fields = fields | {"file": SimpleUploadedFile("x", fields["file"])}
-    text = chief.post(f"{SERVERS}import/", {"taken": "skip", "confirmed": "Save"} | fields).content.decode()
+    text = chief.post(
+        f"{SERVERS}import/", {"taken": "skip", "confirmed": "Save"} | fields
+    ).content.decode()
     assert words in text
     assert not McpServer.objects.exists()
 
@@ -109,7 +123,9 @@ def test_what_cannot_be_read_is_refused_with_the_reason(chief: Client, fields: d
         ({}, "neither a command nor a URL"),
     ],
 )
-def test_one_bad_server_keeps_all_out_and_is_named(chief: Client, entry: dict[str, Any], words: str):
+def test_one_bad_server_keeps_all_out_and_is_named(
+    chief: Client, entry: dict[str, Any], words: str
+):
     text = shown(chief, BOTH | {"bad": entry})
     assert words in text
     assert "<strong>bad</strong>" in text
@@ -122,7 +138,9 @@ def test_a_name_that_no_row_can_have_is_refused(chief: Client, name: str):
     assert ">refused</span>" in shown(chief, {name: {"url": "https://a.test/"}})
 
 
-def test_an_import_that_breaks_off_leaves_nothing_behind(chief: Client, monkeypatch: pytest.MonkeyPatch):
+def test_an_import_that_breaks_off_leaves_nothing_behind(
+    chief: Client, monkeypatch: pytest.MonkeyPatch
+):
     text = shown(chief, BOTH)
 
     def full(*_: Any, **__: Any) -> None:
@@ -148,12 +166,20 @@ def test_a_server_whose_name_is_taken_is_left_alone_unless_it_is_to_be_replaced(
     assert "https://93.184.216.34/••••</del>" in text
     assert confirmed(chief, text) == 302
     old.refresh_from_db()
-    assert (old.url, old.transport, old.call_seconds, old.include) == ("https://new.test/sse", "sse", 7, "a*")
+    assert (old.url, old.transport, old.call_seconds, old.include) == (
+        "https://new.test/sse",
+        "sse",
+        7,
+        "a*",
+    )
 
 
 def test_what_an_export_gives_out_comes_back_as_it_was(chief: Client):
     url = f"https://93.184.216.34/mcp?key={KEY}"
-    far, near = address(url=url, headers={"Authorization": KEY}), program(arguments=["-y", "x", "--token", KEY], enabled=False)
+    far, near = (
+        address(url=url, headers={"Authorization": KEY}),
+        program(arguments=["-y", "x", "--token", KEY], enabled=False),
+    )
     near.environment = {"TOKEN": KEY}
     near.save()
     text = chief.get(f"{SERVERS}export/?file=1").content.decode()
@@ -200,7 +226,9 @@ def test_rights_are_looked_at_again_when_the_import_is_confirmed(chief: Client):
 def test_who_may_not_change_replaces_nothing():
     client = person("view_mcpserver", "add_mcpserver")
     address()
-    assert "You may not change the server" in shown(client, {"far": {"url": "https://new.test/"}}, "replace")
+    assert "You may not change the server" in shown(
+        client, {"far": {"url": "https://new.test/"}}, "replace"
+    )
 
 
 def test_an_export_tells_what_it_leaves_out():

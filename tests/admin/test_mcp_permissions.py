@@ -1,4 +1,5 @@
-"""Who may set up MCP servers: programs only superusers with a permission of their own, addresses whoever may change rows."""
+"""Who may set up MCP servers: programs only superusers with a permission of their own, addresses
+whoever may change rows."""
 
 from typing import Any
 
@@ -9,7 +10,18 @@ from django.core.exceptions import PermissionDenied
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
-from tests.admin.mcp import SERVERS, address, editor, form, person, program, program_form, saved, viewer, warden
+from tests.admin.mcp import (
+    SERVERS,
+    address,
+    editor,
+    form,
+    person,
+    program,
+    program_form,
+    saved,
+    viewer,
+    warden,
+)
 from tests.admin.record import page
 from tests.admin.test_mcp_servers import switched
 from tools.mcp.admin.servers import McpServerAdmin
@@ -27,7 +39,9 @@ def superuser() -> Client:
 
 def helper() -> Client:
     """No superuser, but with every permission there is for it."""
-    return person("view_mcpserver", "add_mcpserver", "change_mcpserver", "delete_mcpserver", "run_commands")
+    return person(
+        "view_mcpserver", "add_mcpserver", "change_mcpserver", "delete_mcpserver", "run_commands"
+    )
 
 
 OTHERS = [superuser, helper, editor]
@@ -36,7 +50,9 @@ OTHERS = [superuser, helper, editor]
 @pytest.mark.parametrize("who", OTHERS)
 @pytest.mark.parametrize("enabled", ["on", None])
 def test_nobody_else_adds_a_program(who: Any, enabled: Any):
-    assert "You may not set up servers that are programs" in saved(who(), None, program_form(enabled=enabled))
+    assert "You may not set up servers that are programs" in saved(
+        who(), None, program_form(enabled=enabled)
+    )
     assert not McpServer.objects.exists()
 
 
@@ -63,18 +79,37 @@ def test_nobody_else_changes_a_program_in_any_way(who: Any, changes: dict[str, A
 def test_nobody_else_makes_a_program_of_an_address_or_prepares_one(who: Any):
     server, client = address(), who()
     assert "You may not set up" in saved(client, server, form(transport="stdio", command="npx"))
-    assert saved(client, server, form(command="npx", arguments="-y", environment="A=1", call_seconds=9)) == ""
+    assert (
+        saved(
+            client, server, form(command="npx", arguments="-y", environment="A=1", call_seconds=9)
+        )
+        == ""
+    )
     server.refresh_from_db()
-    assert (server.command, server.arguments, server.environment, server.call_seconds) == ("", [], {}, 9)
+    assert (server.command, server.arguments, server.environment, server.call_seconds) == (
+        "",
+        [],
+        {},
+        9,
+    )
 
 
 @pytest.mark.parametrize("who", OTHERS)
 def test_nobody_else_switches_a_program_in_the_list(who: Any):
     off, on, far, client = program("off", enabled=False), program("on"), address(), who()
-    fields = {"form-TOTAL_FORMS": 3, "form-INITIAL_FORMS": 3, "_save": "Save", "form-0-enabled": "on"}
+    fields = {
+        "form-TOTAL_FORMS": 3,
+        "form-INITIAL_FORMS": 3,
+        "_save": "Save",
+        "form-0-enabled": "on",
+    }
     rows = {f"form-{place}-id": server.pk for place, server in enumerate((off, on, far))}
     assert client.post(SERVERS, fields | rows).status_code == 302
-    assert list(McpServer.objects.order_by("pk").values_list("enabled", flat=True)) == [False, True, False]
+    assert list(McpServer.objects.order_by("pk").values_list("enabled", flat=True)) == [
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("who", OTHERS)
@@ -90,7 +125,9 @@ def test_nobody_else_presses_a_button_of_a_program(who: Any, button: str):
 def test_nobody_else_deletes_a_program(who: Any):
     server, client = program(), who()
     assert client.post(f"{SERVERS}{server.pk}/delete/", {"post": "yes"}).status_code == 403
-    client.post(SERVERS, {"action": "delete_selected", "_selected_action": server.pk, "post": "yes"})
+    client.post(
+        SERVERS, {"action": "delete_selected", "_selected_action": server.pk, "post": "yes"}
+    )
     assert McpServer.objects.exists()
 
 
@@ -130,7 +167,9 @@ def test_a_viewer_looks_and_does_nothing():
     assert McpServer.objects.filter(enabled=True).count() == 2
 
 
-@pytest.mark.parametrize("place", ["?url__startswith=https", "?arguments__contains=y", "?sealed_headers__gt=a", "?q=mcp"])
+@pytest.mark.parametrize(
+    "place", ["?url__startswith=https", "?arguments__contains=y", "?sealed_headers__gt=a", "?q=mcp"]
+)
 def test_keys_cannot_be_guessed_by_searching(place: str):
     address(url="https://93.184.216.34/mcp?key=secret")
     response = viewer().get(SERVERS + place)
@@ -138,7 +177,9 @@ def test_keys_cannot_be_guessed_by_searching(place: str):
 
 
 @pytest.mark.parametrize("name", ["transport", "command", "arguments", "sealed_environment"])
-def test_whatever_form_saves_a_row_what_is_run_is_saved_by_nobody_else(rf: RequestFactory, name: str):
+def test_whatever_form_saves_a_row_what_is_run_is_saved_by_nobody_else(
+    rf: RequestFactory, name: str
+):
     server, request = address(), rf.post("/")
     request.user = User.objects.create_superuser("chief")
     site = McpServerAdmin(McpServer, admin.site)

@@ -6,7 +6,17 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from tests.admin.mcp import SERVERS, address, editor, form, program, program_form, saved, viewer, warden
+from tests.admin.mcp import (
+    SERVERS,
+    address,
+    editor,
+    form,
+    program,
+    program_form,
+    saved,
+    viewer,
+    warden,
+)
 from tests.admin.record import CHINESE, page
 from tools.models import ConfigVersion, McpServer
 from tools.secrets.url_masking import MASK
@@ -26,7 +36,9 @@ def chief() -> Client:
 
 def test_a_program_is_set_up_with_arguments_and_variables(chief: Client):
     before = ConfigVersion.current()
-    fields = program_form(arguments="-y\r\n\r\n@scope/server \r\n天气\r\n", environment="KEY=a=b \r\n\r\nLANG=")
+    fields = program_form(
+        arguments="-y\r\n\r\n@scope/server \r\n天气\r\n", environment="KEY=a=b \r\n\r\nLANG="
+    )
     assert saved(chief, None, fields) == ""
     server = McpServer.objects.get()
     assert (server.command, server.arguments) == ("npx", ["-y", "@scope/server ", "天气"])
@@ -35,10 +47,25 @@ def test_a_program_is_set_up_with_arguments_and_variables(chief: Client):
 
 
 def test_a_server_with_a_url_is_set_up_with_headers(chief: Client):
-    assert saved(chief, None, form(headers=f"Authorization: Bearer {KEY}\nX-Empty:", include="get_*", name_prefix="far_")) == ""
+    assert (
+        saved(
+            chief,
+            None,
+            form(
+                headers=f"Authorization: Bearer {KEY}\nX-Empty:",
+                include="get_*",
+                name_prefix="far_",
+            ),
+        )
+        == ""
+    )
     server = McpServer.objects.get()
     assert server.headers == {"Authorization": f"Bearer {KEY}", "X-Empty": ""}
-    assert (server.url, server.include, server.name_prefix) == ("https://93.184.216.34/mcp", "get_*", "far_")
+    assert (server.url, server.include, server.name_prefix) == (
+        "https://93.184.216.34/mcp",
+        "get_*",
+        "far_",
+    )
     assert KEY not in server.sealed_headers
 
 
@@ -56,18 +83,35 @@ def keyed() -> McpServer:
 def test_stored_values_are_in_no_page(chief: Client, keyed: McpServer):
     McpServer.objects.update(url=f"https://93.184.216.34/mcp?key={KEY}")
     for client in (viewer(), editor(), chief):
-        for place in ("", f"{keyed.pk}/history/", f"{keyed.pk}/delete/", "export/", "export/?file=1"):
+        for place in (
+            "",
+            f"{keyed.pk}/history/",
+            f"{keyed.pk}/delete/",
+            "export/",
+            "export/?file=1",
+        ):
             response = client.get(f"{SERVERS}{place}")
             assert KEY not in response.content.decode(), place
             assert "other-secret" not in response.content.decode(), place
     assert KEY not in page(viewer(), f"{SERVERS}{keyed.pk}/change/")
     McpServer.objects.update(url="")
     assert KEY not in page(chief, f"{SERVERS}{keyed.pk}/change/")
-    assert f"Authorization: {MASK}\nX-Other: {MASK}</textarea>" in page(chief, f"{SERVERS}{keyed.pk}/change/")
+    assert f"Authorization: {MASK}\nX-Other: {MASK}</textarea>" in page(
+        chief, f"{SERVERS}{keyed.pk}/change/"
+    )
 
 
-def test_the_dots_keep_what_is_stored_and_a_line_that_is_gone_is_deleted(chief: Client, keyed: McpServer):
-    assert saved(chief, keyed, form(headers=f"Authorization: {MASK}\r\nX-New: 1", environment=f"TOKEN={MASK}")) == ""
+def test_the_dots_keep_what_is_stored_and_a_line_that_is_gone_is_deleted(
+    chief: Client, keyed: McpServer
+):
+    assert (
+        saved(
+            chief,
+            keyed,
+            form(headers=f"Authorization: {MASK}\r\nX-New: 1", environment=f"TOKEN={MASK}"),
+        )
+        == ""
+    )
     keyed.refresh_from_db()
     assert keyed.headers == {"Authorization": f"Bearer {KEY}", "X-New": "1"}
     assert keyed.environment == {"TOKEN": KEY}
@@ -79,7 +123,11 @@ def test_saving_a_page_as_it_is_changes_no_value(chief: Client, keyed: McpServer
         saved(
             chief,
             keyed,
-            form(headers=f"Authorization: {MASK}\r\nX-Other: {MASK}\r\n", environment=f"TOKEN={MASK}", call_seconds=9),
+            form(
+                headers=f"Authorization: {MASK}\r\nX-Other: {MASK}\r\n",
+                environment=f"TOKEN={MASK}",
+                call_seconds=9,
+            ),
         )
         == ""
     )
@@ -91,7 +139,11 @@ def test_saving_a_page_as_it_is_changes_no_value(chief: Client, keyed: McpServer
 def test_a_field_that_a_request_leaves_out_stays_as_it_is(chief: Client, keyed: McpServer):
     assert saved(chief, keyed, {"name": "far", "enabled": "on", "call_seconds": 9}) == ""
     keyed.refresh_from_db()
-    assert (keyed.headers["X-Other"], keyed.url, keyed.call_seconds) == ("other-secret", "https://93.184.216.34/mcp", 9)
+    assert (keyed.headers["X-Other"], keyed.url, keyed.call_seconds) == (
+        "other-secret",
+        "https://93.184.216.34/mcp",
+        9,
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,21 +159,26 @@ def test_a_field_that_a_request_leaves_out_stays_as_it_is(chief: Client, keyed: 
         ("X: a\x07b", "“X” is not a header"),
     ],
 )
-def test_headers_that_cannot_be_meant_are_refused(chief: Client, keyed: McpServer, lines: str, fault: str):
+def test_headers_that_cannot_be_meant_are_refused(
+    chief: Client, keyed: McpServer, lines: str, fault: str
+):
     assert fault in saved(chief, keyed, form(headers=lines))
     keyed.refresh_from_db()
     assert keyed.headers["X-Other"] == "other-secret"
 
 
 @pytest.mark.parametrize(
-    ("lines", "fault"), [("PATH=/tmp", "“PATH” may not be set"), ("A B=1", "not a variable"), ("KEY", "NAME=value")]
+    ("lines", "fault"),
+    [("PATH=/tmp", "“PATH” may not be set"), ("A B=1", "not a variable"), ("KEY", "NAME=value")],
 )
 def test_variables_that_cannot_be_set_are_refused(chief: Client, lines: str, fault: str):
     assert fault in saved(chief, None, program_form(environment=lines))
     assert not McpServer.objects.exists()
 
 
-def test_values_that_a_lost_secret_key_sealed_are_asked_for_anew(chief: Client, keyed: McpServer, settings: Settings):
+def test_values_that_a_lost_secret_key_sealed_are_asked_for_anew(
+    chief: Client, keyed: McpServer, settings: Settings
+):
     settings.SECRET_KEY = "another key"
     chief = warden()
     text = page(chief, f"{SERVERS}{keyed.pk}/change/")
@@ -177,7 +234,9 @@ def test_a_url_that_may_not_be_fetched_is_refused(chief: Client, url: str, fault
     assert not McpServer.objects.exists()
 
 
-def test_a_private_address_is_taken_where_the_environment_lists_it(chief: Client, settings: Settings):
+def test_a_private_address_is_taken_where_the_environment_lists_it(
+    chief: Client, settings: Settings
+):
     settings.FETCH_ALLOW = ["127.0.0.1"]
     assert saved(chief, None, form(url="http://127.0.0.1:9/mcp")) == ""
 
@@ -185,10 +244,14 @@ def test_a_private_address_is_taken_where_the_environment_lists_it(chief: Client
 def test_a_draft_may_be_incomplete_but_not_wrong(chief: Client):
     assert saved(chief, None, form(name="a", enabled=None, url="")) == ""
     assert saved(chief, None, program_form(name="b", enabled=None, command="")) == ""
-    assert "must begin with http" in saved(chief, None, form(name="c", enabled=None, url="file:///etc/passwd"))
+    assert "must begin with http" in saved(
+        chief, None, form(name="c", enabled=None, url="file:///etc/passwd")
+    )
 
 
-def test_a_program_that_is_no_longer_allowed_can_still_be_switched_off(chief: Client, settings: Settings):
+def test_a_program_that_is_no_longer_allowed_can_still_be_switched_off(
+    chief: Client, settings: Settings
+):
     server = program()
     settings.MCP_ALLOWED_COMMANDS = []
     assert "MCP_ALLOWED_COMMANDS=npx" in saved(chief, server, program_form())
@@ -205,7 +268,12 @@ def test_two_servers_cannot_have_one_name(chief: Client):
 
 
 def switched(client: Client, server: McpServer, *, on: bool) -> str:
-    fields = {"form-TOTAL_FORMS": 1, "form-INITIAL_FORMS": 1, "form-0-id": server.pk, "_save": "Save"}
+    fields = {
+        "form-TOTAL_FORMS": 1,
+        "form-INITIAL_FORMS": 1,
+        "form-0-id": server.pk,
+        "_save": "Save",
+    }
     response = client.post(SERVERS, fields | ({"form-0-enabled": "on"} if on else {}))
     return "" if response.status_code == 302 else response.content.decode()
 
@@ -222,7 +290,9 @@ def test_a_server_is_switched_off_and_on_in_the_list_and_live_at_once(chief: Cli
 def test_a_draft_is_not_switched_on_in_the_list(chief: Client):
     assert "URL: Enter the URL" in switched(chief, address(url="", enabled=False), on=True)
     McpServer.objects.all().delete()
-    assert "is not among the programs" in switched(chief, program(command="rm", enabled=False), on=True)
+    assert "is not among the programs" in switched(
+        chief, program(command="rm", enabled=False), on=True
+    )
     assert not McpServer.objects.filter(enabled=True).exists()
 
 

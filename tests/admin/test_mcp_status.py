@@ -37,7 +37,12 @@ def row_of(client: Client) -> str:
 
 def test_the_list_tells_state_tools_latency_and_error(chief: Client):
     server = address()
-    status(server, tools=TOOLS, error="closed by <peer>", error_at=timezone.now() - timedelta(minutes=1))
+    status(
+        server,
+        tools=TOOLS,
+        error="closed by <peer>",
+        error_at=timezone.now() - timedelta(minutes=1),
+    )
     text = row_of(chief)
     assert "badge-delivered" in text
     assert '<td class="field-tool_count">2</td>' in text
@@ -114,14 +119,19 @@ def test_the_page_tells_what_each_process_says(chief: Client):
         "the name &lt;b&gt;",
     ):
         assert words in text
-    assert f'<a href="/admin/tools/toolconfig/{ToolConfig.objects.get().pk}/change/"><code>far_get</code></a>' in text
+    assert (
+        f'<a href="/admin/tools/toolconfig/{ToolConfig.objects.get().pk}/change/"><code>far_get</code></a>'
+        in text
+    )
     assert "<li><code>far_set</code> </li>" in text
     assert "gone" not in text.partition("<h3>")[2]
     assert "gone silent" in text
     assert "unknown" not in text
 
 
-@pytest.mark.parametrize("tools", ["x", {"a": 1}, [7, {}, {"name": ""}], [{"name": n} for n in map(str, range(10_000))]])
+@pytest.mark.parametrize(
+    "tools", ["x", {"a": 1}, [7, {}, {"name": ""}], [{"name": n} for n in map(str, range(10_000))]]
+)
 def test_whatever_a_status_holds_can_be_shown(chief: Client, tools: Any):
     server = address()
     status(server, tools=tools, about=["x"], error="x" * 100_000)
@@ -134,9 +144,12 @@ def test_whatever_a_status_holds_can_be_shown(chief: Client, tools: Any):
 
 
 @pytest.mark.parametrize(
-    ("button", "counter", "logged"), [("refresh", "refreshes", "Refreshed."), ("reconnect", "reconnects", "Reconnected.")]
+    ("button", "counter", "logged"),
+    [("refresh", "refreshes", "Refreshed."), ("reconnect", "reconnects", "Reconnected.")],
 )
-def test_a_button_counts_up_and_every_process_learns_of_it(chief: Client, button: str, counter: str, logged: str):
+def test_a_button_counts_up_and_every_process_learns_of_it(
+    chief: Client, button: str, counter: str, logged: str
+):
     server, before = program(), ConfigVersion.current()
     assert chief.post(f"{SERVERS}{server.pk}/{button}/").status_code == 302
     server.refresh_from_db()
@@ -168,7 +181,11 @@ def tried_out(client: Client, server: McpServer) -> str:
 
 
 def test_a_draft_is_tested_with_a_connection_of_its_own(chief: Client):
-    server = program(command=sys.executable, arguments=["-m", "mcp_server_time", "--local-timezone", "UTC"], enabled=False)
+    server = program(
+        command=sys.executable,
+        arguments=["-m", "mcp_server_time", "--local-timezone", "UTC"],
+        enabled=False,
+    )
     text = tried_out(chief, server)
     assert "badge-succeeded" in text
     assert "get_current_time" in text
@@ -178,7 +195,9 @@ def test_a_draft_is_tested_with_a_connection_of_its_own(chief: Client):
 
 
 def test_a_test_that_fails_says_why(chief: Client):
-    server = program(command=sys.executable, arguments=["-c", "raise SystemExit(3)"], connect_seconds=20)
+    server = program(
+        command=sys.executable, arguments=["-c", "raise SystemExit(3)"], connect_seconds=20
+    )
     text = tried_out(chief, server)
     assert "badge-failed" in text
     assert 'class="failure words"' in text

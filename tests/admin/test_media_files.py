@@ -30,7 +30,9 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 def upload(client: Client, *files: tuple[str, bytes], where: str = "", **fields: str) -> str:
     """The page that answers an upload."""
     given = [SimpleUploadedFile(name, content) for name, content in files]
-    response = client.post(f"{FOLDER}add/?folder={where}", {"uploads": given, **fields}, follow=True)
+    response = client.post(
+        f"{FOLDER}add/?folder={where}", {"uploads": given, **fields}, follow=True
+    )
     assert response.status_code == 200
     return response.content.decode()
 
@@ -72,7 +74,9 @@ def test_no_other_folder_is_shown(browser: Client, where: str):
     assert "classified" not in response.content.decode().replace(where, "")
 
 
-def test_a_long_folder_is_paged_and_capped(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_folder_is_paged_and_capped(
+    browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(media_page, "FOLDER_PAGE_SIZE", 2)
     monkeypatch.setattr(folder_listing, "LISTED", 5)
     for number in range(6):
@@ -106,7 +110,9 @@ def test_a_file_is_replaced_only_when_that_is_asked_for(browser: Client, folder:
     assert (folder / "a.png").read_bytes() == b"new"
 
 
-def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
+    browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(folder_listing, "UPLOAD_BYTES", 4)
     assert "The file is larger than" in upload(browser, ("a.png", b"12345"))
     assert list(folder.iterdir()) == []
@@ -161,7 +167,17 @@ def test_a_file_is_deleted_after_a_question(browser: Client, folder: Path):
 
 
 @pytest.mark.parametrize(
-    "path", ["../classified", "/etc/hostname", "..", "", "cats", "missing.png", "cats/../../classified", "%00"]
+    "path",
+    [
+        "../classified",
+        "/etc/hostname",
+        "..",
+        "",
+        "cats",
+        "missing.png",
+        "cats/../../classified",
+        "%00",
+    ],
 )
 def test_nothing_else_is_deleted(browser: Client, folder: Path, path: str):
     (folder / "cats").mkdir()
@@ -181,7 +197,9 @@ def test_who_may_only_look_neither_uploads_nor_deletes(db: None, folder: Path):
     assert paths(text) == ["a.png"]
     assert 'name="uploads"' not in text
     assert "delete/" not in text
-    assert client.post(f"{FOLDER}add/", {"uploads": SimpleUploadedFile("b", b"b")}).status_code == 403
+    assert (
+        client.post(f"{FOLDER}add/", {"uploads": SimpleUploadedFile("b", b"b")}).status_code == 403
+    )
     assert client.post(f"{FOLDER}delete/?path=a.png").status_code == 403
     assert [entry.name for entry in folder.iterdir()] == ["a.png"]
 

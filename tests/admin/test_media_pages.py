@@ -1,4 +1,5 @@
-"""Pictures in the admin: small in the chat, with what was read in them, and gone for good when they are deleted."""
+"""Pictures in the admin: small in the chat, with what was read in them, and gone for good when they
+are deleted."""
 
 import pytest
 from django.conf import settings
@@ -29,14 +30,20 @@ def row_of(kept: StoredFile) -> KeptFile:
 
 
 def described(text: str = "a <b>red</b> square") -> Description:
-    return Description.objects.create(content="c", prompt_kind="default", model="vision-9", text=text, created_at=timezone.now())
+    return Description.objects.create(
+        content="c", prompt_kind="default", model="vision-9", text=text, created_at=timezone.now()
+    )
 
 
 def medium(message: Message, **fields) -> MessageMedia:
-    return MessageMedia.objects.create(message=message, created_at=timezone.now(), **{"kind": "image"} | fields)
+    return MessageMedia.objects.create(
+        message=message, created_at=timezone.now(), **{"kind": "image"} | fields
+    )
 
 
-def test_the_chat_shows_a_pictures_thumbnail_with_its_description_and_its_model(browser: Client, kept: StoredFile):
+def test_the_chat_shows_a_pictures_thumbnail_with_its_description_and_its_model(
+    browser: Client, kept: StoredFile
+):
     message, row = said(chat()), row_of(kept)
     medium(message, kept=row, description=described())
     text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
@@ -67,7 +74,9 @@ def test_the_chat_says_why_a_picture_could_not_be_had(browser: Client):
     text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
     assert "the &lt;link&gt; has expired" in text
     assert "in the quoted message" in text
-    assert "the &lt;link&gt; has expired" in page(browser, f"/admin/agent/message/{message.pk}/change/")
+    assert "the &lt;link&gt; has expired" in page(
+        browser, f"/admin/agent/message/{message.pk}/change/"
+    )
 
 
 def test_a_thumbnail_is_served_as_a_picture_and_nothing_else(browser: Client, kept: StoredFile):
@@ -92,7 +101,9 @@ def test_what_cannot_be_decoded_has_no_thumbnail(browser: Client, db: None):
 
 
 def test_what_is_no_picture_is_never_served_as_a_thumbnail(browser: Client, kept: StoredFile):
-    wiring.build_file_store().thumbnail_path(kept.sha256).write_bytes(b"<html><script>alert(1)</script>")
+    wiring.build_file_store().thumbnail_path(kept.sha256).write_bytes(
+        b"<html><script>alert(1)</script>"
+    )
     assert browser.get(f"/admin/agent/keptfile/{row_of(kept).pk}/thumbnail/").status_code == 404
 
 
@@ -104,12 +115,16 @@ def test_a_thumbnail_needs_the_permission_to_read(kept: StoredFile, db: None):
     assert stranger.get(address).status_code == 403
 
 
-def test_deleting_a_copy_takes_it_from_the_disk_and_leaves_the_message(browser: Client, kept: StoredFile):
+def test_deleting_a_copy_takes_it_from_the_disk_and_leaves_the_message(
+    browser: Client, kept: StoredFile
+):
     message, row = said(chat()), row_of(kept)
     medium(message, kept=row)
     browser.post(f"/admin/agent/keptfile/{row.pk}/delete/", {"post": "yes"})
     assert not list((settings.RECEIVED_DIR / kept.sha256[:2]).glob(f"{kept.sha256}*"))
-    assert "our copy was deleted" in page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert "our copy was deleted" in page(
+        browser, f"/admin/agent/chatsession/{message.session_id}/change/"
+    )
 
 
 def test_copies_are_deleted_many_at_a_time(browser: Client, kept: StoredFile):
@@ -133,4 +148,6 @@ def test_a_description_is_listed_shown_and_deleted(browser: Client, kept: Stored
 def test_copies_are_listed_and_found_by_their_type(browser: Client, kept: StoredFile):
     row = row_of(kept)
     assert f"/keptfile/{row.pk}/thumbnail/" in page(browser, "/admin/agent/keptfile/?q=image/png")
-    assert f"/keptfile/{row.pk}/thumbnail/" not in page(browser, "/admin/agent/keptfile/?q=image/gif")
+    assert f"/keptfile/{row.pk}/thumbnail/" not in page(
+        browser, "/admin/agent/keptfile/?q=image/gif"
+    )

@@ -22,7 +22,9 @@ def proposal(db: None) -> int:
 
 
 def act(browser: Client, action: str, pk: int) -> Any:
-    return browser.post(PROPOSALS, {"action": action, "_selected_action": [str(pk)], "index": "0"}, follow=True)
+    return browser.post(
+        PROPOSALS, {"action": action, "_selected_action": [str(pk)], "index": "0"}, follow=True
+    )
 
 
 def test_a_proposal_shows_the_notes_and_what_they_would_become(browser: Client, proposal: int):
@@ -55,7 +57,9 @@ def test_a_viewer_decides_nothing(proposal: int):
 
 def test_a_digest_shows_what_was_read_and_cannot_be_changed(browser: Client):
     fields: dict[str, Any] = {"kind": "summary", "first_run": 1, "last_run": 9, "message_count": 18}
-    digest = Digest.objects.create(session=chat(title="爬山"), text="周末去爬山", created_at=timezone.now(), **fields)
+    digest = Digest.objects.create(
+        session=chat(title="爬山"), text="周末去爬山", created_at=timezone.now(), **fields
+    )
     address = f"/admin/agent/digest/{digest.pk}/change/"
     assert "周末去爬山" in page(browser, address)
     assert "爬山" in page(browser, "/admin/agent/digest/?q=周末")

@@ -18,8 +18,20 @@ NOTES = "/admin/agent/note/"
 
 
 def form(**changes: Any) -> dict[str, Any]:
-    usual: dict[str, Any] = {"text": "喜欢苹果", "tags": "[]", "visibility": "chat", "platform": "onebot", "account": "10001"}
-    usual |= {"chat": "group:30001", "owner_kind": "person", "owner_id": "20001", "expires_at_0": "", "expires_at_1": ""}
+    usual: dict[str, Any] = {
+        "text": "喜欢苹果",
+        "tags": "[]",
+        "visibility": "chat",
+        "platform": "onebot",
+        "account": "10001",
+    }
+    usual |= {
+        "chat": "group:30001",
+        "owner_kind": "person",
+        "owner_id": "20001",
+        "expires_at_0": "",
+        "expires_at_1": "",
+    }
     return usual | changes
 
 
@@ -29,7 +41,9 @@ def shown(browser: Client, query: str) -> list[str]:
 
 
 def act(browser: Client, action: str, *pks: int, **more: str) -> Any:
-    return browser.post(NOTES, {"action": action, "_selected_action": [str(pk) for pk in pks], "index": "0", **more})
+    return browser.post(
+        NOTES, {"action": action, "_selected_action": [str(pk) for pk in pks], "index": "0", **more}
+    )
 
 
 @pytest.mark.parametrize("term", ["苹果 喜欢", "20001", "%23{pk}"])
@@ -42,11 +56,17 @@ def test_a_note_is_found_by_words_by_person_and_by_number(browser: Client, term:
 def test_lists_are_filtered_by_source_and_visibility(browser: Client):
     noted(ANN_IN_GROUP, "喜欢苹果", visibility=Note.Visibility.PERSON)
     noted(BOB_IN_GROUP, "喜欢香蕉", source=Note.Source.MODEL)
-    assert shown(browser, "source__exact=model") == shown(browser, "visibility__exact=chat") == ["喜欢香蕉"]
+    assert (
+        shown(browser, "source__exact=model")
+        == shown(browser, "visibility__exact=chat")
+        == ["喜欢香蕉"]
+    )
     assert shown(browser, "owner_kind__exact=person&since=today") == ["喜欢香蕉", "喜欢苹果"]
 
 
-def test_a_list_does_not_load_what_it_does_not_show(browser: Client, django_assert_max_num_queries: Any):
+def test_a_list_does_not_load_what_it_does_not_show(
+    browser: Client, django_assert_max_num_queries: Any
+):
     for number in range(10):
         noted(ANN_IN_GROUP, f"苹果 {number}" + "x" * 500)
     with django_assert_max_num_queries(8):
@@ -54,7 +74,12 @@ def test_a_list_does_not_load_what_it_does_not_show(browser: Client, django_asse
 
 
 def test_a_note_is_written_for_everyone_by_the_operator(browser: Client):
-    assert browser.post(f"{NOTES}add/", form(visibility="everyone", account="", chat="", tags='["水果"]')).status_code == 302
+    assert (
+        browser.post(
+            f"{NOTES}add/", form(visibility="everyone", account="", chat="", tags='["水果"]')
+        ).status_code
+        == 302
+    )
     assert Note.objects.get().source == "operator"
     assert texts(OTHER_GROUP, "水果") == texts(ANN_AT_HOME, "苹果") == ["喜欢苹果"]
 
@@ -82,7 +107,9 @@ def test_an_edited_note_is_found_by_its_new_words(browser: Client):
         ({"text": "x" * 2_001}, "at most 2000 characters"),
     ],
 )
-def test_a_note_that_makes_no_sense_is_refused(browser: Client, changes: dict[str, str], fault: str):
+def test_a_note_that_makes_no_sense_is_refused(
+    browser: Client, changes: dict[str, str], fault: str
+):
     assert fault in browser.post(f"{NOTES}add/", form(**changes)).content.decode()
     assert not Note.objects.exists()
 
@@ -91,27 +118,54 @@ def test_notes_are_exported_as_json_with_everything_that_is_known(browser: Clien
     pk = noted(ANN_IN_GROUP, "喜欢苹果", tags=("水果",)).pk
     answer = act(browser, "export_as_json", pk)
     (row,) = json.loads(answer.content)
-    assert (row["text"], row["tags"], row["chat"], row["owner_id"]) == ("喜欢苹果", ["水果"], "group:30001", "20001")
+    assert (row["text"], row["tags"], row["chat"], row["owner_id"]) == (
+        "喜欢苹果",
+        ["水果"],
+        "group:30001",
+        "20001",
+    )
     assert "attachment" in answer.headers["Content-Disposition"]
 
 
 def in_spreadsheet(browser: Client, text: str) -> str:
     """The cell that the export makes of a note."""
     pk = noted(ANN_IN_GROUP, text).pk
-    (row,) = csv.DictReader(io.StringIO(act(browser, "export_as_csv", pk).content.decode("utf-8-sig"), newline=""))
+    (row,) = csv.DictReader(
+        io.StringIO(act(browser, "export_as_csv", pk).content.decode("utf-8-sig"), newline="")
+    )
     return row["text"]
 
 
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212", "\ufe66"])
 @pytest.mark.parametrize(
-    "before", ["", " ", "\t", "\n", "\r\n", "\xa0", "\u3000", "\u2003", "\u200b", "\ufeff", "\x0b", "\x01 \n"]
+    "sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212", "\ufe66"]
 )
-def test_a_spreadsheet_computes_nothing_of_what_people_said(browser: Client, before: str, sign: str):
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        " ",
+        "\t",
+        "\n",
+        "\r\n",
+        "\xa0",
+        "\u3000",
+        "\u2003",
+        "\u200b",
+        "\ufeff",
+        "\x0b",
+        "\x01 \n",
+    ],
+)
+def test_a_spreadsheet_computes_nothing_of_what_people_said(
+    browser: Client, before: str, sign: str
+):
     said = f'{before}{sign}HYPERLINK("http://evil")'
     assert in_spreadsheet(browser, said) == f"'{said}"
 
 
-@pytest.mark.parametrize("said", ["喜欢苹果", "1 + 1 = 2", " 两个空格", "a@b.c", "“＝”是等号", "a\n=1"])
+@pytest.mark.parametrize(
+    "said", ["喜欢苹果", "1 + 1 = 2", " 两个空格", "a@b.c", "“＝”是等号", "a\n=1"]
+)
 def test_other_words_stay_as_they_are_in_a_spreadsheet(browser: Client, said: str):
     assert in_spreadsheet(browser, said) == said
 
@@ -132,7 +186,12 @@ def test_what_was_made_of_an_erased_persons_words_goes_with_them(browser: Client
     pks = tuple(noted(ANN_IN_GROUP, text).pk for text in ("喜欢苹果", "爱吃苹果"))
     propose_merges([("m", NoteMerge(pks, "喜欢吃苹果"))])
     for kind, peer in (("private", "20001"), ("private", "20002")):
-        fields: dict[str, Any] = {"kind": "summary", "first_run": 1, "last_run": 2, "created_at": timezone.now()}
+        fields: dict[str, Any] = {
+            "kind": "summary",
+            "first_run": 1,
+            "last_run": 2,
+            "created_at": timezone.now(),
+        }
         Digest.objects.create(session=chat(peer, kind=kind), text=f"与 {peer} 的谈话", **fields)
     act(browser, "erase_people", pks[0], confirmed="yes")
     assert not NoteProposal.objects.exists()

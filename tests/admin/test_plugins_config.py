@@ -1,4 +1,5 @@
-"""The configuration of a plugin: a form made of its schema, faults at their fields, secrets that never come out."""
+"""The configuration of a plugin: a form made of its schema, faults at their fields, secrets that
+never come out."""
 
 import json
 from typing import Any
@@ -12,7 +13,13 @@ from pytest_django import Settings
 from tests.admin.plugins import SCHEMA, address, configured, form, plugin
 from tests.admin.record import page
 from tools.models import Plugin
-from tools.plugins.config import decrypt_config, encrypt_config, is_encrypted, is_secret_schema, undecryptable_names
+from tools.plugins.config import (
+    decrypt_config,
+    encrypt_config,
+    is_encrypted,
+    is_secret_schema,
+    undecryptable_names,
+)
 from tools.secrets.encryption import DecryptionError
 
 SECRET = "hunter2-swordfish"
@@ -39,7 +46,14 @@ def with_schema(**properties: Any) -> Plugin:
 
 def test_each_kind_of_value_is_read_as_its_schema_means_it(browser: Client):
     row = configured()
-    more = {"days": "5", "ratio": "0.5", "loud": "true", "unit": '"F"', "tags": "a\n\n b \r\nc", "more": '{"depth": 2}'}
+    more = {
+        "days": "5",
+        "ratio": "0.5",
+        "loud": "true",
+        "unit": '"F"',
+        "tags": "a\n\n b \r\nc",
+        "more": '{"depth": 2}',
+    }
     assert save(browser, row, **WHOLE, **more) == ""
     assert given(row) == {
         **WHOLE,
@@ -96,11 +110,15 @@ def test_what_was_saved_is_shown_again(browser: Client):
         ({"key": ""}, "The plugin needs this."),
     ],
 )
-def test_a_fault_is_told_at_its_field_and_nothing_is_saved(browser: Client, config: dict[str, str], fault: str):
+def test_a_fault_is_told_at_its_field_and_nothing_is_saved(
+    browser: Client, config: dict[str, str], fault: str
+):
     row = configured()
     text = save(browser, row, **WHOLE | config)
     place = text.index(f'name="config-{next(iter(config))}"')
-    assert fault in text[text.rindex('class="form-row errors"', 0, place) : place].replace("&quot;", '"')
+    assert fault in text[text.rindex('class="form-row errors"', 0, place) : place].replace(
+        "&quot;", '"'
+    )
     assert "errornote" in text
     assert (row.enabled, row.config) == (False, {})
 
@@ -114,7 +132,9 @@ def test_a_disabled_plugin_may_lack_what_it_needs_but_not_be_wrong(browser: Clie
 
 def test_a_plugin_whose_configuration_is_wrong_by_now_can_be_disabled_all_the_same(browser: Client):
     row = configured(enabled=True, config={"city": "x"})
-    assert "At least 2 characters." in save(browser, row, city="x", days="3", loud="false", unit='"C"')
+    assert "At least 2 characters." in save(
+        browser, row, city="x", days="3", loud="false", unit='"C"'
+    )
     assert save(browser, row, enabled=False, city="x", days="3", loud="false", unit='"C"') == ""
     assert (row.enabled, row.config["city"]) == (False, "x")
 
@@ -128,7 +148,9 @@ def test_a_plugin_whose_configuration_is_wrong_by_now_can_be_disabled_all_the_sa
         {"properties": {"a": {"$ref": "#"}}, "required": 5},
     ],
 )
-def test_a_schema_that_cannot_be_used_keeps_a_plugin_from_being_enabled(browser: Client, schema: Any):
+def test_a_schema_that_cannot_be_used_keeps_a_plugin_from_being_enabled(
+    browser: Client, schema: Any
+):
     row = plugin(manifest={"config_schema": schema})
     assert "cannot be used" in save(browser, row, a='"x"')
     assert not row.enabled
@@ -136,7 +158,8 @@ def test_a_schema_that_cannot_be_used_keeps_a_plugin_from_being_enabled(browser:
 
 def test_an_emptied_text_or_list_is_empty_where_its_default_is_not(browser: Client):
     row = with_schema(
-        greeting={"type": "string", "default": "hi"}, names={"type": "array", "items": {"type": "string"}, "default": ["x"]}
+        greeting={"type": "string", "default": "hi"},
+        names={"type": "array", "items": {"type": "string"}, "default": ["x"]},
     )
     save(browser, row, greeting="", names="")
     assert given(row) == {"greeting": "", "names": []}
@@ -165,7 +188,10 @@ def test_a_secret_is_sealed_and_on_no_page(browser: Client):
     assert is_encrypted(row.config["key"])
     assert SECRET not in json.dumps(row.config)
     pages = [page(browser, address(row, end)) for end in ("change/", "history/")]
-    pages += [save(browser, row, city="p", key=SECRET), *(str(entry) for entry in LogEntry.objects.all())]
+    pages += [
+        save(browser, row, city="p", key=SECRET),
+        *(str(entry) for entry in LogEntry.objects.all()),
+    ]
     assert all(SECRET not in text and row.config["key"]["$sealed"] not in text for text in pages)
     assert "Configured: city, key." in pages[1]
 
@@ -183,7 +209,9 @@ def test_a_secret_is_kept_where_nothing_is_typed_replaced_or_taken_away(browser:
     assert "key" not in row.config
 
 
-def test_a_secret_that_cannot_be_read_any_more_is_asked_for_anew(browser: Client, settings: Settings):
+def test_a_secret_that_cannot_be_read_any_more_is_asked_for_anew(
+    browser: Client, settings: Settings
+):
     row = configured()
     save(browser, row, **WHOLE)
     settings.SECRET_KEY = "another"
@@ -194,7 +222,9 @@ def test_a_secret_that_cannot_be_read_any_more_is_asked_for_anew(browser: Client
     assert given(row)["key"] == SECRET
 
 
-def test_a_text_that_a_later_version_calls_a_secret_is_shown_no_more_and_sealed_when_saved(browser: Client):
+def test_a_text_that_a_later_version_calls_a_secret_is_shown_no_more_and_sealed_when_saved(
+    browser: Client,
+):
     row = configured(config={"city": "Paris", "key": SECRET})
     assert SECRET not in page(browser, address(row))
     assert save(browser, row, city="Paris") == ""
@@ -212,7 +242,13 @@ def test_a_secret_that_a_later_version_calls_a_text_is_still_not_shown(browser: 
 
 def test_an_object_with_a_secret_in_it_is_a_secret_and_written_as_json(browser: Client):
     row = with_schema(
-        login={"type": "object", "properties": {"user": {"type": "string"}, "password": {"type": "string", "writeOnly": True}}}
+        login={
+            "type": "object",
+            "properties": {
+                "user": {"type": "string"},
+                "password": {"type": "string", "writeOnly": True},
+            },
+        }
     )
     assert "Write this as JSON." in save(browser, row, login="{")
     assert "This has to be: an object." in save(browser, row, login="5")
@@ -226,13 +262,24 @@ def test_an_object_with_a_secret_in_it_is_a_secret_and_written_as_json(browser: 
 
 def test_the_plugin_is_given_what_its_schema_names_with_secrets_opened_and_defaults():
     config = encrypt_config({"city": "Paris", "key": SECRET, "old": 1}, SCHEMA)
-    assert decrypt_config(config, SCHEMA) == {"city": "Paris", "key": SECRET, "days": 3, "loud": False, "unit": "C"}
+    assert decrypt_config(config, SCHEMA) == {
+        "city": "Paris",
+        "key": SECRET,
+        "days": 3,
+        "loud": False,
+        "unit": "C",
+    }
     assert encrypt_config(config, SCHEMA) == config
 
 
-@pytest.mark.parametrize(("config", "schema"), [(None, SCHEMA), ([], None), ({"a": 1}, []), ({"a": 1}, {"properties": [1]})])
+@pytest.mark.parametrize(
+    ("config", "schema"),
+    [(None, SCHEMA), ([], None), ({"a": 1}, []), ({"a": 1}, {"properties": [1]})],
+)
 def test_what_is_no_configuration_is_none(config: Any, schema: Any):
-    assert decrypt_config(config, schema) == (decrypt_config({}, SCHEMA) if schema is SCHEMA else {})
+    assert decrypt_config(config, schema) == (
+        decrypt_config({}, SCHEMA) if schema is SCHEMA else {}
+    )
 
 
 def test_a_lost_secret_key_is_told_by_name(settings: Settings):

@@ -20,7 +20,9 @@ from tools.models import ConfigVersion, Plugin, PluginCrash, PluginLogLine, Plug
 def somebody(*permissions: str) -> Client:
     """A browser of somebody who is not a superuser and may do just this."""
     account = User.objects.create_user("somebody", is_staff=True)
-    account.user_permissions.set(Permission.objects.filter(content_type__app_label="tools", codename__in=permissions))
+    account.user_permissions.set(
+        Permission.objects.filter(content_type__app_label="tools", codename__in=permissions)
+    )
     client = Client(headers=ENGLISH)
     client.force_login(account)
     return client
@@ -59,8 +61,12 @@ def test_nothing_is_granted_to_begin_with_and_each_box_says_what_it_means(browse
     assert "llm.generate" not in text
 
 
-@pytest.mark.parametrize("granted", [("llm.generate",), ("root",), ("storage", "history.read"), ("",)])
-def test_what_the_manifest_does_not_ask_for_cannot_be_granted(browser: Client, granted: tuple[str, ...]):
+@pytest.mark.parametrize(
+    "granted", [("llm.generate",), ("root",), ("storage", "history.read"), ("",)]
+)
+def test_what_the_manifest_does_not_ask_for_cannot_be_granted(
+    browser: Client, granted: tuple[str, ...]
+):
     row = plugin()
     assert "errornote" in browser.post(address(row), form(granted=granted)).content.decode()
     row.refresh_from_db()
@@ -77,7 +83,9 @@ def test_what_an_update_asks_for_is_shown_as_new_and_not_granted(browser: Client
     row = plugin()
     assert "badge-waiting" not in page(browser, address(row))
     browser.post(address(row), form(granted=("send.text",)))
-    Plugin.objects.update(manifest=row.manifest | {"capabilities": ["send.text", "storage", "llm.generate"]})
+    Plugin.objects.update(
+        manifest=row.manifest | {"capabilities": ["send.text", "storage", "llm.generate"]}
+    )
     text = page(browser, address(row))
     assert text.count('<span class="badge badge-waiting">new</span>') == 1
     assert text.count("checked") == 2  # enabled, and what was granted
@@ -103,10 +111,14 @@ def test_a_plugin_that_cannot_run_is_not_enabled(browser: Client):
     assert not row.enabled
 
 
-def test_saving_leaves_alone_what_the_program_wrote_meanwhile(browser: Client, monkeypatch: pytest.MonkeyPatch):
+def test_saving_leaves_alone_what_the_program_wrote_meanwhile(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
     row = plugin()
     Plugin.objects.update(reloads=7, version="2.0.0")
-    monkeypatch.setattr(Plugin, "save", lambda *_arguments, **_options: pytest.fail("the whole row was written"))
+    monkeypatch.setattr(
+        Plugin, "save", lambda *_arguments, **_options: pytest.fail("the whole row was written")
+    )
     browser.post(address(row), form())
     row.refresh_from_db()
     assert (row.reloads, row.version, row.enabled) == (7, "2.0.0", True)
@@ -165,7 +177,9 @@ def test_a_reload_is_asked_for_by_a_post_alone_and_noted(browser: Client):
 def test_stored_values_are_shown_and_cleared_of_this_plugin_alone(browser: Client):
     row, other = plugin(), plugin("other")
     for owner in (row, other):
-        PluginValue.objects.create(plugin=owner, key=f"key-{owner.folder}", value={"text": "<b>天</b>"})
+        PluginValue.objects.create(
+            plugin=owner, key=f"key-{owner.folder}", value={"text": "<b>天</b>"}
+        )
     text = page(browser, address(row))
     assert "key-weather" in text
     assert "&lt;b&gt;天&lt;/b&gt;" in text
@@ -181,7 +195,9 @@ def test_a_value_has_a_page_of_its_own(browser: Client):
     value = PluginValue.objects.create(plugin=row, key="k\u202e<i>", value={"text": "<b>\u202e"})
     text = page(browser, f"/admin/tools/pluginvalue/{value.pk}/change/")
     assert "&lt;b&gt;\\u202e" in text
-    assert "k\\u202e&lt;i&gt;" in page(browser, f"/admin/tools/pluginvalue/?plugin__id__exact={row.pk}")
+    assert "k\\u202e&lt;i&gt;" in page(
+        browser, f"/admin/tools/pluginvalue/?plugin__id__exact={row.pk}"
+    )
 
 
 # --- What is known ------------------------------------------------------------------
@@ -189,7 +205,13 @@ def test_a_value_has_a_page_of_its_own(browser: Client):
 
 def test_the_page_says_what_the_manifest_says(browser: Client):
     text = page(browser, address(plugin()))
-    for words in ("someone.weather", "1.2.3", "Ann &lt;ann@example.org&gt;", "MIT", "Tells the weather."):
+    for words in (
+        "someone.weather",
+        "1.2.3",
+        "Ann &lt;ann@example.org&gt;",
+        "MIT",
+        "Tells the weather.",
+    ):
         assert words in text
 
 
@@ -217,7 +239,13 @@ def test_the_page_says_what_it_needs_and_whether_that_is_there(browser: Client):
 def test_the_state_of_each_process_is_shown_and_that_of_a_silent_one_marked(browser: Client):
     row = plugin(enabled=True)
     status(row, "broken", error="boom\x1b[31m <b>")
-    status(row, "running", process_id="p2", seen_at=timezone.now() - timedelta(seconds=61), error="of long ago")
+    status(
+        row,
+        "running",
+        process_id="p2",
+        seen_at=timezone.now() - timedelta(seconds=61),
+        error="of long ago",
+    )
     text = page(browser, address(row))
     assert "given up after repeated crashes" in text
     assert "boom\\x1b[31m &lt;b&gt;" in text
@@ -238,7 +266,9 @@ def test_the_state_of_each_process_is_shown_and_that_of_a_silent_one_marked(brow
         ({"enabled": True, "fault": "gone"}, ["running"], "cannot run"),
     ],
 )
-def test_the_list_shows_the_worst_state_at_a_glance(browser: Client, fields: dict[str, Any], states: list[str], words: str):
+def test_the_list_shows_the_worst_state_at_a_glance(
+    browser: Client, fields: dict[str, Any], states: list[str], words: str
+):
     row = plugin(**fields)
     for number, state in enumerate(states):
         status(row, state, process_id=f"p{number}")
@@ -257,12 +287,22 @@ def test_its_tools_are_linked_to_their_settings_and_nobody_elses_are(browser: Cl
 
 
 def log(row: Plugin, *texts: str, level: str = "info") -> list[PluginLogLine]:
-    return [PluginLogLine.objects.create(plugin=row, at=timezone.now(), level=level, text=text) for text in texts]
+    return [
+        PluginLogLine.objects.create(plugin=row, at=timezone.now(), level=level, text=text)
+        for text in texts
+    ]
 
 
 def test_hostile_lines_of_the_log_are_shown_as_they_are_written(browser: Client):
     row = plugin()
-    log(row, "<script>alert(1)</script>", "\x1b[2J\x1b[31mred\x07", "\u202egnp.exe", "a\rb\x00c\x9b", "👩\u200d💻 天气\nnext")
+    log(
+        row,
+        "<script>alert(1)</script>",
+        "\x1b[2J\x1b[31mred\x07",
+        "\u202egnp.exe",
+        "a\rb\x00c\x9b",
+        "👩\u200d💻 天气\nnext",
+    )
     text = page(browser, address(row))
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -272,20 +312,31 @@ def test_hostile_lines_of_the_log_are_shown_as_they_are_written(browser: Client)
     assert "👩\u200d💻 天气\nnext" in text
 
 
-def test_the_log_is_filtered_by_level_and_paged_back(browser: Client, monkeypatch: pytest.MonkeyPatch):
+def test_the_log_is_filtered_by_level_and_paged_back(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("tools.plugins.admin.facts.LINES", 2)
     row = plugin()
     log(plugin("other"), "of another")
     lines = log(row, "one-", "two-", "three-")
     log(row, "bad-", level="error")
     text = page(browser, address(row))
-    assert [word in text for word in ("one-", "two-", "three-", "bad-", "of another")] == [False, False, True, True, False]
+    assert [word in text for word in ("one-", "two-", "three-", "bad-", "of another")] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
     assert "one-" in page(browser, f"{address(row)}?before={lines[1].pk}")
     text = page(browser, f"{address(row)}?level=error")
     assert [word in text for word in ("three-", "bad-")] == [False, True]
 
 
-@pytest.mark.parametrize("query", ["level=nonsense", "before=x", "before=-1", "before=9999999999999999999999", "level=%00"])
+@pytest.mark.parametrize(
+    "query",
+    ["level=nonsense", "before=x", "before=-1", "before=9999999999999999999999", "level=%00"],
+)
 def test_any_address_of_the_log_is_answered(browser: Client, query: str):
     row = plugin()
     log(row, "line-")
@@ -294,7 +345,9 @@ def test_any_address_of_the_log_is_answered(browser: Client, query: str):
 
 def test_crashes_are_shown_with_their_last_words(browser: Client):
     row = plugin()
-    PluginCrash.objects.create(plugin=row, at=timezone.now(), reason="killed: <memory>", detail="Traceback\n\x1b[1m<b>")
+    PluginCrash.objects.create(
+        plugin=row, at=timezone.now(), reason="killed: <memory>", detail="Traceback\n\x1b[1m<b>"
+    )
     text = page(browser, address(row))
     assert "killed: &lt;memory&gt;" in text
     assert "Traceback\n\\x1b[1m&lt;b&gt;" in text
@@ -305,9 +358,23 @@ def test_crashes_are_shown_with_their_last_words(browser: Client):
     [
         {},
         [],
-        {"author": "Ann", "capabilities": "storage", "tools": {}, "dependencies": 5, "config_schema": []},
-        {"author": None, "capabilities": [1, None, {"a": 1}], "tools": [1, {"name": ""}, {}], "dependencies": [None, {}]},
-        {"name": ["x"], "config_schema": {"properties": {"a": 5, "": {"type": ["string"]}}, "required": "a"}},
+        {
+            "author": "Ann",
+            "capabilities": "storage",
+            "tools": {},
+            "dependencies": 5,
+            "config_schema": [],
+        },
+        {
+            "author": None,
+            "capabilities": [1, None, {"a": 1}],
+            "tools": [1, {"name": ""}, {}],
+            "dependencies": [None, {}],
+        },
+        {
+            "name": ["x"],
+            "config_schema": {"properties": {"a": 5, "": {"type": ["string"]}}, "required": "a"},
+        },
     ],
 )
 def test_whatever_a_manifest_holds_can_be_shown(browser: Client, manifest: Any):
@@ -322,7 +389,9 @@ def test_the_list_says_how_a_plugin_is_added(browser: Client, settings: Settings
     assert "manage.py plugin new NAME" in page(browser, PLUGINS)
 
 
-def test_many_plugins_cost_no_more_questions_than_a_few(browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries):
+def test_many_plugins_cost_no_more_questions_than_a_few(
+    browser: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+):
     for number in range(60):
         status(plugin(f"p{number}", enabled=True))
     with django_assert_max_num_queries(12):
@@ -334,8 +403,12 @@ def test_a_page_with_many_rows_shows_some_and_asks_no_more_questions(
 ):
     row = plugin()
     at = timezone.now()
-    PluginLogLine.objects.bulk_create(PluginLogLine(plugin=row, at=at, level="info", text=f"line-{n}.") for n in range(3000))
-    PluginValue.objects.bulk_create(PluginValue(plugin=row, key=f"key-{n}.", value="x" * 60_000) for n in range(300))
+    PluginLogLine.objects.bulk_create(
+        PluginLogLine(plugin=row, at=at, level="info", text=f"line-{n}.") for n in range(3000)
+    )
+    PluginValue.objects.bulk_create(
+        PluginValue(plugin=row, key=f"key-{n}.", value="x" * 60_000) for n in range(300)
+    )
     with django_assert_max_num_queries(25):
         text = page(browser, address(row))
     assert (text.count("line-"), text.count("key-")) == (200, 20)

@@ -3,7 +3,13 @@
 import pytest
 from django.utils import translation
 
-from tools.text.readable import TEXT_LIMIT, arguments_text, format_readable, json_block, shorten_text
+from tools.text.readable import (
+    TEXT_LIMIT,
+    arguments_text,
+    format_readable,
+    json_block,
+    shorten_text,
+)
 
 
 def test_json_is_indented_with_chinese_as_it_is_and_real_line_breaks():
@@ -40,7 +46,8 @@ def test_nothing_is_a_dash_and_zero_is_not_nothing(nothing: object):
 
 
 @pytest.mark.parametrize(
-    ("recorded", "shown"), [('{"a": 1}', '{\n  "a": 1\n}'), ({"a": 1}, '{\n  "a": 1\n}'), ("{broken", "{broken")]
+    ("recorded", "shown"),
+    [('{"a": 1}', '{\n  "a": 1\n}'), ({"a": 1}, '{\n  "a": 1\n}'), ("{broken", "{broken")],
 )
 def test_arguments_are_read_out_of_the_models_text(recorded: object, shown: str):
     assert arguments_text(recorded) == shown

@@ -9,7 +9,13 @@ from pytest_django import DjangoAssertNumQueries
 from agent.models import Approval, Run, ToolCall
 from tests.admin.record import ENGLISH, answered, call_of, chat, page, run_for, said, step_of
 
-CALLS = [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "上海"}'}}]
+CALLS = [
+    {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"city": "上海"}'},
+    }
+]
 
 
 def address(run: Run | None) -> str:
@@ -26,8 +32,18 @@ def test_a_run_shows_what_it_answers_and_why(browser: Client):
 
 def test_a_step_shows_request_answer_tokens_and_latency(browser: Client):
     run = run_for()
-    step_of(run, request=[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "一行\n二行"}],
-            response={"role": "assistant", "content": "好"}, input_tokens=37, output_tokens=5, latency_ms=1234, tools=["send_message"])  # fmt: skip
+    step_of(
+        run,
+        request=[
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "一行\n二行"},
+        ],
+        response={"role": "assistant", "content": "好"},
+        input_tokens=37,
+        output_tokens=5,
+        latency_ms=1234,
+        tools=["send_message"],
+    )
     text = page(browser, address(run))
     for expected in (
         "Be kind.",
@@ -55,9 +71,23 @@ def test_the_steps_of_the_timing_gate_are_marked(browser: Client):
 
 def test_a_tool_call_stands_in_its_step_with_all_that_came_of_it(browser: Client):
     step = step_of(run_for(), response={"role": "assistant", "content": None, "tool_calls": CALLS})
-    call_of(step, arguments={"city": "上海"}, result="晴朗", duration_ms=42, mocked=True, requested_by="20001")
+    call_of(
+        step,
+        arguments={"city": "上海"},
+        result="晴朗",
+        duration_ms=42,
+        mocked=True,
+        requested_by="20001",
+    )
     text = page(browser, address(step.run))
-    for expected in ("get_weather", "&quot;city&quot;: &quot;上海&quot;", "晴朗", "42 ms", "asked for by 20001", "badge-mock"):
+    for expected in (
+        "get_weather",
+        "&quot;city&quot;: &quot;上海&quot;",
+        "晴朗",
+        "42 ms",
+        "asked for by 20001",
+        "badge-mock",
+    ):
         assert expected in text
     assert text.count("&quot;city&quot;") == 1
 
@@ -87,8 +117,17 @@ def test_a_run_without_a_chat_shows_its_final_answer(browser: Client):
     assert "No model call is on record." in text
 
 
-ODD_VALUES: tuple[object, ...] = (7, "text", [], {}, [None], [{"role": 3, "content": {"a": 1}}], {"content": [{"text": 1}, "x", None]},
-              [{"tool_calls": ["x", {}, {"function": {"name": 1, "arguments": "{"}}]}], {"content": "\ud800"})  # fmt: skip
+ODD_VALUES: tuple[object, ...] = (
+    7,
+    "text",
+    [],
+    {},
+    [None],
+    [{"role": 3, "content": {"a": 1}}],
+    {"content": [{"text": 1}, "x", None]},
+    [{"tool_calls": ["x", {}, {"function": {"name": 1, "arguments": "{"}}]}],
+    {"content": "\ud800"},
+)
 
 
 @pytest.mark.parametrize("value", ODD_VALUES, ids=str)
@@ -107,7 +146,9 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     for number in range(count):
         call_of(step_of(run, number))
     page(browser, address(run))  # what Django remembers for good is asked here
-    with django_assert_num_queries(11):  # login (3), run, message, calls, runs inside and later, approvals, steps, what it sent
+    with django_assert_num_queries(
+        11
+    ):  # login (3), run, message, calls, runs inside and later, approvals, steps, what it sent
         page(browser, address(run))
 
 
@@ -119,7 +160,12 @@ def test_a_call_that_set_an_agent_to_work_and_the_agents_run_link_to_each_other(
     inner = run_for(call.run.message, parent=call, origin="agent", state="interrupted")
     assert f'href="{address(inner)}"' in page(browser, address(call.run))
     text = page(browser, address(inner))
-    for expected in ("another agent", "use_subagent", f'href="{address(call.run)}"', f"/admin/agent/toolcall/{call.pk}/change/"):
+    for expected in (
+        "another agent",
+        "use_subagent",
+        f'href="{address(call.run)}"',
+        f"/admin/agent/toolcall/{call.pk}/change/",
+    ):
         assert expected in text
     assert f'href="{address(inner)}"' in page(browser, f"/admin/agent/toolcall/{call.pk}/change/")
 
@@ -163,8 +209,22 @@ def call_page(call: ToolCall) -> str:
 
 
 def test_a_call_and_the_later_run_that_tells_its_outcome_link_to_each_other(browser: Client):
-    call = call_of(step_of(run_for(said(chat()))), "render", state="succeeded", progress="half <done>", result="Rendered.")
-    later = run_for(said(chat("701"), state="answered", reason="later_result", tool_call=call, event_key="later:1"))
+    call = call_of(
+        step_of(run_for(said(chat()))),
+        "render",
+        state="succeeded",
+        progress="half <done>",
+        result="Rendered.",
+    )
+    later = run_for(
+        said(
+            chat("701"),
+            state="answered",
+            reason="later_result",
+            tool_call=call,
+            event_key="later:1",
+        )
+    )
     for text in (page(browser, address(call.run)), page(browser, call_page(call))):
         assert "half &lt;done&gt;" in text
         assert f'href="{address(later)}"' in text
@@ -178,7 +238,11 @@ def test_a_call_that_waits_for_an_owner_links_to_the_question(browser: Client):
     session = chat()
     call = call_of(step_of(run_for(said(session))), "transfer", state="pending")
     approval = Approval.objects.create(
-        call=call, session=session, code="482913", created_at=timezone.now(), expires_at=timezone.now()
+        call=call,
+        session=session,
+        code="482913",
+        created_at=timezone.now(),
+        expires_at=timezone.now(),
     )
     for text in (page(browser, address(call.run)), page(browser, call_page(call))):
         assert f'href="/admin/agent/approval/{approval.pk}/change/"' in text

@@ -62,7 +62,9 @@ def test_newer_pages_lead_back_to_the_newest(browser: Client, long_chat: list[in
     assert link(third, "next") == ""
 
 
-@pytest.mark.parametrize("query", ["?before=nonsense", "?after=-3", "?before=99999999999999999999", "?after=999999999"])
+@pytest.mark.parametrize(
+    "query", ["?before=nonsense", "?after=-3", "?before=99999999999999999999", "?after=999999999"]
+)
 def test_a_place_that_cannot_be_meant_opens_the_newest_messages(browser: Client, query: str):
     message = said(chat())
     assert bubbles(page(browser, address(message.session, query))) == [message.pk]
@@ -87,7 +89,9 @@ def test_a_message_that_was_not_answered_says_why(browser: Client):
 
 
 def test_a_decision_to_say_nothing_is_no_failure(browser: Client):
-    message = said(chat(), reason="private", state="silent", detail="the model chose to stay silent")
+    message = said(
+        chat(), reason="private", state="silent", detail="the model chose to stay silent"
+    )
     text = page(browser, address(message.session))
     assert '<p class="verdict">the model chose to stay silent</p>' in text
 
@@ -101,7 +105,12 @@ def test_a_run_that_failed_is_shown_at_its_question(browser: Client):
 
 
 def test_what_users_say_is_text_and_never_markup(browser: Client):
-    message = said(chat(title="<b>"), "<script>alert(1)</script>", sender_name="<i>", detail="<script>100%</script>")
+    message = said(
+        chat(title="<b>"),
+        "<script>alert(1)</script>",
+        sender_name="<i>",
+        detail="<script>100%</script>",
+    )
     text = page(browser, address(message.session))
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -118,7 +127,9 @@ def test_a_very_long_message_is_cut_with_a_link_to_all_of_it(browser: Client):
 def test_a_new_day_is_announced(browser: Client):
     session = chat()
     for day in (1, 1, 2):
-        Message.objects.filter(pk=said(session).pk).update(created_at=datetime(2026, 3, day, 12, tzinfo=UTC))
+        Message.objects.filter(pk=said(session).pk).update(
+            created_at=datetime(2026, 3, day, 12, tzinfo=UTC)
+        )
     assert page(browser, address(session)).count('class="day"') == 2
 
 
@@ -130,5 +141,7 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     for _ in range(count):
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
-    with django_assert_num_queries(8):  # the login's three, the session, its silences, its messages, their runs, their media
+    with django_assert_num_queries(
+        8
+    ):  # the login's three, the session, its silences, its messages, their runs, their media
         page(browser, address(session))

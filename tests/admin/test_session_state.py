@@ -19,9 +19,14 @@ def address(session: ChatSession) -> str:
 
 
 def save(client: Client, session: ChatSession, state: Any, **fields: Any) -> list[str]:
-    """Send the form of a page that showed the state as it is now; returns the faults, none if it was saved."""
+    """Send the form of a page that showed the state as it is now; returns the faults, none if it
+    was saved."""
     shown = json.dumps(ChatSession.objects.get(pk=session.pk).state)
-    form = {"state": state if isinstance(state, str) else json.dumps(state), "initial-state": shown, "_continue": "Save"}
+    form = {
+        "state": state if isinstance(state, str) else json.dumps(state),
+        "initial-state": shown,
+        "_continue": "Save",
+    }
     response = client.post(address(session), form | fields)
     if response.status_code == 302:
         return []
@@ -122,7 +127,9 @@ def test_a_change_is_on_record_with_its_author(browser: Client):
     page(browser, f"/admin/agent/chatsession/{session.pk}/history/")
 
 
-def test_the_timing_gate_of_a_chat_is_set_beside_its_state_and_stays_when_it_is_left_out(browser: Client):
+def test_the_timing_gate_of_a_chat_is_set_beside_its_state_and_stays_when_it_is_left_out(
+    browser: Client,
+):
     session = chat()
     browser.post(address(session), {"timing_gate": "true", "state": "{}"})
     session.refresh_from_db()

@@ -37,7 +37,9 @@ def upload(client: Client, name: str = "a.png", content: bytes | None = None, **
 
 
 def change(client: Client, sticker: Sticker, **fields: str) -> int:
-    return client.post(f"{LIST}{sticker.pk}/change/", {"words": sticker.words, "tags": sticker.tags, **fields}).status_code
+    return client.post(
+        f"{LIST}{sticker.pk}/change/", {"words": sticker.words, "tags": sticker.tags, **fields}
+    ).status_code
 
 
 def act(client: Client, action: str, *stickers: Sticker, **fields: str) -> str:
@@ -48,7 +50,12 @@ def act(client: Client, action: str, *stickers: Sticker, **fields: str) -> str:
 def test_an_upload_becomes_a_sticker_with_its_words(browser: Client, folder: Path):
     upload(browser, "../小猫 1.jpeg", words="很开心", tags="猫, 笑")
     sticker = Sticker.objects.get()
-    assert (sticker.path, sticker.words, sticker.tags, sticker.enabled) == ("小猫_1.png", "很开心", "猫, 笑", True)
+    assert (sticker.path, sticker.words, sticker.tags, sticker.enabled) == (
+        "小猫_1.png",
+        "很开心",
+        "猫, 笑",
+        True,
+    )
     assert colour_of((folder / sticker.path).read_bytes()) == "red"
     assert LogEntry.objects.get().is_addition()
     page(browser, LIST)
@@ -75,13 +82,17 @@ def test_uploads_of_one_name_lie_beside_each_other(browser: Client, folder: Path
         ("a.png", b"", "The submitted file is empty."),
     ],
 )
-def test_what_cannot_be_sent_is_refused(browser: Client, folder: Path, name: str, content: bytes, fault: str):
+def test_what_cannot_be_sent_is_refused(
+    browser: Client, folder: Path, name: str, content: bytes, fault: str
+):
     assert fault in upload(browser, name, content)
     assert not Sticker.objects.exists()
     assert not folder.exists()
 
 
-def test_a_picture_that_is_too_large_is_refused(browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_picture_that_is_too_large_is_refused(
+    browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("agent.admin.stickers.LARGEST", 20)
     assert "The file is larger than" in upload(browser)
     assert not folder.exists()
@@ -125,7 +136,11 @@ def test_words_are_changed_and_every_process_gets_to_know(browser: Client):
     before, sticker = ConfigVersion.current(), Sticker.objects.get()
     assert change(browser, sticker, words="无语", enabled="") == 302
     sticker.refresh_from_db()
-    assert (sticker.words, sticker.enabled, ConfigVersion.current() > before) == ("无语", False, True)
+    assert (sticker.words, sticker.enabled, ConfigVersion.current() > before) == (
+        "无语",
+        False,
+        True,
+    )
 
 
 def test_several_are_switched_at_once(browser: Client):
@@ -181,7 +196,9 @@ def test_a_search_finds_words_tags_and_files(browser: Client):
         assert ("开心" in text, "伤心" in text) == (True, False)
 
 
-def test_the_list_asks_the_same_number_of_questions_however_many_there_are(browser: Client, folder: Path):
+def test_the_list_asks_the_same_number_of_questions_however_many_there_are(
+    browser: Client, folder: Path
+):
     counts = []
     for number in range(2):
         upload(browser, content=picture(size=(9, 9 + number)))

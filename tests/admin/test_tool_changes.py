@@ -36,9 +36,14 @@ def revert(client: Client, change: ToolConfigChange, config_pk: int | None = Non
     return client.post(url, follow=True).content.decode()
 
 
-def test_a_save_is_on_record_with_its_author_and_what_became_different(browser: Client, weather: ToolConfig):
+def test_a_save_is_on_record_with_its_author_and_what_became_different(
+    browser: Client, weather: ToolConfig
+):
     change = save(browser, weather, scope="group", timeout_seconds=5)
-    assert (change.before, change.after) == ({"scope": "all", "timeout_seconds": 60}, {"scope": "group", "timeout_seconds": 5})
+    assert (change.before, change.after) == (
+        {"scope": "all", "timeout_seconds": 60},
+        {"scope": "group", "timeout_seconds": 5},
+    )
     assert change.author == User.objects.get()
 
 
@@ -58,17 +63,32 @@ def test_a_change_in_the_list_is_on_record_as_well(browser: Client, weather: Too
 
 
 def test_the_page_shows_old_and_new_by_the_names_of_the_form(browser: Client, weather: ToolConfig):
-    save(browser, weather, allowed="people", allowed_ids="1 2", enabled=None, parameter_descriptions='{"city": "<b>"}')
+    save(
+        browser,
+        weather,
+        allowed="people",
+        allowed_ids="1 2",
+        enabled=None,
+        parameter_descriptions='{"city": "<b>"}',
+    )
     text = page(browser, address(weather))
     found = re.findall(
-        r'class="field">(.*?)</span> <del class="words">(.*?)</del> → <ins class="words">(.*?)</ins>', text, re.DOTALL
+        r'class="field">(.*?)</span> <del class="words">(.*?)</del> → <ins class="words">(.*?)</ins>',
+        text,
+        re.DOTALL,
     )
     assert ("Who may use it", "everyone", "listed people") in found
     assert ("Enabled", "yes", "no") in found
-    assert ("Descriptions of arguments", "-", "{\n  &quot;city&quot;: &quot;&lt;b&gt;&quot;\n}") in found
+    assert (
+        "Descriptions of arguments",
+        "-",
+        "{\n  &quot;city&quot;: &quot;&lt;b&gt;&quot;\n}",
+    ) in found
 
 
-def test_the_newest_twenty_changes_are_shown_and_the_rest_is_a_link_away(browser: Client, weather: ToolConfig):
+def test_the_newest_twenty_changes_are_shown_and_the_rest_is_a_link_away(
+    browser: Client, weather: ToolConfig
+):
     for seconds in range(1, 23):
         save(browser, weather, timeout_seconds=seconds)
     text = page(browser, address(weather))
@@ -88,10 +108,14 @@ def test_one_click_takes_a_change_back_and_leaves_later_ones(browser: Client, we
     assert "There was nothing to take back" in revert(browser, first)
 
 
-def test_a_change_whose_old_values_are_no_longer_valid_is_not_taken_back(browser: Client, weather: ToolConfig):
+def test_a_change_whose_old_values_are_no_longer_valid_is_not_taken_back(
+    browser: Client, weather: ToolConfig
+):
     change = save(browser, weather, timeout_seconds=5)
     ToolConfigChange.objects.update(before={"timeout_seconds": 9999})
-    assert "Time limit (seconds): Ensure this value is less than or equal to 3600." in revert(browser, change)
+    assert "Time limit (seconds): Ensure this value is less than or equal to 3600." in revert(
+        browser, change
+    )
     weather.refresh_from_db()
     assert weather.timeout_seconds == 5
 
@@ -119,5 +143,15 @@ def test_the_list_of_changes_finds_a_tool_and_changes_nothing(browser: Client, w
     change = save(browser, weather, timeout_seconds=5)
     assert 'class="differences"' in page(browser, "/admin/tools/toolconfigchange/?q=get_weather")
     assert 'class="differences"' not in page(browser, "/admin/tools/toolconfigchange/?q=other")
-    assert browser.post(f"/admin/tools/toolconfigchange/{change.pk}/change/", {"after": "{}"}).status_code == 403
-    assert browser.post(f"/admin/tools/toolconfigchange/{change.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert (
+        browser.post(
+            f"/admin/tools/toolconfigchange/{change.pk}/change/", {"after": "{}"}
+        ).status_code
+        == 403
+    )
+    assert (
+        browser.post(
+            f"/admin/tools/toolconfigchange/{change.pk}/delete/", {"post": "yes"}
+        ).status_code
+        == 403
+    )

@@ -16,15 +16,28 @@ TOOLS = "/admin/tools/toolconfig/"
 
 @pytest.fixture
 def weather(db: None) -> ToolConfig:
-    return ToolConfig.objects.create(name="get_weather", mock_enabled=True, mock_value="{city}", parameter_names=["city"])
+    return ToolConfig.objects.create(
+        name="get_weather", mock_enabled=True, mock_value="{city}", parameter_names=["city"]
+    )
 
 
 def list_form(*rows: ToolConfig, **changes: Any) -> dict[str, Any]:
-    form: dict[str, Any] = {"form-TOTAL_FORMS": len(rows), "form-INITIAL_FORMS": len(rows), "_save": "Save"}
+    form: dict[str, Any] = {
+        "form-TOTAL_FORMS": len(rows),
+        "form-INITIAL_FORMS": len(rows),
+        "_save": "Save",
+    }
     for place, row in enumerate(rows):
-        values = {"id": row.pk, "enabled": "on", "mock_enabled": "on", "timeout_seconds": row.timeout_seconds}
+        values = {
+            "id": row.pk,
+            "enabled": "on",
+            "mock_enabled": "on",
+            "timeout_seconds": row.timeout_seconds,
+        }
         values |= {"visibility": row.visibility, "scope": row.scope} | changes
-        form |= {f"form-{place}-{name}": value for name, value in values.items() if value is not None}
+        form |= {
+            f"form-{place}-{name}": value for name, value in values.items() if value is not None
+        }
     return form
 
 
@@ -41,7 +54,9 @@ def test_settings_are_edited_in_the_list_and_live_at_once(browser: Client, weath
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "3601", "soon", ""])
-def test_a_wrong_time_limit_is_refused_in_the_list(browser: Client, weather: ToolConfig, seconds: str):
+def test_a_wrong_time_limit_is_refused_in_the_list(
+    browser: Client, weather: ToolConfig, seconds: str
+):
     before = ConfigVersion.current()
     text = browser.post(TOOLS, list_form(weather, timeout_seconds=seconds)).content.decode()
     assert "errorlist" in text
@@ -51,27 +66,42 @@ def test_a_wrong_time_limit_is_refused_in_the_list(browser: Client, weather: Too
 
 def test_mock_value_and_description_are_edited_on_the_page(browser: Client, weather: ToolConfig):
     value = "{city}: {{晴}}\n25°C"
-    response = browser.post(f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value, description="天气"))
+    response = browser.post(
+        f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value, description="天气")
+    )
     assert response.status_code == 302
     weather.refresh_from_db()
     assert (weather.mock_value.replace("\r\n", "\n"), weather.description) == (value, "天气")
 
 
-@pytest.mark.parametrize(("value", "fault"), [("{town}", "{town}"), ("{", "stands alone"), ("{city.__class__}", "Known: city")])
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [("{town}", "{town}"), ("{", "stands alone"), ("{city.__class__}", "Known: city")],
+)
 def test_a_mock_value_that_cannot_be_filled_in_is_refused_with_the_reason(
     browser: Client, weather: ToolConfig, value: str, fault: str
 ):
-    text = browser.post(f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value)).content.decode()
+    text = browser.post(
+        f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value)
+    ).content.decode()
     assert fault in text
     assert "errornote" in text
     weather.refresh_from_db()
     assert weather.mock_value == "{city}"
 
 
-def test_any_name_may_stand_in_the_mock_value_of_a_tool_whose_arguments_are_unknown(browser: Client):
+def test_any_name_may_stand_in_the_mock_value_of_a_tool_whose_arguments_are_unknown(
+    browser: Client,
+):
     tool = ToolConfig.objects.create(name="far_away")
-    assert browser.post(f"{TOOLS}{tool.pk}/change/", page_form(mock_value="{anything}")).status_code == 302
-    assert "stands alone" in browser.post(f"{TOOLS}{tool.pk}/change/", page_form(mock_value="}")).content.decode()
+    assert (
+        browser.post(f"{TOOLS}{tool.pk}/change/", page_form(mock_value="{anything}")).status_code
+        == 302
+    )
+    assert (
+        "stands alone"
+        in browser.post(f"{TOOLS}{tool.pk}/change/", page_form(mock_value="}")).content.decode()
+    )
 
 
 def test_the_page_names_the_arguments_that_may_be_used(browser: Client, weather: ToolConfig):
@@ -95,7 +125,9 @@ def test_what_was_changed_is_in_the_history(browser: Client, weather: ToolConfig
     assert "Changed Description." in page(browser, f"{TOOLS}{weather.pk}/history/")
 
 
-def test_a_tool_is_deferred_in_the_list_and_pinned_on_its_page(browser: Client, weather: ToolConfig):
+def test_a_tool_is_deferred_in_the_list_and_pinned_on_its_page(
+    browser: Client, weather: ToolConfig
+):
     assert browser.post(TOOLS, list_form(weather, visibility="deferred")).status_code == 302
     form = page(browser, f"{TOOLS}{weather.pk}/change/")
     assert '<option value="deferred" selected>deferred</option>' in form
@@ -110,6 +142,8 @@ def test_a_tool_is_deferred_in_the_list_and_pinned_on_its_page(browser: Client, 
 def test_the_search_for_tools_can_be_tried_by_hand(browser: Client):
     ensure_tool_rows(declared_tools())
     tool = ToolConfig.objects.get(name="tool_search")
-    answer = browser.post(f"{TOOLS}{tool.pk}/trial/", {"argument-query": "weather"}).content.decode()
+    answer = browser.post(
+        f"{TOOLS}{tool.pk}/trial/", {"argument-query": "weather"}
+    ).content.decode()
     assert "badge-succeeded" in answer
     assert "没有找到与“weather”相关的工具" in answer

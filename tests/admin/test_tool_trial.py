@@ -32,7 +32,12 @@ class Unit(StrEnum):
 
 @tool(title="Measure")
 def measure(
-    name: str, count: int, unit: Unit = Unit.METRE, *, loud: bool | None = None, tags: list[str] | None = None
+    name: str,
+    count: int,
+    unit: Unit = Unit.METRE,
+    *,
+    loud: bool | None = None,
+    tags: list[str] | None = None,
 ) -> dict[str, Any]:
     """Give back what was given."""
     return {"name": name, "count": count, "unit": unit, "loud": loud, "tags": tags}
@@ -72,7 +77,9 @@ def address(name: str) -> str:
 
 
 def run(client: Client, tool_name: str, /, **arguments: str) -> str:
-    response = client.post(address(tool_name), {f"argument-{key}": value for key, value in arguments.items()})
+    response = client.post(
+        address(tool_name), {f"argument-{key}": value for key, value in arguments.items()}
+    )
     assert response.status_code == 200
     return response.content.decode()
 
@@ -88,10 +95,17 @@ def test_the_form_has_a_fitting_input_for_each_argument(browser: Client, tools: 
 
 
 def test_a_run_shows_request_and_result(browser: Client, tools: None):
-    text = run(browser, "measure", name="北京 <b>", count="2", unit='"ft"', loud="false", tags='["a"]')
+    text = run(
+        browser, "measure", name="北京 <b>", count="2", unit='"ft"', loud="false", tags='["a"]'
+    )
     assert "badge-succeeded" in text
     request = text[text.index(">Request<") :]
-    for line in ("北京 &lt;b&gt;", "&quot;count&quot;: 2", "&quot;unit&quot;: &quot;ft&quot;", "&quot;loud&quot;: false"):
+    for line in (
+        "北京 &lt;b&gt;",
+        "&quot;count&quot;: 2",
+        "&quot;unit&quot;: &quot;ft&quot;",
+        "&quot;loud&quot;: false",
+    ):
         assert line in request
     assert "&quot;a&quot;" in text
 
@@ -141,10 +155,16 @@ def serving_one() -> Iterator[ToolRegistry]:
     loop.close()
 
 
-def test_a_tool_that_only_the_running_server_has_is_run_there(browser: Client, tools: None, serving_one: ToolRegistry):
+def test_a_tool_that_only_the_running_server_has_is_run_there(
+    browser: Client, tools: None, serving_one: ToolRegistry
+):
     """A connection or a child process is one server's; the page makes none of its own."""
-    serving_one.register_provider(Provider("far", ToolSpec(name="far_away", parameters_schema={"type": "object"})))
-    ensure_tool_rows([ToolSpec(name="far_away", provider_name="far", parameters_schema={"type": "object"})])
+    serving_one.register_provider(
+        Provider("far", ToolSpec(name="far_away", parameters_schema={"type": "object"}))
+    )
+    ensure_tool_rows(
+        [ToolSpec(name="far_away", provider_name="far", parameters_schema={"type": "object"})]
+    )
     assert "badge-succeeded" in run(browser, "far_away")
     assert "Nobody provides this tool at present." in page(browser, address("measure"))
 
@@ -162,7 +182,12 @@ def test_the_mock_answers_where_it_is_switched_on(browser: Client, tools: None):
 
 
 def test_limits_of_chats_and_senders_do_not_hold_for_a_run_by_hand(browser: Client, tools: None):
-    limits = {"allowed": "owners", "scope": "group", "visibility": "hidden", "requires_approval": "always"}
+    limits = {
+        "allowed": "owners",
+        "scope": "group",
+        "visibility": "hidden",
+        "requires_approval": "always",
+    }
     ToolConfig.objects.filter(name="measure").update(**limits)
     assert "badge-succeeded" in run(browser, "measure", name="n", count="1")
 
@@ -175,7 +200,9 @@ def test_limits_of_chats_and_senders_do_not_hold_for_a_run_by_hand(browser: Clie
         ("broken", {"name": "gone"}, "Nobody provides this tool"),
     ],
 )
-def test_a_tool_that_cannot_run_here_says_why(browser: Client, tools: None, name: str, change: dict[str, Any], reason: str):
+def test_a_tool_that_cannot_run_here_says_why(
+    browser: Client, tools: None, name: str, change: dict[str, Any], reason: str
+):
     ToolConfig.objects.filter(name=name).update(**change)
     text = run(browser, change.get("name", name))
     assert reason in text
@@ -217,7 +244,10 @@ def test_a_tool_without_a_schema_takes_all_arguments_as_one_json_object():
     ],
 )
 def test_a_value_is_read_as_its_schema_says(part: dict[str, Any], text: str, value: object):
-    schema = {"properties": {"x y": part}, "$defs": {"Unit": {"enum": ["m", "ft"], "type": "string"}}}
+    schema = {
+        "properties": {"x y": part},
+        "$defs": {"Unit": {"enum": ["m", "ft"], "type": "string"}},
+    }
     form = ArgumentForm(schema, {"argument-x y": text})
     assert form.is_valid()
     assert form.arguments() == {"x y": value}

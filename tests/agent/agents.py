@@ -14,7 +14,11 @@ from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 
 CONTEXT = ToolExecutionContext(
-    session_id="onebot:private:20001", is_group_chat=False, user_id="20001", platform="onebot", metadata={"owners": {"1"}}
+    session_id="onebot:private:20001",
+    is_group_chat=False,
+    user_id="20001",
+    platform="onebot",
+    metadata={"owners": {"1"}},
 )
 
 
@@ -29,7 +33,8 @@ def registry_of(
     rows: Mapping[str, ToolSettings] | None = None,
     record: Record | None = None,
 ) -> ToolRegistry:
-    """A registry of ``tools`` (``f`` and ``g``, unless others are given) and of ``agents`` as tools."""
+    """A registry of ``tools`` (``f`` and ``g``, unless others are given) and of ``agents`` as
+    tools."""
     registry = ToolRegistry(lambda: rows or {})
     registry.register_provider(tools or Provider("tools", "f", "g"))
     registry.register_provider(SubagentToolProvider(agents, SubagentRunner(registry, record)))

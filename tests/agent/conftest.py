@@ -28,9 +28,12 @@ async def record(transactional_db: None) -> AsyncIterator[Record]:
 
 @pytest.fixture
 def say(record: Record, registry: ToolRegistry) -> Say:
-    """Have a script answer a message with the test's own ``registry``; everything is settled when it returns."""
+    """Have a script answer a message with the test's own ``registry``; everything is settled when
+    it returns."""
     engine = Engine(Script(), registry)
-    conversations = ConversationHandler(record, engine, Mailbox(), BackgroundCalls(record, lambda account: None))
+    conversations = ConversationHandler(
+        record, engine, Mailbox(), BackgroundCalls(record, lambda account: None)
+    )
 
     async def say(model: Script, chat: Any = PRIVATE) -> Script:
         engine.model = model

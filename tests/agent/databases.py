@@ -15,11 +15,17 @@ from frostproject.configuration.env import parse_database_url
 
 
 @pytest.fixture(scope="module")
-def postgres(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[DatabaseWrapper]:
+def postgres(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[DatabaseWrapper]:
     """A migrated database that the tests of a module share; see :func:`inside`."""
     server = request.getfixturevalue("postgres_server")
     url = server.new_database()
-    settings = {**connections["default"].settings_dict, **parse_database_url("DATABASE_URL", url), "OPTIONS": {}}
+    settings = {
+        **connections["default"].settings_dict,
+        **parse_database_url("DATABASE_URL", url),
+        "OPTIONS": {},
+    }
     database = DatabaseWrapper(settings, "default")
     with django_db_blocker.unblock():
         with in_place(database):

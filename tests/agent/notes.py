@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.notes_store import NewNote, NoteSearch, WrittenNote, find_notes, write_notes
 from agent.models import Note
 
@@ -14,7 +14,8 @@ OTHER_ACCOUNT = NoteViewer("onebot", "10002", "group:30001", "20001")
 
 
 def noted(viewer: NoteViewer, text: str, **fields: Any) -> WrittenNote:
-    """Have a note written in ``viewer``'s chat, about its person unless ``person`` says otherwise."""
+    """Have a note written in ``viewer``'s chat, about its person unless ``person`` says
+    otherwise."""
     (written,) = write_notes([NewNote(viewer, text, **{"person": viewer.person} | fields)])
     return written
 

@@ -16,7 +16,8 @@ async def _nobody() -> dict[str, str]:
 
 
 class ScriptedSource(OneBotMedia):
-    """The real source, whose questions are answered by ``answers``: by action and the id that is asked for."""
+    """The real source, whose questions are answered by ``answers``: by action and the id that is
+    asked for."""
 
     def __init__(self, **answers: Any) -> None:
         super().__init__(Connections(), PendingActions(), Relay(_nobody))
@@ -44,4 +45,8 @@ def forward(one: str = "", content: Any = None) -> Frame:
 
 def node(*segments: Frame, name: str = "Bob", user_id: Any = 20002) -> Frame:
     """A message in a forward as NapCat gives it."""
-    return {"message": list(segments), "sender": {"user_id": user_id, "nickname": name}, "time": 1795228533}
+    return {
+        "message": list(segments),
+        "sender": {"user_id": user_id, "nickname": name},
+        "time": 1795228533,
+    }

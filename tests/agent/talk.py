@@ -1,4 +1,5 @@
-"""What tests of the agent say and hear without sockets: messages, a model by script, and a way out that remembers."""
+"""What tests of the agent say and hear without sockets: messages, a model by script, and a way out
+that remembers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -51,7 +52,12 @@ def begin(wishes: Sequence[StartRun], process_id: str = PROCESS) -> list[ActiveR
 
 
 def arrival(said: IncomingMessage, **fields: Any) -> MessageArrival:
-    return MessageArrival(said, fields.pop("received_at", timezone.now()), fields.pop("rules", TriggerRules()), **fields)
+    return MessageArrival(
+        said,
+        fields.pop("received_at", timezone.now()),
+        fields.pop("rules", TriggerRules()),
+        **fields,
+    )
 
 
 def accept(*said: IncomingMessage, process_id: str = PROCESS) -> list[AcceptedMessage]:
@@ -65,17 +71,30 @@ def reasons(accepted: list[AcceptedMessage]) -> list[str]:
 
 
 def reply(
-    wish: StartRun, run_pk: int, text: str = "hello", state: str = "sent", *, process_id: str = PROCESS, **fields: Any
+    wish: StartRun,
+    run_pk: int,
+    text: str = "hello",
+    state: str = "sent",
+    *,
+    process_id: str = PROCESS,
+    **fields: Any,
 ) -> int:
     """Put an outgoing message of a run on record; the key of its row."""
     assert wish.session_pk is not None
-    usual: dict[str, Any] = {"segments": [{"type": "text"}], "echo": f"e-{text}", "state": Message.State(state)}
-    (pk,) = ReplyStore(process_id).add([OutgoingMessage(wish.session_pk, run_pk, text, **usual | fields)])
+    usual: dict[str, Any] = {
+        "segments": [{"type": "text"}],
+        "echo": f"e-{text}",
+        "state": Message.State(state),
+    }
+    (pk,) = ReplyStore(process_id).add(
+        [OutgoingMessage(wish.session_pk, run_pk, text, **usual | fields)]
+    )
     return pk
 
 
 class Script:
-    """A model that gives the answers it was told to, in order: texts, tool calls, errors, or futures of them."""
+    """A model that gives the answers it was told to, in order: texts, tool calls, errors, or
+    futures of them."""
 
     name = "script"
 
@@ -93,7 +112,9 @@ class Script:
         if isinstance(answer, str):
             answer = {"content": answer}
         choice = {"message": answer, "finish_reason": answer.get("finish_reason")}
-        return parse_completion({"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 2}})
+        return parse_completion(
+            {"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 2}}
+        )
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -109,19 +130,29 @@ def calling(*calls: tuple[str, str], content: str | None = None) -> dict[str, An
 
 
 class Mailbox:
-    """The way out of the agent, without a wire: what was sent where, and what the client is made to say of it."""
+    """The way out of the agent, without a wire: what was sent where, and what the client is made to
+    say of it."""
 
     def __init__(self, state: str = "delivered", error: str = "") -> None:
         self.sent: list[tuple[ChatAddress, str]] = []
         self.connected = asyncio.Event()
         self.connected.set()
-        self.delivery = Delivery(Message.State(state), "4711" if state == "delivered" else "", error)
+        self.delivery = Delivery(
+            Message.State(state), "4711" if state == "delivered" else "", error
+        )
         self.silent = False
         """Whether the client answers never."""
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         return [
-            {"type": part.type, "text": part.text or part.mention_user_id or part.message_id or part.url or part.path}
+            {
+                "type": part.type,
+                "text": part.text
+                or part.mention_user_id
+                or part.message_id
+                or part.url
+                or part.path,
+            }
             for part in parts
         ]
 
@@ -147,7 +178,14 @@ class Mailbox:
             return False
         return True
 
-    async def deliver(self, chat: ChatAddress, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+    async def deliver(
+        self,
+        chat: ChatAddress,
+        segments: list[dict[str, Any]],
+        *,
+        echo: str,
+        temp_group_id: str = "",
+    ) -> Delivery:
         self.sent.append((chat, "".join(segment["text"] for segment in segments)))
         if self.silent:
             await asyncio.Event().wait()

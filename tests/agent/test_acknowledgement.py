@@ -1,4 +1,5 @@
-"""What became of a transaction whose COMMIT was never acknowledged: PostgreSQL is asked for the mark that it left."""
+"""What became of a transaction whose COMMIT was never acknowledged: PostgreSQL is asked for the
+mark that it left."""
 
 import contextlib
 from collections.abc import Iterator
@@ -94,9 +95,17 @@ def test_one_whose_connection_was_cut_off_did_not(marks):
     assert not marks.took_effect(number)
 
 
-def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(postgres_server, django_db_blocker):
-    with django_db_blocker.unblock(), type(postgres_server)() as server:  # which nobody else is connected to
-        settings = {**connections["default"].settings_dict, **parse_database_url("DATABASE_URL", server.new_database())}
+def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(
+    postgres_server, django_db_blocker
+):
+    with (
+        django_db_blocker.unblock(),
+        type(postgres_server)() as server,
+    ):  # which nobody else is connected to
+        settings = {
+            **connections["default"].settings_dict,
+            **parse_database_url("DATABASE_URL", server.new_database()),
+        }
         with in_place(DatabaseWrapper({**settings, "OPTIONS": {}}, "default")):
             with connection.schema_editor() as editor:
                 editor.create_model(CommitMark)
@@ -105,7 +114,9 @@ def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(postgres_
             marks.prepare()
             for is_lost in (False, True):
                 with contextlib.suppress(DatabaseError), transaction.atomic():
-                    ServerProcess.objects.create(pk=f"{is_lost}", host="h", pid=1, last_seen_at="2026-01-01T00:00Z")
+                    ServerProcess.objects.create(
+                        pk=f"{is_lost}", host="h", pid=1, last_seen_at="2026-01-01T00:00Z"
+                    )
                     numbers.append(marks.leave())
                     if is_lost:
                         server.restart("immediate")

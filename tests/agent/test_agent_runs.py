@@ -1,4 +1,5 @@
-"""What agents do is on record: a run of its own for each call, inside the run that made the call."""
+"""What agents do is on record: a run of its own for each call, inside the run that made the
+call."""
 
 import asyncio
 from typing import Any
@@ -37,23 +38,30 @@ async def begun(record: Record, said: str = "hi") -> tuple[ActiveRun, StartRun]:
     return await record.begin(wish), wish
 
 
-async def run(record: Record, *agents: Subagent, outer: Script | None = None, **parts: Any) -> RunResult:
+async def run(
+    record: Record, *agents: Subagent, outer: Script | None = None, **parts: Any
+) -> RunResult:
     """A run whose model calls ``helper`` once."""
     engine = Engine(outer or Script(ASKED, "done"), registry_of(*agents, record=record, **parts))
     around, _ = await begun(record)
     return await engine.run(
-        RunRequest(around.run_pk, [{"role": "user", "content": "hi"}], CONTEXT, 5), RunJournal(record, around.claim)
+        RunRequest(around.run_pk, [{"role": "user", "content": "hi"}], CONTEXT, 5),
+        RunJournal(record, around.claim),
     )
 
 
 @sync_to_async
 def inner_runs() -> list[Run]:
-    return list(Run.objects.filter(origin="agent").select_related("parent__run", "message").order_by("pk"))
+    return list(
+        Run.objects.filter(origin="agent").select_related("parent__run", "message").order_by("pk")
+    )
 
 
 @sync_to_async
 def calls_of(run: Run) -> list[tuple[str, str, str, str]]:
-    return list(run.tool_calls.order_by("pk").values_list("tool_name", "state", "requested_by", "error"))
+    return list(
+        run.tool_calls.order_by("pk").values_list("tool_name", "state", "requested_by", "error")
+    )
 
 
 @sync_to_async
@@ -66,8 +74,17 @@ async def test_an_agents_work_is_a_run_for_the_call_in_the_chat_and_for_the_mess
     (inner,) = await inner_runs()
     assert inner.parent is not None
     around = inner.parent.run
-    assert (inner.parent.tool_name, inner.message_id, inner.session_id) == ("helper", around.message_id, around.session_id)
-    assert (inner.state, inner.final_text, inner.model, inner.claimed_by) == ("finished", "a poem", "script", "p1")
+    assert (inner.parent.tool_name, inner.message_id, inner.session_id) == (
+        "helper",
+        around.message_id,
+        around.session_id,
+    )
+    assert (inner.state, inner.final_text, inner.model, inner.claimed_by) == (
+        "finished",
+        "a poem",
+        "script",
+        "p1",
+    )
     assert inner.finished_at is not None
 
 
@@ -82,14 +99,23 @@ async def test_its_steps_calls_and_tokens_are_its_own(record):
 
 async def test_agents_in_agents_are_runs_in_runs(record):
     worker = agent(Script("worked"), "worker")
-    await run(record, agent(Script(calling(("worker", '{"request": "y"}')), "led"), tools=["worker"]), worker)
+    await run(
+        record,
+        agent(Script(calling(("worker", '{"request": "y"}')), "led"), tools=["worker"]),
+        worker,
+    )
     lead, work = await inner_runs()
     assert work.parent is not None
-    assert (work.parent.run_id, work.message_id, work.final_text) == (lead.pk, lead.message_id, "worked")
+    assert (work.parent.run_id, work.message_id, work.final_text) == (
+        lead.pk,
+        lead.message_id,
+        "worked",
+    )
 
 
 @pytest.mark.parametrize(
-    ("answers", "error"), [([LLMError("overloaded")], "overloaded"), ([calling(("f", "{}"))], "out of model calls")]
+    ("answers", "error"),
+    [([LLMError("overloaded")], "overloaded"), ([calling(("f", "{}"))], "out of model calls")],
 )
 async def test_an_agent_that_fails_is_on_record_as_failed_with_the_reason(record, answers, error):
     outer = Script(ASKED, "sorry")
@@ -107,7 +133,12 @@ async def test_what_its_prompt_lacked_is_noted_on_its_run(record):
 
 async def test_a_call_that_is_refused_begins_no_run(record):
     outer = Script(ASKED, "sorry")
-    await run(record, agent(Script()), outer=outer, rows={"helper": ToolSettings("helper", allowed="owners")})
+    await run(
+        record,
+        agent(Script()),
+        outer=outer,
+        rows={"helper": ToolSettings("helper", allowed="owners")},
+    )
     assert await inner_runs() == []
     assert "没有权限" in told(outer)
 
@@ -118,10 +149,15 @@ async def test_what_the_time_limit_of_the_call_cuts_off_is_on_record_as_interrup
 
     outer, rows = Script(ASKED, "sorry"), {"helper": ToolSettings("helper", timeout_seconds=0.1)}
     helper = agent(Script(calling(("f", "{}"), ("g", "{}"))), tools=["f", "g"])
-    await run(record, helper, outer=outer, rows=rows, tools=Provider("tools", "f", "g", answer=forever))
+    await run(
+        record, helper, outer=outer, rows=rows, tools=Provider("tools", "f", "g", answer=forever)
+    )
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", STOPPED)
-    assert [(name, state) for name, state, *_ in await calls_of(inner)] == [("f", "unknown"), ("g", "failed")]
+    assert [(name, state) for name, state, *_ in await calls_of(inner)] == [
+        ("f", "unknown"),
+        ("g", "failed"),
+    ]
     assert told(outer) == "工具执行失败: 超过 0.1 秒"
 
 
@@ -132,7 +168,9 @@ async def test_a_call_that_is_stopped_while_its_run_begins_leaves_no_run_that_go
     )
     invocation = ToolInvocation("helper", {"request": "x"}, metadata={"tool_call_pk": call})
     model = Script()
-    asking = asyncio.create_task(registry_of(agent(model), record=record).invoke(invocation, CONTEXT))
+    asking = asyncio.create_task(
+        registry_of(agent(model), record=record).invoke(invocation, CONTEXT)
+    )
     await asyncio.sleep(0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -159,16 +197,25 @@ async def test_after_a_crash_the_run_around_is_taken_up_and_not_that_of_the_agen
     )
     inner_pk = await record.submit(begin_subagent_runs, StartSubagentRun(call, "m", "p1"))
     two = tuple(NewCall(name, name, {}, "1") for name in "fg")
-    await RunJournal(record, Claim(inner_pk)).record_step(NewStep(inner_pk, 1, [], [], {}, calls=two))
+    await RunJournal(record, Claim(inner_pk)).record_step(
+        NewStep(inner_pk, 1, [], [], {}, calls=two)
+    )
     await sync_to_async(record_heartbeats)([ProcessHeartbeat("p2", alone=True)])
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", SERVER_STOPPED)
     assert [state for _, state, *_ in await calls_of(inner)] == ["unknown", "failed"]
-    again = await record.begin(StartRun(PLAN, wish.message_pk, wish.session_pk, resumed=True, claim_number=2))
-    assert (again.run_pk, [one.state for one in again.steps[0].calls]) == (around.run_pk, [ToolCall.State.UNKNOWN])
+    again = await record.begin(
+        StartRun(PLAN, wish.message_pk, wish.session_pk, resumed=True, claim_number=2)
+    )
+    assert (again.run_pk, [one.state for one in again.steps[0].calls]) == (
+        around.run_pk,
+        [ToolCall.State.UNKNOWN],
+    )
 
 
-async def test_a_message_that_was_answered_is_not_taken_up_for_an_agent_that_works_for_it_later(record):
+async def test_a_message_that_was_answered_is_not_taken_up_for_an_agent_that_works_for_it_later(
+    record,
+):
     around, _ = await begun(record)
     (call,) = await RunJournal(record, around.claim).record_step(
         NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
@@ -176,11 +223,15 @@ async def test_a_message_that_was_answered_is_not_taken_up_for_an_agent_that_wor
     answered = Message.objects.filter(runs=around.run_pk)
     await answered.aupdate(state="answered", claimed_by="")
     registry = registry_of(agent(Script("a poem")), record=record)
-    await registry.invoke(ToolInvocation("helper", {"request": "x"}, metadata={"tool_call_pk": call}), CONTEXT)
+    await registry.invoke(
+        ToolInvocation("helper", {"request": "x"}, metadata={"tool_call_pk": call}), CONTEXT
+    )
     assert [row.state async for row in answered.distinct()] == ["answered"]
 
 
 async def test_a_call_that_is_not_on_record_leaves_no_run_either(record):
-    registry = registry_of(agent(Script(calling(("f", "{}")), "a poem"), tools=["f"]), record=record)
+    registry = registry_of(
+        agent(Script(calling(("f", "{}")), "a poem"), tools=["f"]), record=record
+    )
     result = await registry.invoke(ToolInvocation("helper", {"request": "x"}), CONTEXT)
     assert (result.content, await inner_runs()) == ("a poem", [])

@@ -1,4 +1,5 @@
-"""An agent as a tool: what it takes and gives, which tools it has, and how far agents may call each other."""
+"""An agent as a tool: what it takes and gives, which tools it has, and how far agents may call each
+other."""
 
 import json
 from dataclasses import replace
@@ -38,21 +39,35 @@ REFUSED = "Tool not found: "
 
 
 async def ask(
-    one: Subagent, *others: Subagent, arguments: Any = None, context: ToolExecutionContext = CONTEXT, **parts: Any
+    one: Subagent,
+    *others: Subagent,
+    arguments: Any = None,
+    context: ToolExecutionContext = CONTEXT,
+    **parts: Any,
 ) -> ToolExecutionResult:
     """The result of calling ``one`` by its name."""
     registry = registry_of(one, *others, **parts)
-    return await registry.invoke(ToolInvocation(one.name, {"request": "go"} if arguments is None else arguments), context)
+    return await registry.invoke(
+        ToolInvocation(one.name, {"request": "go"} if arguments is None else arguments), context
+    )
 
 
 # --- What it takes ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("schema", "declared"), [(None, REQUEST), (INPUT, INPUT | {"additionalProperties": False})])
-async def test_it_is_declared_with_its_input_schema_or_as_one_that_takes_a_request(schema, declared):
+@pytest.mark.parametrize(
+    ("schema", "declared"), [(None, REQUEST), (INPUT, INPUT | {"additionalProperties": False})]
+)
+async def test_it_is_declared_with_its_input_schema_or_as_one_that_takes_a_request(
+    schema, declared
+):
     spec = await registry_of(agent(Script(), input_schema=schema)).get_tool_spec("helper")
     assert spec is not None
-    assert (spec.description, spec.parameters_schema, spec.provider_name) == ("Helps.", declared, "agents")
+    assert (spec.description, spec.parameters_schema, spec.provider_name) == (
+        "Helps.",
+        declared,
+        "agents",
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,19 +88,29 @@ async def test_faulty_arguments_do_not_reach_it(schema, arguments):
     assert model.requests == []
 
 
-@pytest.mark.parametrize(("schema", "arguments"), [(None, {"request": "写诗"}), (INPUT, {"is_magic": True, "name": "冰"})])
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [(None, {"request": "写诗"}), (INPUT, {"is_magic": True, "name": "冰"})],
+)
 async def test_it_is_asked_with_its_own_prompt_and_nothing_of_the_chat(schema, arguments):
     model = Script("done")
     await ask(agent(model, input_schema=schema), arguments=arguments)
     system, user = model.requests[0].messages
     assert system == {"role": "system", "content": "I am helper"}
     assert user["role"] == "user"
-    assert (user["content"] if schema is None else json.loads(user["content"])) == (arguments if schema else "写诗")
+    assert (user["content"] if schema is None else json.loads(user["content"])) == (
+        arguments if schema else "写诗"
+    )
 
 
 async def test_its_prompt_is_filled_in_for_the_chat_and_from_the_tools_it_has():
     model, state = Script("done"), ChatState(values={"mood": "merry"})
-    helper = agent(model, prompt="Be {mood}: use {tool:f}, {tool:g?}{tool:g}.", tools=["f"], output_schema={"title": "{mood}"})
+    helper = agent(
+        model,
+        prompt="Be {mood}: use {tool:f}, {tool:g?}{tool:g}.",
+        tools=["f"],
+        output_schema={"title": "{mood}"},
+    )
     await ask(helper, context=replace(CONTEXT, metadata={"chat_state": state}))
     text = model.requests[0].messages[0]["content"]
     assert text.startswith("Be merry: use f, {tool:g}.\n")
@@ -131,7 +156,15 @@ async def test_an_answer_that_fits_its_output_schema_is_passed_on_as_an_object(f
 
 @pytest.mark.parametrize(
     "answer",
-    ['{"is_valid": "invalid type"}', '{"is_valid": true}', "Yes!", "[1]", '{"is_valid": NaN, "message": ""}', "", "{" * 9_999],
+    [
+        '{"is_valid": "invalid type"}',
+        '{"is_valid": true}',
+        "Yes!",
+        "[1]",
+        '{"is_valid": NaN, "message": ""}',
+        "",
+        "{" * 9_999,
+    ],
 )
 async def test_an_answer_that_does_not_fit_its_output_schema_is_a_failure(answer):
     result = await ask(agent(Script(answer), output_schema=OUTPUT))
@@ -156,7 +189,9 @@ async def test_an_agent_that_finds_no_end_is_stopped_by_its_own_limit():
 # --- Which tools it has -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tools", "names"), [(["f"], ["f"]), ((), []), (lambda spec: spec.name > "f", ["g", "helper"])])
+@pytest.mark.parametrize(
+    ("tools", "names"), [(["f"], ["f"]), ((), []), (lambda spec: spec.name > "f", ["g", "helper"])]
+)
 async def test_it_is_offered_the_tools_of_its_list_alone(tools, names):
     model = Script("done")
     await ask(agent(model, tools=tools))
@@ -179,7 +214,11 @@ async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_
         speaker.allowance.take("hi")
         return ToolExecutionResult("f", success=True, content="sent")
 
-    for answers, text in ((["", "a poem"], "a poem"), ([calling(("f", "{}")), ""], "{}"), (["", ""], "{}")):
+    for answers, text in (
+        (["", "a poem"], "a poem"),
+        ([calling(("f", "{}")), ""], "{}"),
+        (["", ""], "{}"),
+    ):
         model, provider = Script(*answers), Provider("tools", "f", answer=speak)
         result = await ask(agent(model, tools=["f"]), tools=provider, context=context)
         assert (result.get_history_content(), model.answers) == (text, [])
@@ -188,7 +227,11 @@ async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_
 async def test_its_tools_see_the_chat_and_the_sender_of_the_call_around_them():
     provider, speaker = Provider("tools", "f"), SimpleNamespace(allowance=SendAllowance())
     context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
-    await ask(agent(Script(calling(("f", '{"a": 1}')), "done"), tools=["f"]), tools=provider, context=context)
+    await ask(
+        agent(Script(calling(("f", '{"a": 1}')), "done"), tools=["f"]),
+        tools=provider,
+        context=context,
+    )
     (seen,) = provider.contexts
     assert seen is not None
     assert (seen.session_id, seen.user_id, seen.metadata["speaker"]) == ("s", "7", speaker)
@@ -202,10 +245,17 @@ async def test_its_tools_share_the_state_of_the_chat():
         context.metadata["state"]["n"] += 1
         return int(context.metadata["state"]["n"])
 
-    state, model = ChatState(values={"n": 4, "k": "v"}), Script(calling(("count", "{}")), calling(("count", "{}")), "done")
-    registry = registry_of(agent(model, tools=["count"]), tools=FunctionProvider("tools", "builtin", [count]))
+    state, model = (
+        ChatState(values={"n": 4, "k": "v"}),
+        Script(calling(("count", "{}")), calling(("count", "{}")), "done"),
+    )
+    registry = registry_of(
+        agent(model, tools=["count"]), tools=FunctionProvider("tools", "builtin", [count])
+    )
     boss = Script(calling(("helper", '{"request": "x"}')), "done")
-    task = RunRequest(0, [{"role": "user", "content": "go"}], replace(CONTEXT, metadata={"chat_state": state}), 5)
+    task = RunRequest(
+        0, [{"role": "user", "content": "go"}], replace(CONTEXT, metadata={"chat_state": state}), 5
+    )
     await Engine(boss, registry).run(task, NullJournal())
     assert (told(model), state.values) == ('{"result": 6}', {"n": 6, "k": "v"})
 
@@ -220,7 +270,9 @@ async def test_who_may_use_a_tool_is_decided_from_the_sender_of_the_message(user
     assert ("没有权限" in told(model)) == (made == 0)
 
 
-@pytest.mark.parametrize("row", [{"enabled": False}, {"visibility": "hidden"}, {"scope": "group"}], ids=str)
+@pytest.mark.parametrize(
+    "row", [{"enabled": False}, {"visibility": "hidden"}, {"scope": "group"}], ids=str
+)
 async def test_a_tool_that_is_not_in_view_here_is_neither_offered_nor_callable(row):
     model = Script(calling(("f", "{}")), "done")
     await ask(agent(model, tools=["f"]), rows={"f": ToolSettings("f", **row)})
@@ -230,7 +282,11 @@ async def test_a_tool_that_is_not_in_view_here_is_neither_offered_nor_callable(r
 
 async def test_its_calls_count_with_those_of_everybody_else():
     provider, model = Provider("tools", "f"), Script(calling(("f", "{}"), ("f", "{}")), "done")
-    await ask(agent(model, tools=["f"]), tools=provider, rows={"f": ToolSettings("f", calls_per_minute_person=1)})
+    await ask(
+        agent(model, tools=["f"]),
+        tools=provider,
+        rows={"f": ToolSettings("f", calls_per_minute_person=1)},
+    )
     assert len(provider.invocations) == 1
     assert "过于频繁" in told(model)
 
@@ -239,7 +295,9 @@ async def test_an_approved_call_of_an_agent_approves_none_of_its_own():
     provider, model = Provider("tools", "f"), Script(calling(("f", "{}")), "done")
     rows = {name: ToolSettings(name, requires_approval="always") for name in ("f", "helper")}
     registry = registry_of(agent(model, tools=["f"]), tools=provider, rows=rows)
-    assert (await registry.invoke(ToolInvocation("helper", {"request": "x"}), CONTEXT, approved=True)).success
+    assert (
+        await registry.invoke(ToolInvocation("helper", {"request": "x"}), CONTEXT, approved=True)
+    ).success
     assert "批准" in told(model)
     assert provider.invocations == []
 
@@ -256,16 +314,23 @@ async def test_an_agent_that_calls_itself_is_refused_at_the_fourth_time():
 
 
 async def test_each_agent_has_the_tools_of_its_own_list():
-    boss, worker = Script(calling(("worker", '{"request": "x"}')), "boss done"), Script(calling(("f", "{}")), "worker done")
+    boss, worker = (
+        Script(calling(("worker", '{"request": "x"}')), "boss done"),
+        Script(calling(("f", "{}")), "worker done"),
+    )
     provider = Provider("tools", "f")
-    result = await ask(agent(boss, "boss", tools=["worker"]), agent(worker, "worker", tools=["f"]), tools=provider)
+    result = await ask(
+        agent(boss, "boss", tools=["worker"]), agent(worker, "worker", tools=["f"]), tools=provider
+    )
     assert (result.content, told(boss), told(worker)) == ("boss done", "worker done", "{}")
     assert (offered(boss), offered(worker), len(provider.invocations)) == (["worker"], ["f"], 1)
 
 
 async def test_an_inner_agent_that_fails_costs_its_call_and_not_the_outer_agent():
     boss = Script(calling(("worker", '{"request": "x"}')), "did it myself")
-    result = await ask(agent(boss, "boss", tools=["worker"]), agent(Script(LLMError("overloaded")), "worker"))
+    result = await ask(
+        agent(boss, "boss", tools=["worker"]), agent(Script(LLMError("overloaded")), "worker")
+    )
     assert result.content == "did it myself"
     assert "worker" in told(boss)
 
@@ -283,7 +348,12 @@ async def test_agents_with_one_model_share_its_client_which_is_closed_with_the_r
         made.append(Client("one", "two"))
         return made[-1]
 
-    registry = registry_of(*(Subagent(name=name, description="", prompt="", model=model) for name in "ab"))
-    answers = [(await registry.invoke(ToolInvocation(name, {"request": "x"}), CONTEXT)).content for name in "ab"]
+    registry = registry_of(
+        *(Subagent(name=name, description="", prompt="", model=model) for name in "ab")
+    )
+    answers = [
+        (await registry.invoke(ToolInvocation(name, {"request": "x"}), CONTEXT)).content
+        for name in "ab"
+    ]
     await registry.close()
     assert (answers, len(made), Client.closed) == (["one", "two"], 1, 1)

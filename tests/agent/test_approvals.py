@@ -31,7 +31,9 @@ def called(session: ChatSession, tool: str = "transfer", **fields: Any) -> ToolC
 
 def ask(call: ToolCall, **arguments: Any) -> approvals.RecordedQuestion | None:
     assert call.run.session_id
-    (asked,) = approvals.record_questions([ApprovalRequest(call.pk, call.run.session_id, arguments)])
+    (asked,) = approvals.record_questions(
+        [ApprovalRequest(call.pk, call.run.session_id, arguments)]
+    )
     return asked
 
 
@@ -43,10 +45,16 @@ def waiting(session: ChatSession, **arguments: Any) -> Approval:
 
 
 def rule(
-    approval: Approval, word: ApprovalReply | None = None, *, account: str = ACCOUNT, is_owner: bool = True
+    approval: Approval,
+    word: ApprovalReply | None = None,
+    *,
+    account: str = ACCOUNT,
+    is_owner: bool = True,
 ) -> ApprovalOutcome:
     word = word or ApprovalReply(True, approval.code)
-    return approvals.apply_approval_decisions([ApprovalDecision(word, account, "666", is_owner)])[0][0]
+    return approvals.apply_approval_decisions([ApprovalDecision(word, account, "666", is_owner)])[
+        0
+    ][0]
 
 
 def told(session: ChatSession) -> list[Message]:
@@ -57,7 +65,11 @@ def test_an_approval_is_work_for_the_inbox_once(session):
     approval = waiting(session, amount=5)
     assert [rule(approval) for _ in range(2)] == [ApprovalOutcome.APPROVED, ApprovalOutcome.UNKNOWN]
     (message,) = told(session)
-    assert (message.state, message.sender_id, message.tool_call_id) == ("waiting", "20001", approval.call_id)
+    assert (message.state, message.sender_id, message.tool_call_id) == (
+        "waiting",
+        "20001",
+        approval.call_id,
+    )
     approval.refresh_from_db()
     assert (approval.state, approval.decided_by) == ("approved", "666")
 
@@ -65,7 +77,10 @@ def test_an_approval_is_work_for_the_inbox_once(session):
 def test_a_refused_call_has_ended_and_can_no_longer_be_approved(session):
     approval = waiting(session)
     assert rule(approval, ApprovalReply(False, approval.code)) is ApprovalOutcome.REFUSED
-    assert approvals.settle_approval(approval.pk, is_approval=True, by="admin") is ApprovalOutcome.UNKNOWN
+    assert (
+        approvals.settle_approval(approval.pk, is_approval=True, by="admin")
+        is ApprovalOutcome.UNKNOWN
+    )
     call = ToolCall.objects.get(pk=approval.call_id)
     assert (call.state, call.result) == ("failed", approvals.REFUSED)
     assert len(told(session)) == 1
@@ -89,11 +104,18 @@ def test_a_stranger_and_an_owner_of_another_account_decide_nothing(session):
 
 
 def test_changed_arguments_are_checked_and_are_those_of_the_call(session):
-    schema = {"type": "object", "properties": {"amount": {"type": "integer"}}, "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"amount": {"type": "integer"}},
+        "additionalProperties": False,
+    }
     ToolConfig.objects.create(name="transfer", declaration={"parameters_schema": schema})
     approval = waiting(session, amount=500)
     assert rule(approval, ApprovalReply(True, approval.code, {"sum": 5})) is ApprovalOutcome.FAULTY
-    assert rule(approval, ApprovalReply(True, approval.code, {"amount": 5})) is ApprovalOutcome.APPROVED
+    assert (
+        rule(approval, ApprovalReply(True, approval.code, {"amount": 5}))
+        is ApprovalOutcome.APPROVED
+    )
     approval.refresh_from_db()
     assert (approval.arguments, approval.changed_arguments) == ({"amount": 500}, {"amount": 5})
     assert ToolCall.objects.get(pk=approval.call_id).arguments == {"amount": 5}
@@ -157,7 +179,9 @@ def test_only_codes_that_wait_in_the_account_are_words(session):
 
 def suspended(session: ChatSession, worker: str) -> ToolCall:
     call = called(session, "render")
-    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", worker)])
+    deferred_calls.suspend_calls(
+        [deferred_calls.CallSuspension(call.pk, "samples", "wait", worker)]
+    )
     return call
 
 
@@ -182,10 +206,18 @@ def test_an_outcome_that_came_before_its_run_went_on_is_kept(session):
 
 
 def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(session):
-    mine, theirs, outside = suspended(session, "alive"), suspended(session, "dead"), suspended(session, "")
+    mine, theirs, outside = (
+        suspended(session, "alive"),
+        suspended(session, "dead"),
+        suspended(session, ""),
+    )
     recovery.record_heartbeats([recovery.ProcessHeartbeat("alive", alone=True, is_first=True)])
     states = dict(ToolCall.objects.values_list("pk", "state"))
-    assert [states[call.pk] for call in (mine, theirs, outside)] == ["pending", "unknown", "pending"]
+    assert [states[call.pk] for call in (mine, theirs, outside)] == [
+        "pending",
+        "unknown",
+        "pending",
+    ]
     assert [message.tool_call_id for message in told(session)] == [theirs.pk]
 
 
@@ -195,7 +227,10 @@ def test_progress_is_kept_and_told_only_while_the_chat_waits_for_it(session):
     assert told(session) == []
     deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1")])
     deferred_calls.record_progress(
-        [deferred_calls.ProgressReport(call.pk, "20%"), deferred_calls.ProgressReport(call.pk, "30%", 1)]
+        [
+            deferred_calls.ProgressReport(call.pk, "20%"),
+            deferred_calls.ProgressReport(call.pk, "30%", 1),
+        ]
     )
     (message,) = told(session)
     found = deferred_calls.find_deferred_call(message.pk, resumed=False)
@@ -224,7 +259,9 @@ def many(session: ChatSession, number: int) -> list[approvals.RecordedQuestion |
 
 
 def test_only_the_first_questions_of_a_while_mention_the_owners(session):
-    assert [one and one.is_loud for one in many(session, approvals.MENTIONING + 2)] == [True] * approvals.MENTIONING + [False] * 2
+    assert [one and one.is_loud for one in many(session, approvals.MENTIONING + 2)] == [
+        True
+    ] * approvals.MENTIONING + [False] * 2
     Approval.objects.update(created_at=timezone.now() - approvals.WHILE)
     asked = ask(called(session), amount=-1)
     assert asked

@@ -12,18 +12,38 @@ from agent.models import ChatSession, Message, Run
 from agent.record import arrivals as store
 from agent.record.arrivals import ArrivalStore, refuse_messages
 from agent.record.commit import GroupCommit
-from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, accept, arrival, arrivals, message, reasons
+from tests.agent.talk import (
+    GROUP,
+    PLAN,
+    PRIVATE,
+    PROCESS,
+    accept,
+    arrival,
+    arrivals,
+    message,
+    reasons,
+)
 
 pytestmark = pytest.mark.django_db
 
 
-def sent(text: str, message_id: str = "", *, chat: ChatAddress = GROUP, state: str = "delivered") -> Message:
+def sent(
+    text: str, message_id: str = "", *, chat: ChatAddress = GROUP, state: str = "delivered"
+) -> Message:
     """An outgoing message of the bot on record."""
     session, _ = ChatSession.objects.get_or_create(
-        account=chat.account, kind=chat.kind, peer_id=chat.peer_id, defaults={"last_message_at": timezone.now()}
+        account=chat.account,
+        kind=chat.kind,
+        peer_id=chat.peer_id,
+        defaults={"last_message_at": timezone.now()},
     )
     return Message.objects.create(
-        session=session, direction="out", state=state, text=text, message_id=message_id, created_at=timezone.now()
+        session=session,
+        direction="out",
+        state=state,
+        text=text,
+        message_id=message_id,
+        created_at=timezone.now(),
     )
 
 
@@ -37,13 +57,35 @@ def texts(**where) -> list[str]:
 def test_a_message_is_stored_with_everything_that_was_said_of_it():
     at = timezone.now()
     said = message(
-        "hi", GROUP, message_id="-7", sender_role="admin", segments=[{"type": "text"}], raw={"a": 1}, mentions_bot=True
+        "hi",
+        GROUP,
+        message_id="-7",
+        sender_role="admin",
+        segments=[{"type": "text"}],
+        raw={"a": 1},
+        mentions_bot=True,
     )
     (accepted,) = arrivals().accept([arrival(said, received_at=at)])
     row = Message.objects.get(pk=accepted.pk)
-    assert (row.text, row.sender_id, row.sender_name, row.sender_role, row.message_id) == ("hi", "20001", "Ann", "admin", "-7")
-    assert (row.segments, row.raw, row.created_at, row.happened_at) == ([{"type": "text"}], {"a": 1}, at, said.happened_at)
-    assert (row.state, row.reason, row.claimed_by, row.settled_at) == ("waiting", "mention", PROCESS, None)
+    assert (row.text, row.sender_id, row.sender_name, row.sender_role, row.message_id) == (
+        "hi",
+        "20001",
+        "Ann",
+        "admin",
+        "-7",
+    )
+    assert (row.segments, row.raw, row.created_at, row.happened_at) == (
+        [{"type": "text"}],
+        {"a": 1},
+        at,
+        said.happened_at,
+    )
+    assert (row.state, row.reason, row.claimed_by, row.settled_at) == (
+        "waiting",
+        "mention",
+        PROCESS,
+        None,
+    )
 
 
 def test_what_is_not_answered_is_settled_at_once_and_claimed_by_nobody():
@@ -71,7 +113,9 @@ def test_a_name_that_is_longer_than_its_column_is_cut():
 def test_each_chat_of_each_account_has_a_session_of_its_own():
     other = ChatAddress("10002", "group", GROUP.peer_id)
     private = ChatAddress(GROUP.account, "private", GROUP.peer_id)
-    accepted = accept(message(chat=GROUP), message(chat=other), message(chat=private), message(chat=GROUP))
+    accepted = accept(
+        message(chat=GROUP), message(chat=other), message(chat=private), message(chat=GROUP)
+    )
     first, second, third, again = (one.session_pk for one in accepted)
     assert len({first, second, third}) == 3
     assert first == again
@@ -90,7 +134,9 @@ def test_a_session_knows_when_it_was_spoken_in_last():
     assert ChatSession.objects.get().last_message_at == at
 
 
-def test_a_session_that_is_remembered_is_not_looked_up_again(django_assert_num_queries, django_capture_on_commit_callbacks):
+def test_a_session_that_is_remembered_is_not_looked_up_again(
+    django_assert_num_queries, django_capture_on_commit_callbacks
+):
     store = arrivals()
     with django_capture_on_commit_callbacks(execute=True):
         store.accept([arrival(message())])
@@ -120,7 +166,9 @@ def test_an_event_told_again_is_on_record_once():
 
 
 def test_an_event_told_twice_in_one_commit_is_on_record_once():
-    first, again, other = accept(message("a", message_id="7"), message("a", message_id="7"), message("b", message_id="8"))
+    first, again, other = accept(
+        message("a", message_id="7"), message("a", message_id="7"), message("b", message_id="8")
+    )
     assert (again.pk, again.decision) == (0, None)
     assert texts() == ["a", "b"]
     assert Message.objects.get(pk=other.pk).text == "b"
@@ -139,7 +187,10 @@ def test_messages_without_an_id_are_all_kept():
 def test_an_id_that_a_client_uses_again_days_later_is_a_new_message_and_then_known_too():
     store, later = arrivals(), timezone.now() + timedelta(days=2)
     store.accept([arrival(message("old", message_id="7"))])
-    outcomes = [store.accept([arrival(message("new", message_id="7"), received_at=later)])[0] for _ in range(2)]
+    outcomes = [
+        store.accept([arrival(message("new", message_id="7"), received_at=later)])[0]
+        for _ in range(2)
+    ]
     assert [bool(one.decision) for one in outcomes] == [True, False]
     assert texts() == ["old", "new"]
 
@@ -148,11 +199,19 @@ def test_an_id_that_a_client_uses_again_days_later_is_a_new_message_and_then_kno
 
 
 @pytest.mark.parametrize(
-    ("text", "message_id", "state"), [("other", "7", "delivered"), ("hello", "8", "sent"), ("hello", "8", "unknown")]
+    ("text", "message_id", "state"),
+    [("other", "7", "delivered"), ("hello", "8", "sent"), ("hello", "8", "unknown")],
 )
 def test_what_was_sent_from_here_and_is_told_back_is_not_recorded_again(text, message_id, state):
     sent(text, "7", state=state)
-    (accepted,) = accept(message("hello", GROUP, message_id=message_id if message_id == "8" else "7", from_own_account=True))
+    (accepted,) = accept(
+        message(
+            "hello",
+            GROUP,
+            message_id=message_id if message_id == "8" else "7",
+            from_own_account=True,
+        )
+    )
     assert accepted.decision is None
     assert texts(direction="in") == []
 
@@ -170,7 +229,10 @@ def test_a_quote_of_the_bots_own_message_is_answered():
 
 
 def test_a_quote_of_what_the_owner_said_with_the_bots_account_is_answered():
-    own, quote = accept(message("by hand", GROUP, message_id="8", from_own_account=True), message("why?", GROUP, quoted_id="8"))
+    own, quote = accept(
+        message("by hand", GROUP, message_id="8", from_own_account=True),
+        message("why?", GROUP, quoted_id="8"),
+    )
     assert reasons([own, quote]) == ["own_message", "quote"]
     assert reasons(accept(message("why?", GROUP, quoted_id="8"))) == ["quote"]
 
@@ -190,7 +252,12 @@ def test_a_planned_run_begins_in_the_same_commit():
     run = Run.objects.get()
     assert accepted.begun is not None
     assert accepted.begun.run_pk == run.pk
-    assert (run.message_id, run.session_id, run.state, run.claimed_by) == (accepted.pk, accepted.session_pk, "running", PROCESS)
+    assert (run.message_id, run.session_id, run.state, run.claimed_by) == (
+        accepted.pk,
+        accepted.session_pk,
+        "running",
+        PROCESS,
+    )
     assert Message.objects.get(pk=accepted.pk).state == "running"
 
 
@@ -203,7 +270,9 @@ def test_no_run_begins_for_what_is_not_answered():
 
 
 def test_the_rules_are_those_of_the_moment_it_arrived():
-    accepted = arrivals().accept([arrival(message("Frost?", GROUP), rules=TriggerRules(words)) for words in ((), ("Frost",))])
+    accepted = arrivals().accept(
+        [arrival(message("Frost?", GROUP), rules=TriggerRules(words)) for words in ((), ("Frost",))]
+    )
     assert reasons(accepted) == ["not_addressed", "wake_word"]
 
 
@@ -223,7 +292,9 @@ def test_what_is_refused_stays_on_record_with_the_reason():
 async def test_a_chat_that_another_process_stored_in_the_same_moment_costs_no_message(monkeypatch):
     await sync_to_async(sent)("hello")
     query, early = store.session_query, [True]  # the first look comes too early to see the row
-    monkeypatch.setattr(store, "session_query", lambda *place: [] if early and early.pop() else query(*place))
+    monkeypatch.setattr(
+        store, "session_query", lambda *place: [] if early and early.pop() else query(*place)
+    )
     commit, record = GroupCommit(), arrivals()
     accepted = await commit.submit(record.accept, arrival(message("hi", GROUP)))
     await commit.close()

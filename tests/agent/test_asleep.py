@@ -1,4 +1,5 @@
-"""A process that was asleep between putting an answer on record and writing it: it asks the record again first."""
+"""A process that was asleep between putting an answer on record and writing it: it asks the record
+again first."""
 
 from typing import Any
 
@@ -30,7 +31,9 @@ def sleep(record: Record, monkeypatch: pytest.MonkeyPatch) -> Any:
     return sleep
 
 
-async def test_what_nobody_has_taken_over_is_sent_once_its_lease_is_renewed(make: Make, mailbox: Mailbox, record, sleep):
+async def test_what_nobody_has_taken_over_is_sent_once_its_lease_is_renewed(
+    make: Make, mailbox: Mailbox, record, sleep
+):
     answer = held()
     inbox = make(Script(answer))
     await record.appear(alone=False, is_first=True)

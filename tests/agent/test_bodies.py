@@ -17,23 +17,33 @@ def definition(name: str, description: str = "") -> dict[str, Any]:
     return {"name": name, "description": description}
 
 
-def sent(bodies: RequestEncoder, *tools: dict[str, Any], messages: list[dict[str, Any]] = HELLO) -> Any:
+def sent(
+    bodies: RequestEncoder, *tools: dict[str, Any], messages: list[dict[str, Any]] = HELLO
+) -> Any:
     return json.loads(bodies.of(messages, tools))
 
 
 def test_a_body_is_compact_json_in_utf_8():
-    assert RequestEncoder('m"1').of(HELLO, []) == '{"model":"m\\"1","messages":[{"role":"user","content":"北京 🙂"}]}'.encode()
+    assert (
+        RequestEncoder('m"1').of(HELLO, [])
+        == '{"model":"m\\"1","messages":[{"role":"user","content":"北京 🙂"}]}'.encode()
+    )
 
 
 def test_tools_stand_in_a_body_in_the_order_in_which_they_are_offered():
     bodies, one, other = RequestEncoder("m"), definition("a"), definition("b")
     for offer in ([one, other], [other, one], [other]):
-        assert [tool["function"]["name"] for tool in sent(bodies, *offer)["tools"]] == [tool["name"] for tool in offer]
+        assert [tool["function"]["name"] for tool in sent(bodies, *offer)["tools"]] == [
+            tool["name"] for tool in offer
+        ]
 
 
 def test_another_definition_of_a_tool_is_told_at_once():
     bodies = RequestEncoder("m")
-    told = [sent(bodies, definition("a", str(number)))["tools"][0]["function"]["description"] for number in range(100)]
+    told = [
+        sent(bodies, definition("a", str(number)))["tools"][0]["function"]["description"]
+        for number in range(100)
+    ]
     assert told == [str(number) for number in range(100)]
 
 
@@ -42,17 +52,29 @@ def test_encoded_tools_that_are_kept_are_bounded(monkeypatch):
     bodies = RequestEncoder("m")
     for number in range(30):
         offer = [definition(f"{number}{letter}") for letter in "ab"]
-        assert [tool["function"]["name"] for tool in sent(bodies, *offer)["tools"]] == [f"{number}a", f"{number}b"]
+        assert [tool["function"]["name"] for tool in sent(bodies, *offer)["tools"]] == [
+            f"{number}a",
+            f"{number}b",
+        ]
         assert len(bodies) <= 10
 
 
 @pytest.mark.parametrize(
     ("odd", "told"),
-    [("a\ud800b", "a�b"), ("\ud83d\ude42", "🙂"), (float("nan"), None), ([float("-inf"), 1.5], [None, 1.5])],
+    [
+        ("a\ud800b", "a�b"),
+        ("\ud83d\ude42", "🙂"),
+        (float("nan"), None),
+        ([float("-inf"), 1.5], [None, 1.5]),
+    ],
 )
 def test_what_is_no_json_never_breaks_a_request(odd, told):
     schema = {"type": "object", "properties": {"a": {"default": odd}}}
-    body = sent(RequestEncoder("m"), definition("t") | {"parameters_schema": schema}, messages=[{"role": "user", "content": odd}])
+    body = sent(
+        RequestEncoder("m"),
+        definition("t") | {"parameters_schema": schema},
+        messages=[{"role": "user", "content": odd}],
+    )
     assert body["messages"][0]["content"] == told
     assert body["tools"][0]["function"]["parameters"]["properties"]["a"]["default"] == told
 

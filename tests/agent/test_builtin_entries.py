@@ -13,7 +13,12 @@ from agent.run.gate import is_timing_tool
 from agent.runtime.wiring import build_builtin_tools, build_chat_tools
 from agent.subagents.runner import SubagentRunner
 from tests.agent.talk import Script
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 
@@ -54,7 +59,9 @@ def test_the_list_holds_every_tool_with_its_stage():
         (replace(TOOL, chat_scope="private"), False, True),
     ],
 )
-async def test_what_an_entry_says_of_itself_counts_without_a_row(entry: BuiltinTool, group: bool, private: bool):
+async def test_what_an_entry_says_of_itself_counts_without_a_row(
+    entry: BuiltinTool, group: bool, private: bool
+):
     tools = registry(entry)
     assert [await tools.has_tool("f", chat) for chat in (GROUP, PRIVATE)] == [group, private]
 
@@ -75,7 +82,10 @@ async def test_the_row_wins_over_the_entry_but_not_over_its_switch(
     assert [await tools.has_tool("f", chat) for chat in (GROUP, PRIVATE)] == [group, private]
 
 
-@pytest.mark.parametrize(("stage", "planner", "gate"), [("action", True, False), ("timing", False, True), ("both", True, True)])
+@pytest.mark.parametrize(
+    ("stage", "planner", "gate"),
+    [("action", True, False), ("timing", False, True), ("both", True, True)],
+)
 async def test_a_stage_decides_between_planner_and_gate(stage: Any, planner: bool, gate: bool):
     tools = registry(replace(TOOL, stage=stage))
     engine = Engine(Script(), tools)
@@ -92,7 +102,12 @@ async def test_a_stage_decides_between_planner_and_gate(stage: Any, planner: boo
         (replace(TOOL, chat_scope="private"), "wrong_chat"),
     ],
 )
-async def test_of_several_reasons_against_a_tool_the_first_in_order_is_given(entry: BuiltinTool, told: str):
+async def test_of_several_reasons_against_a_tool_the_first_in_order_is_given(
+    entry: BuiltinTool, told: str
+):
     tools = Engine(Script(), registry(entry)).registry
-    result = await tools.invoke(ToolInvocation("f", {}), ToolExecutionContext(session_id=GROUP.session_id, is_group_chat=True))
+    result = await tools.invoke(
+        ToolInvocation("f", {}),
+        ToolExecutionContext(session_id=GROUP.session_id, is_group_chat=True),
+    )
     assert result.metadata["refusal"] == told

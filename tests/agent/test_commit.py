@@ -31,7 +31,10 @@ class Store:
     def __call__(self, names: Sequence[str]) -> list[int]:
         self.go_on.wait(10)
         self.batches.append(list(names))
-        rows = [ServerProcess(id=name, host="h", pid=1, last_seen_at="2026-01-01T00:00:00Z") for name in names]
+        rows = [
+            ServerProcess(id=name, host="h", pid=1, last_seen_at="2026-01-01T00:00:00Z")
+            for name in names
+        ]
         for row in rows:
             row.save(force_insert=True)
         return [len(name) for name in names]
@@ -75,7 +78,12 @@ async def test_what_gathers_during_a_commit_goes_into_the_next_one_together(comm
 async def test_different_operations_share_a_commit_and_get_their_own_results(commit):
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    mixed = [commit.submit(double, 1), commit.submit(store, "bb"), commit.submit(double, 2), commit.submit(store, "ccc")]
+    mixed = [
+        commit.submit(double, 1),
+        commit.submit(store, "bb"),
+        commit.submit(double, 2),
+        commit.submit(store, "ccc"),
+    ]
     store.go_on.set()
     assert await asyncio.gather(first, *mixed) == [1, 2, 2, 4, 3]
     assert store.batches[1:] == [["bb", "ccc"]]
@@ -125,7 +133,9 @@ async def test_a_cancelled_request_is_committed_all_the_same(commit):
 
 async def test_a_database_that_comes_back_costs_no_request(commit, monkeypatch):
     monkeypatch.setattr(module, "RETRY_PAUSES", (0.01, 0.01, 0.01))
-    failures = [OperationalError("database is locked")] * 3  # the commit itself, and two tries after it
+    failures = [
+        OperationalError("database is locked")
+    ] * 3  # the commit itself, and two tries after it
 
     def shaky(names: Sequence[str]) -> list[int]:
         if failures:
@@ -136,7 +146,9 @@ async def test_a_database_that_comes_back_costs_no_request(commit, monkeypatch):
     assert await stored() == ["abc"]
 
 
-async def test_while_the_database_refuses_everything_waits_and_says_so_and_then_goes_on(commit, monkeypatch):
+async def test_while_the_database_refuses_everything_waits_and_says_so_and_then_goes_on(
+    commit, monkeypatch
+):
     monkeypatch.setattr(module, "RETRY_PAUSES", (0.01,))
     store, is_away = Store(), threading.Event()
     is_away.set()
@@ -191,7 +203,9 @@ async def test_a_batch_has_a_largest_size(commit, monkeypatch):
     assert store.batches == [["a"], ["b", "c"], ["d", "e"], ["f"]]
 
 
-async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(commit, monkeypatch):
+async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(
+    commit, monkeypatch
+):
     monkeypatch.setattr(module, "HIGH_WATER", 2)
     store = Store()
     first = await first_is_underway(commit, store, "a")

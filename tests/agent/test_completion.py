@@ -1,4 +1,5 @@
-"""Reading a chat completion: every shape that endpoints are known to send, and every one that is none."""
+"""Reading a chat completion: every shape that endpoints are known to send, and every one that is
+none."""
 
 import json
 from typing import Any
@@ -14,7 +15,12 @@ from agent.llm.completion import NO_FUNCTION, NO_NAME, UNNAMED, parse_completion
 
 def body(content: Any = "hi", **message: Any) -> dict[str, Any]:
     return {
-        "choices": [{"message": {"role": "assistant", "content": content, **message}, "finish_reason": "stop"}],
+        "choices": [
+            {
+                "message": {"role": "assistant", "content": content, **message},
+                "finish_reason": "stop",
+            }
+        ],
         "usage": {"prompt_tokens": 3, "completion_tokens": 5},
     }
 
@@ -24,7 +30,12 @@ def asking(*calls: Any, content: Any = None) -> LLMResponse:
 
 
 def call(name: Any = "f", arguments: Any = "{}", **fields: Any) -> dict[str, Any]:
-    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}, **fields}
+    return {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+        **fields,
+    }
 
 
 def test_a_plain_answer_is_read_with_its_cost():
@@ -55,7 +66,10 @@ def test_content_may_be_missing():
 
 def test_several_tool_calls_keep_their_order_and_ids():
     response = asking(call("f", '{"a": 1}', id="x"), call("g", "", id="y"), content="first this")
-    assert [(one.call_id, one.name, one.arguments) for one in response.tool_calls] == [("x", "f", '{"a": 1}'), ("y", "g", "")]
+    assert [(one.call_id, one.name, one.arguments) for one in response.tool_calls] == [
+        ("x", "f", '{"a": 1}'),
+        ("y", "g", ""),
+    ]
     assert response.text == "first this"
 
 
@@ -71,20 +85,33 @@ def test_an_id_that_is_a_number_becomes_text():
 
 
 def test_arguments_that_are_an_object_already_become_their_text():
-    assert json.loads(asking(call(arguments={"city": "巴黎"})).tool_calls[0].arguments) == {"city": "巴黎"}
+    assert json.loads(asking(call(arguments={"city": "巴黎"})).tool_calls[0].arguments) == {
+        "city": "巴黎"
+    }
     assert asking(call(arguments=None)).tool_calls[0].arguments == ""
 
 
-@pytest.mark.parametrize("broken", ["x", None, {}, {"function": None}, {"id": "c9", "name": "f", "arguments": {}}])
+@pytest.mark.parametrize(
+    "broken", ["x", None, {}, {"function": None}, {"id": "c9", "name": "f", "arguments": {}}]
+)
 def test_what_is_no_call_goes_back_as_one_with_a_fault(broken):
     response = asking(broken, call("f"))
-    assert [(one.name, one.fault) for one in response.tool_calls] == [(UNNAMED, NO_FUNCTION), ("f", "")]
+    assert [(one.name, one.fault) for one in response.tool_calls] == [
+        (UNNAMED, NO_FUNCTION),
+        ("f", ""),
+    ]
     echoed = response.message["tool_calls"][0]
-    assert echoed == {"id": echoed["id"], "type": "function", "function": {"name": UNNAMED, "arguments": "{}"}}
+    assert echoed == {
+        "id": echoed["id"],
+        "type": "function",
+        "function": {"name": UNNAMED, "arguments": "{}"},
+    }
     assert echoed["id"] not in ("", "c1")
 
 
-@pytest.mark.parametrize("function", [{"name": ""}, {"name": None}, {"name": " "}, {"name": {}}, {"arguments": "{}"}])
+@pytest.mark.parametrize(
+    "function", [{"name": ""}, {"name": None}, {"name": " "}, {"name": {}}, {"arguments": "{}"}]
+)
 def test_a_call_without_a_name_keeps_its_id_and_says_what_is_missing(function):
     (one,) = asking({"id": "c9", "function": {"arguments": '{"a": 1}', **function}}).tool_calls
     assert (one.call_id, one.name, one.fault) == ("c9", UNNAMED, NO_NAME)
@@ -100,7 +127,9 @@ def test_of_calls_with_one_id_each_has_its_own():
 def test_an_answer_on_record_is_read_as_it_was_when_it_came():
     calls = ["x", call("f"), {"function": {"arguments": "{"}}, call("g")]
     fresh = asking(*calls)
-    recorded = parse_recorded({"content": None, "tool_calls": calls}, [one.call_id for one in fresh.tool_calls])
+    recorded = parse_recorded(
+        {"content": None, "tool_calls": calls}, [one.call_id for one in fresh.tool_calls]
+    )
     assert (recorded.tool_calls, recorded.message) == (fresh.tool_calls, fresh.message)
 
 
@@ -116,7 +145,8 @@ def test_tool_calls_that_are_no_list_are_none(calls):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "echoed"), [('{"a": 1}', '{"a": 1}'), ("{broken", "{}"), ("[1]", "{}"), ("", "{}"), ("[" * 100_000, "{}")]
+    ("arguments", "echoed"),
+    [('{"a": 1}', '{"a": 1}'), ("{broken", "{}"), ("[1]", "{}"), ("", "{}"), ("[" * 100_000, "{}")],
 )
 def test_broken_arguments_go_back_to_the_endpoint_as_an_empty_object(arguments, echoed):
     response = asking(call(arguments=arguments))
@@ -131,14 +161,17 @@ def test_an_answer_with_calls_and_no_words_goes_back_with_null_content():
 
 @pytest.mark.parametrize("thought", ["I need the weather.", ""])
 def test_the_reasoning_behind_calls_goes_back_with_them_as_some_endpoints_demand(thought):
-    # https://api-docs.deepseek.com/guides/thinking_mode: without it a request with the calls is refused (400)
+    # https://api-docs.deepseek.com/guides/thinking_mode: without it a request with the calls is
+    # refused (400)
     message = {"content": None, "reasoning_content": thought, "tool_calls": [call()]}
     response = parse_completion({"choices": [{"message": message}]})
     assert response.message["reasoning_content"] == thought
     assert parse_recorded(message, ["c1"]).message == response.message
 
 
-@pytest.mark.parametrize("message", [{"reasoning_content": None, "tool_calls": [call()]}, {"reasoning_content": "hm"}])
+@pytest.mark.parametrize(
+    "message", [{"reasoning_content": None, "tool_calls": [call()]}, {"reasoning_content": "hm"}]
+)
 def test_reasoning_that_nobody_asks_for_is_not_sent(message):
     assert "reasoning_content" not in parse_completion({"choices": [{"message": message}]}).message
 
@@ -150,7 +183,9 @@ def test_the_answer_is_kept_for_the_record_as_it_came():
 
 @pytest.mark.parametrize("count", [None, "7", -1, 1.5, 2**31])
 def test_counts_that_are_none_are_zero(count):
-    response = parse_completion({**body(), "usage": {"prompt_tokens": count, "completion_tokens": 5}})
+    response = parse_completion(
+        {**body(), "usage": {"prompt_tokens": count, "completion_tokens": 5}}
+    )
     assert (response.input_tokens, response.output_tokens) == (0, 5)
 
 
@@ -213,7 +248,9 @@ def test_an_error_in_a_body_of_status_200_is_told(error):
 )
 def test_whatever_json_comes_it_is_an_answer_or_an_error_of_the_model(value):
     try:
-        response = parse_completion({"choices": [{"message": value}]} if isinstance(value, dict) else value)
+        response = parse_completion(
+            {"choices": [{"message": value}]} if isinstance(value, dict) else value
+        )
     except LLMError:
         return
     json.dumps(response.message)

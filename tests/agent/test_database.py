@@ -1,4 +1,5 @@
-"""What a start does with a database that cannot be written, reached, or read; and what a damaged one says later."""
+"""What a start does with a database that cannot be written, reached, or read; and what a damaged
+one says later."""
 
 import contextlib
 from collections.abc import Iterator
@@ -46,7 +47,9 @@ def refused() -> str:
 def test_a_full_disk_at_the_first_start_is_one_sentence_and_leaves_no_marker(tmp_path):
     with another(sqlite_settings(tmp_path / "db")):
         execute("PRAGMA max_page_count = 20")
-        assert refused().startswith(f"There is no room left for the database {tmp_path / 'db'}. Make room")
+        assert refused().startswith(
+            f"There is no room left for the database {tmp_path / 'db'}. Make room"
+        )
         assert not database.marker_path().exists()
         execute("PRAGMA max_page_count = 1000000")
         database.migrate_embedded_database()
@@ -55,7 +58,10 @@ def test_a_full_disk_at_the_first_start_is_one_sentence_and_leaves_no_marker(tmp
 def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path):
     with another(sqlite_settings(tmp_path / "db")):
         execute("PRAGMA query_only = 1")
-        assert "attempt to write a readonly database. Give it to the user that runs the server" in refused()
+        assert (
+            "attempt to write a readonly database. Give it to the user that runs the server"
+            in refused()
+        )
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
@@ -75,15 +81,26 @@ def test_a_postgresql_that_does_not_answer_is_one_sentence():
 def test_many_missing_columns_are_counted(tmp_path):
     with another(sqlite_settings(tmp_path / "db")):
         database.migrate_embedded_database()
-        for column in ("notes", "error", "final_text", "model", "model_calls", "input_tokens", "output_tokens"):
+        for column in (
+            "notes",
+            "error",
+            "final_text",
+            "model",
+            "model_calls",
+            "input_tokens",
+            "output_tokens",
+        ):
             execute(f"ALTER TABLE agent_run DROP COLUMN {column}")
         assert (
-            "agent_run.error, agent_run.final_text, agent_run.input_tokens, agent_run.model, agent_run.model_calls" in refused()
+            "agent_run.error, agent_run.final_text, agent_run.input_tokens, agent_run.model, agent_run.model_calls"
+            in refused()
         )
         assert "and 2 more." in refused()
 
 
-def test_damage_is_told_once_a_minute_whoever_meets_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_damage_is_told_once_a_minute_whoever_meets_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     with another(sqlite_settings(file := tmp_path / "db")) as other:
         database.migrate_embedded_database()
         with connection.cursor() as cursor:

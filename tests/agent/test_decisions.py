@@ -61,6 +61,9 @@ def test_arguments_that_cannot_be_read_decide_nothing(text):
     assert word.arguments is None
 
 
-@pytest.mark.parametrize("text", ["批准 482913" + " " * 200_000 + "x", "[@" * 100_000, " " * 200_000 + "批", "[@1] " * 40_000])
+@pytest.mark.parametrize(
+    "text",
+    ["批准 482913" + " " * 200_000 + "x", "[@" * 100_000, " " * 200_000 + "批", "[@1] " * 40_000],
+)
 def test_long_talk_is_told_from_a_word_at_once(text):
     assert parse_approval_reply(text) is None

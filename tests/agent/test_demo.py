@@ -1,4 +1,5 @@
-"""The built-in model: offline, deterministic, plain about being a demo, and able to show a tool call."""
+"""The built-in model: offline, deterministic, plain about being a demo, and able to show a tool
+call."""
 
 import pytest
 
@@ -11,7 +12,9 @@ TOOLS = [{"name": "get_weather"}, {"name": "get_game_version"}]
 
 async def answer(text: str, tools=TOOLS, *more):
     said = user_message(SpokenMessage(text, "20001", "Ann 的天气", "group:7"))
-    return await DemoModel().complete(LLMRequest([{"role": "system", "content": "s"}, said, *more], list(tools)))
+    return await DemoModel().complete(
+        LLMRequest([{"role": "system", "content": "s"}, said, *more], list(tools))
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +40,9 @@ async def test_no_tool_is_called_that_is_not_offered(text):
     assert (await answer(text, [{"name": "get_game_version"}])).tool_calls == ()
 
 
-@pytest.mark.parametrize(("text", "word"), [("你好", "演示模型"), ("hello", "demo model"), ("", "演示模型")])
+@pytest.mark.parametrize(
+    ("text", "word"), [("你好", "演示模型"), ("hello", "demo model"), ("", "演示模型")]
+)
 async def test_it_says_plainly_that_it_is_the_demo_in_the_language_it_was_asked_in(text, word):
     response = await answer(text)
     assert word in response.text
@@ -45,10 +50,14 @@ async def test_it_says_plainly_that_it_is_the_demo_in_the_language_it_was_asked_
     assert text in response.text
 
 
-@pytest.mark.parametrize(("text", "word"), [("北京天气", "演示模型"), ("weather in Paris", "demo model")])
+@pytest.mark.parametrize(
+    ("text", "word"), [("北京天气", "演示模型"), ("weather in Paris", "demo model")]
+)
 async def test_a_tool_result_is_passed_on(text, word):
     call = (await answer(text)).message
-    response = await answer(text, TOOLS, call, {"role": "tool", "tool_call_id": "c", "content": "25°C"})
+    response = await answer(
+        text, TOOLS, call, {"role": "tool", "tool_call_id": "c", "content": "25°C"}
+    )
     assert "25°C" in response.text
     assert word in response.text
 

@@ -7,7 +7,18 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.models import Approval, ChatSession, Description, KeptFile, Message, MessageMedia, Note, Run, Step, ToolCall
+from agent.models import (
+    Approval,
+    ChatSession,
+    Description,
+    KeptFile,
+    Message,
+    MessageMedia,
+    Note,
+    Run,
+    Step,
+    ToolCall,
+)
 from agent.record import expiry
 from agent.record.expiry import EraseRequest
 from agent.runtime.record_retention import RetentionRule, erase_expired_rows
@@ -20,23 +31,33 @@ In, Out, State = Message.Direction.IN, Message.Direction.OUT, Message.State
 
 
 def chat(peer: str = "1") -> ChatSession:
-    return ChatSession.objects.get_or_create(account="10001", kind="private", peer_id=peer, defaults={"last_message_at": OLD})[0]
+    return ChatSession.objects.get_or_create(
+        account="10001", kind="private", peer_id=peer, defaults={"last_message_at": OLD}
+    )[0]
 
 
-def said(direction: str = In, state: str = State.RECORDED, at: datetime = OLD, **fields: Any) -> Message:
+def said(
+    direction: str = In, state: str = State.RECORDED, at: datetime = OLD, **fields: Any
+) -> Message:
     usual = {"session": fields.get("session") or chat(), "text": "words"}
-    return Message.objects.create(direction=direction, state=state, created_at=at, **(usual | fields))
+    return Message.objects.create(
+        direction=direction, state=state, created_at=at, **(usual | fields)
+    )
 
 
 def exchange(at: datetime = OLD, *, call: str = "", **fields: Any) -> Run:
     """A message, the run for it with one step, and its answer, all in the history."""
     session = fields.pop("session", None) or chat()
     asked = said(state=State.ANSWERED, at=at, session=session, in_history=True)
-    run = Run.objects.create(session=session, message=asked, state=Run.State.FINISHED, started_at=at, **fields)
+    run = Run.objects.create(
+        session=session, message=asked, state=Run.State.FINISHED, started_at=at, **fields
+    )
     Message.objects.filter(pk=asked.pk).update(run=run)
     step = Step.objects.create(run=run, number=1, created_at=at)
     if call:
-        ToolCall.objects.create(run=run, step=step, call_id="c", tool_name="t", state=call, created_at=at)
+        ToolCall.objects.create(
+            run=run, step=step, call_id="c", tool_name="t", state=call, created_at=at
+        )
     said(Out, State.DELIVERED, at, session=session, run=run, in_history=True)
     return run
 
@@ -54,11 +75,17 @@ def erase(history: int = 0, kind: Any = expiry.erase_messages) -> int:
 def test_an_exchange_goes_with_all_that_belongs_to_it():
     run = exchange(call=ToolCall.State.SUCCEEDED)
     call = ToolCall.objects.get()
-    Approval.objects.create(call=call, session=chat(), code="1", state="approved", created_at=OLD, expires_at=OLD)
+    Approval.objects.create(
+        call=call, session=chat(), code="1", state="approved", created_at=OLD, expires_at=OLD
+    )
     kept = KeptFile.objects.create(sha256="a" * 64, created_at=OLD, last_used_at=OLD)
-    MessageMedia.objects.create(message_id=run.message_id or 0, kind="image", kept=kept, created_at=OLD)
+    MessageMedia.objects.create(
+        message_id=run.message_id or 0, kind="image", kept=kept, created_at=OLD
+    )
     note = Note.objects.create(account="10001", chat="private:1", text="tea", message=run.message)
-    Run.objects.create(parent=call, origin=Run.Origin.AGENT, state=Run.State.FINISHED, started_at=OLD)
+    Run.objects.create(
+        parent=call, origin=Run.Origin.AGENT, state=Run.State.FINISHED, started_at=OLD
+    )
     assert erase() == 2
     for model in (Message, Run, Step, ToolCall, Approval, MessageMedia):
         assert not model.objects.exists(), model
@@ -108,7 +135,12 @@ def test_a_call_whose_outcome_is_to_come_keeps_its_exchange():
 
 def test_an_outcome_that_is_to_be_told_keeps_the_exchange_of_its_call():
     exchange(call=ToolCall.State.SUCCEEDED)
-    said(state=State.WAITING, at=timezone.now(), reason=Message.Reason.LATER_RESULT, tool_call=ToolCall.objects.get())
+    said(
+        state=State.WAITING,
+        at=timezone.now(),
+        reason=Message.Reason.LATER_RESULT,
+        tool_call=ToolCall.objects.get(),
+    )
     assert erase() == 0
     assert Message.objects.filter(tool_call__isnull=False).exists()
 
@@ -162,8 +194,15 @@ def test_questions_of_programs_go_but_one_that_is_asked_now():
 
 def test_what_was_read_in_media_goes_with_the_last_message_that_held_it():
     run = exchange()
-    texts = [Description.objects.create(content=c * 64, prompt_kind="default", model="m", text=c, created_at=OLD) for c in "ab"]
-    MessageMedia.objects.create(message_id=run.message_id or 0, kind="image", description=texts[0], created_at=OLD)
+    texts = [
+        Description.objects.create(
+            content=c * 64, prompt_kind="default", model="m", text=c, created_at=OLD
+        )
+        for c in "ab"
+    ]
+    MessageMedia.objects.create(
+        message_id=run.message_id or 0, kind="image", description=texts[0], created_at=OLD
+    )
     assert erase(kind=expiry.erase_descriptions) == 1
     assert Description.objects.get() == texts[0]
     erase()
@@ -174,7 +213,9 @@ async def test_the_upkeep_goes_through_all_batches(record, monkeypatch, settings
     settings.MAX_CONTEXT_MESSAGES = 2
     monkeypatch.setattr(expiry, "BATCH", 2)
     await _exchanges(5)
-    assert await erase_expired_rows(record, RetentionRule("messages", expiry.erase_messages, 30)) == 8
+    assert (
+        await erase_expired_rows(record, RetentionRule("messages", expiry.erase_messages, 30)) == 8
+    )
 
 
 async def _exchanges(count: int) -> None:

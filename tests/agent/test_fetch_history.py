@@ -24,8 +24,12 @@ OTHER_ACCOUNT = ChatAddress("10002", "group", "30001")
 async def fetch(record: Record, chat: ChatAddress = GROUP, **arguments: Any) -> ToolExecutionResult:
     """Call the tool in ``chat`` as the run loop does."""
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([fetch_history.build_history_tool(record)]))
-    context = ToolExecutionContext(session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)})
+    registry.register_provider(
+        MaisakaBuiltinToolProvider([fetch_history.build_history_tool(record)])
+    )
+    context = ToolExecutionContext(
+        session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)}
+    )
     return await registry.invoke(ToolInvocation("fetch_history", arguments), context)
 
 
@@ -60,7 +64,9 @@ async def test_ten_are_shown_unless_another_number_is_asked_for(record):
     assert texts(await fetch(record, num=2)) == ["58", "59"]
 
 
-@pytest.mark.parametrize(("asked", "count"), [(0, 1), (-5, 1), (10**30, 50), (51, 50), (None, 10), ("3", 3)])
+@pytest.mark.parametrize(
+    ("asked", "count"), [(0, 1), (-5, 1), (10**30, 50), (51, 50), (None, 10), ("3", 3)]
+)
 async def test_a_number_that_cannot_be_meant_is_brought_into_bounds(record, asked, count):
     await said(*(f"{number}" for number in range(60)))
     assert len(texts(await fetch(record, num=asked))) == count
@@ -110,7 +116,8 @@ async def test_a_cursor_that_is_none_is_refused_in_words(record, before):
 
 @sync_to_async
 def answered_up_to_now() -> None:
-    """A message with its answer, one with a refused answer, and one that is being answered, with a newer one behind."""
+    """A message with its answer, one with a refused answer, and one that is being answered, with a
+    newer one behind."""
     for text, state in (("first", "delivered"), ("second", "failed")):
         (accepted,) = accept(message(text, PRIVATE))
         wish = StartRun(PLAN, accepted.pk, accepted.session_pk)

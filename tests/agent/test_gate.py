@@ -1,4 +1,5 @@
-"""The timing gate: what it makes of the model's answers, and where it goes on when a process did not live to the end."""
+"""The timing gate: what it makes of the model's answers, and where it goes on when a process did
+not live to the end."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +24,8 @@ from tools.registry.settings import ToolSettings
 
 State = ToolCall.State
 CONTINUE, NO_ACTION = calling(("continue", "{}")), calling(("no_action", "{}"))
-#: What the gate was asked first: the persona's prompt with its own behind it, and a message with what is in its picture.
+#: What the gate was asked first: the persona's prompt with its own behind it, and a message with
+#: what is in its picture.
 ASKED = [{"role": "system", "content": "s\n\nJudge."}, {"role": "user", "content": "q [a cat]"}]
 
 
@@ -31,9 +33,13 @@ class Voice:
     chat = GROUP
 
 
-async def run(model: Script, notes: Notes, registry: ToolRegistry | None = None, **fields: Any) -> RunResult:
+async def run(
+    model: Script, notes: Notes, registry: ToolRegistry | None = None, **fields: Any
+) -> RunResult:
     registry = registry or ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([wait.TOOL, course.CONTINUE, course.NO_ACTION, course.FINISH]))
+    registry.register_provider(
+        MaisakaBuiltinToolProvider([wait.TOOL, course.CONTINUE, course.NO_ACTION, course.FINISH])
+    )
     metadata = {"flow": RunFlow(), "pauses": ChatPauses(), "speaker": Voice()}
     context = ToolExecutionContext(session_id=GROUP.address, is_group_chat=True, metadata=metadata)
     task = RunRequest(1, list(START), context, **{"model_calls": 2, "is_gated": True, **fields})
@@ -42,7 +48,10 @@ async def run(model: Script, notes: Notes, registry: ToolRegistry | None = None,
 
 def step(answer: dict[str, Any] | None, *states: State) -> RecordedStep:
     """A step of the gate as the record has it; what ended has a result."""
-    calls = [RecordedCall(10 + n, f"k{n}", state, "" if state in _OPEN else "done") for n, state in enumerate(states)]
+    calls = [
+        RecordedCall(10 + n, f"k{n}", state, "" if state in _OPEN else "done")
+        for n, state in enumerate(states)
+    ]
     return RecordedStep(list(ASKED), answer, calls, Step.Phase.TIMING)
 
 
@@ -96,10 +105,17 @@ async def test_a_gate_that_cannot_be_asked_fails_the_run(notes: Notes):
 
 
 async def test_a_call_without_a_name_is_no_decision_and_fails_with_the_reason(notes: Notes):
-    model = Script({"tool_calls": [{"id": "c1", "function": {"name": ""}}]}, calling(("continue", "null")), "An answer.")
+    model = Script(
+        {"tool_calls": [{"id": "c1", "function": {"name": ""}}]},
+        calling(("continue", "null")),
+        "An answer.",
+    )
     assert (await run(model, notes)).text == "An answer."
     assert [message["content"] for message in model.requests[1].messages].count(HINT) == 1
-    assert (notes.outcomes[0].state, "function.name" in notes.outcomes[0].error) == (State.FAILED, True)
+    assert (notes.outcomes[0].state, "function.name" in notes.outcomes[0].error) == (
+        State.FAILED,
+        True,
+    )
 
 
 async def test_what_the_gate_called_goes_back_with_arguments_that_are_an_object(notes: Notes):
@@ -110,7 +126,9 @@ async def test_what_the_gate_called_goes_back_with_arguments_that_are_an_object(
 
 
 async def test_the_reasoning_behind_a_call_of_the_gate_goes_back_with_it(notes: Notes):
-    model = Script(calling(("wait", '{"seconds": 0}')) | {"reasoning_content": "later"}, CONTINUE, "An answer.")
+    model = Script(
+        calling(("wait", '{"seconds": 0}')) | {"reasoning_content": "later"}, CONTINUE, "An answer."
+    )
     await run(model, notes)
     assert model.requests[1].messages[-2]["reasoning_content"] == "later"
 
@@ -136,7 +154,9 @@ async def test_a_decision_that_was_not_carried_out_is_carried_out_now(notes: Not
 
 
 async def test_what_was_decided_stays_so(notes: Notes):
-    assert (await run(Script(), notes, steps=[step(NO_ACTION, State.SUCCEEDED)])).ended_by == "no_action"
+    assert (
+        await run(Script(), notes, steps=[step(NO_ACTION, State.SUCCEEDED)])
+    ).ended_by == "no_action"
 
 
 async def test_calls_beside_the_decision_are_not_left_open(notes: Notes):
@@ -155,7 +175,9 @@ async def test_a_wait_counts_from_when_it_began(notes: Notes):
     assert model.requests[0].messages[-1]["content"] == notes.outcomes[0].result
 
 
-@pytest.mark.parametrize("left", [step(None), step({"content": "hm"}), step(calling(("wait", "{}")), State.SUCCEEDED)])
+@pytest.mark.parametrize(
+    "left", [step(None), step({"content": "hm"}), step(calling(("wait", "{}")), State.SUCCEEDED)]
+)
 async def test_a_gate_that_had_not_decided_is_asked_again(notes: Notes, left: RecordedStep):
     model = Script(CONTINUE, "An answer.")
     result = await run(model, notes, steps=[left])

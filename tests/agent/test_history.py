@@ -17,11 +17,17 @@ def user(text: str) -> ChatMessage:
 
 def past(count: int) -> list[ChatMessage]:
     """``count`` exchanges of a question and an answer."""
-    return [message for n in range(count) for message in (user(f"q{n}"), assistant_message(f"a{n}"))]
+    return [
+        message for n in range(count) for message in (user(f"q{n}"), assistant_message(f"a{n}"))
+    ]
 
 
-def kept(history: list[ChatMessage], *, max_messages: int = 100, max_chars: int = 10_000) -> list[str]:
-    system, *middle, current = fit_history(SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars)
+def kept(
+    history: list[ChatMessage], *, max_messages: int = 100, max_chars: int = 10_000
+) -> list[str]:
+    system, *middle, current = fit_history(
+        SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars
+    )
     assert (system, current) == (SYSTEM, NOW)
     return [message["content"] for message in middle]
 
@@ -70,7 +76,11 @@ def test_nothing_of_the_history_is_changed():
     assert history == past(3)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.text(max_size=20))), st.integers(0, 12), st.integers(0, 200))
+@given(
+    st.lists(st.tuples(st.booleans(), st.text(max_size=20))),
+    st.integers(0, 12),
+    st.integers(0, 200),
+)
 def test_what_is_kept_is_the_end_of_the_history_within_both_limits(said, max_messages, max_chars):
     history = [user(text) if asks else assistant_message(text) for asks, text in said]
     request = fit_history(SYSTEM, history, NOW, max_messages=max_messages, max_chars=max_chars)

@@ -1,4 +1,5 @@
-"""The inbox: each chat one message at a time and in order, chats side by side, and nothing that only memory knows."""
+"""The inbox: each chat one message at a time and in order, chats side by side, and nothing that
+only memory knows."""
 
 import asyncio
 import threading
@@ -41,7 +42,10 @@ async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
             Inbox(
                 record,
                 ConversationHandler(
-                    record, Engine(model, ToolRegistry()), mailbox, BackgroundCalls(record, lambda _account: None)
+                    record,
+                    Engine(model, ToolRegistry()),
+                    mailbox,
+                    BackgroundCalls(record, lambda _account: None),
                 ),
                 TriggerRules(),
             )
@@ -71,7 +75,9 @@ async def idle(inbox: Inbox) -> None:
 
 @sync_to_async
 def rows(**where: Any) -> list[tuple[str, str, str]]:
-    return list(Message.objects.filter(**where).order_by("pk").values_list("text", "state", "reason"))
+    return list(
+        Message.objects.filter(**where).order_by("pk").values_list("text", "state", "reason")
+    )
 
 
 def asked(model: Script) -> list[str]:
@@ -108,7 +114,12 @@ async def test_the_answer_before_is_history_to_the_next(make):
     inbox.accept(message("a"))
     inbox.accept(message("b"))
     await idle(inbox)
-    assert [one["role"] for one in model.requests[1].messages] == ["system", "user", "assistant", "user"]
+    assert [one["role"] for one in model.requests[1].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 async def test_chats_are_answered_side_by_side(make, mailbox):
@@ -167,7 +178,9 @@ async def test_a_bug_costs_one_answer_and_not_the_chat(make, mailbox):
 
 
 @pytest.mark.parametrize(("state", "wanted"), [("failed", "failed"), ("unknown", "answered")])
-async def test_what_the_client_says_of_the_answer_decides_about_the_message(make, mailbox, state, wanted):
+async def test_what_the_client_says_of_the_answer_decides_about_the_message(
+    make, mailbox, state, wanted
+):
     mailbox.delivery = type(mailbox.delivery)(Message.State(state), error="muted")
     inbox = make(Script("hello"))
     inbox.accept(message("hi"))
@@ -191,7 +204,9 @@ async def test_an_answer_waits_for_its_client(make, mailbox):
 # --- Room ---------------------------------------------------------------------------
 
 
-async def test_one_chat_has_room_for_so_many_messages_behind_the_one_being_answered(make, mailbox, monkeypatch):
+async def test_one_chat_has_room_for_so_many_messages_behind_the_one_being_answered(
+    make, mailbox, monkeypatch
+):
     monkeypatch.setattr(module, "CHAT_LIMIT", 2)
     first = held()
     model = Script(first, "two", "three", "other")
@@ -227,7 +242,9 @@ async def test_a_process_has_room_for_so_many_messages(make, monkeypatch):
     assert states == {"a": "answered", "b": "answered", "c": "answered", "d": "failed"}
 
 
-async def test_a_message_that_is_refused_leaves_no_run_behind_that_seems_to_go_on(make, monkeypatch):
+async def test_a_message_that_is_refused_leaves_no_run_behind_that_seems_to_go_on(
+    make, monkeypatch
+):
     monkeypatch.setattr(module, "TOTAL_LIMIT", 0)
     inbox = make(Script())
     inbox.accept(message("hi"))
@@ -239,7 +256,9 @@ async def test_a_message_that_is_refused_leaves_no_run_behind_that_seems_to_go_o
 # --- What was left ------------------------------------------------------------------
 
 
-async def test_what_an_earlier_process_left_is_taken_up_even_where_there_is_no_room(make, mailbox, monkeypatch):
+async def test_what_an_earlier_process_left_is_taken_up_even_where_there_is_no_room(
+    make, mailbox, monkeypatch
+):
     monkeypatch.setattr(module, "CHAT_LIMIT", 1)
     await sync_to_async(accept)(*(message(text) for text in "abc"), process_id="dead")
     inbox = make(Script("one", "two", "three"))
@@ -249,7 +268,9 @@ async def test_what_an_earlier_process_left_is_taken_up_even_where_there_is_no_r
     assert mailbox.texts == ["one", "two", "three"]
 
 
-async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_and_is_its_history(make, mailbox):
+async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_and_is_its_history(
+    make, mailbox
+):
     await sync_to_async(accept)(message("earlier"), process_id="dead")
     model = Script("one", "two")
     inbox = make(model)
@@ -258,7 +279,12 @@ async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_an
     await until(lambda: len(mailbox.sent) == 2)
     await idle(inbox)
     assert asked(model) == ["earlier", "now"]
-    assert [one["role"] for one in model.requests[1].messages] == ["system", "user", "assistant", "user"]
+    assert [one["role"] for one in model.requests[1].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 async def test_what_is_in_its_own_hands_is_not_taken_up_twice(make, mailbox):
@@ -323,7 +349,9 @@ async def test_what_was_given_back_is_answered_by_the_next_inbox(make, mailbox):
 
 
 @pytest.mark.parametrize("client", ["was there", "has just come back"])
-async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_by_the_next(make, mailbox, client):
+async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_by_the_next(
+    make, mailbox, client
+):
     answer = held()
     model = Script(answer)
     first = make(model)
@@ -352,4 +380,7 @@ async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_b
     second.resume(PRIVATE.account)
     await until(lambda: mailbox.sent)
     await idle(second)
-    assert (mailbox.texts, await rows()) == (["hello"], [("hi", "answered", "private"), ("hello", "delivered", "")])
+    assert (mailbox.texts, await rows()) == (
+        ["hello"],
+        [("hi", "answered", "private"), ("hello", "delivered", "")],
+    )

@@ -1,4 +1,5 @@
-"""The persona's prompt as a template: the cases of Google ADK, and that plain prompts stay as they are."""
+"""The persona's prompt as a template: the cases of Google ADK, and that plain prompts stay as they
+are."""
 
 import json
 from datetime import datetime
@@ -56,7 +57,14 @@ def test_a_value_that_is_missing_is_an_error_that_names_the_placeholder():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(True, "true"), (1.5, "1.5"), (["好", 1], '["好", 1]'), ({"a": None}, '{"a": null}'), ("", ""), (0, "0")],
+    [
+        (True, "true"),
+        (1.5, "1.5"),
+        (["好", 1], '["好", 1]'),
+        ({"a": None}, '{"a": null}'),
+        ("", ""),
+        (0, "0"),
+    ],
 )
 def test_what_is_no_text_is_shown_as_json(value, text):
     assert render_prompt("[{v}]", {"v": value}, ()) == f"[{text}]"
@@ -64,8 +72,14 @@ def test_what_is_no_text_is_shown_as_json(value, text):
 
 def test_a_tool_stands_for_its_name_where_it_is_enabled():
     tools = ["get_weather", "web-search"]
-    assert render_prompt("Call {tool:get_weather} or { tool:web-search }.", {}, tools) == "Call get_weather or web-search."
-    assert render_prompt("{tool:gone?}{tool:no such}{tool:}", {"gone": 1}, tools) == "{tool:no such}{tool:}"
+    assert (
+        render_prompt("Call {tool:get_weather} or { tool:web-search }.", {}, tools)
+        == "Call get_weather or web-search."
+    )
+    assert (
+        render_prompt("{tool:gone?}{tool:no such}{tool:}", {"gone": 1}, tools)
+        == "{tool:no such}{tool:}"
+    )
     with pytest.raises(MissingToolError, match="tool:gone"):
         render_prompt("{tool:gone}", {"gone": 1, "tool:gone": 1}, tools)
 
@@ -101,7 +115,10 @@ def test_what_a_value_holds_is_not_a_template():
     assert render_prompt("{a}{b}", {"a": "{b}{tool:t}", "b": "{a}"}, ["t"]) == "{b}{tool:t}{a}"
 
 
-@given(st.text("{}ab?: \ntol.-"), st.dictionaries(st.sampled_from(["a", "b", "ab", "app:a"]), st.integers()))
+@given(
+    st.text("{}ab?: \ntol.-"),
+    st.dictionaries(st.sampled_from(["a", "b", "ab", "app:a"]), st.integers()),
+)
 def test_every_prompt_is_rendered_and_what_is_missing_is_what_render_refuses(template, values):
     rendering = render_known_values(template, values, ["a"])
     if rendering.missing:
@@ -118,16 +135,18 @@ def test_names_of_values(name):
     assert is_value_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "a.b", "app:", "tool:a", "x:a", "app:user:a", ":a", " a", "a?"])
+@pytest.mark.parametrize(
+    "name", ["", "1a", "a-b", "a b", "a.b", "app:", "tool:a", "x:a", "app:user:a", ":a", " a", "a?"]
+)
 def test_what_is_no_name_of_a_value(name):
     assert not is_value_name(name)
 
 
 def test_the_program_knows_the_time_the_kind_of_chat_and_the_bots_name():
-    values = program_values("Frosty", "group", datetime(2026, 11, 22, 7, 5))  # noqa: DTZ001 - local time is meant
+    values = program_values("Frosty", "group", datetime(2026, 11, 22, 7, 5))  # noqa: DTZ001
     text = render_prompt("{bot_name} {chat_kind} {date} {time} {weekday}", values, ())
     assert text == "Frosty 群聊 2026-11-22 07:05 星期日"
 
 
 def test_a_bot_without_a_name_and_a_run_without_a_chat_have_no_such_values():
-    assert set(program_values("", None, datetime(2026, 11, 22))) == {"date", "time", "weekday"}  # noqa: DTZ001 - as above
+    assert set(program_values("", None, datetime(2026, 11, 22))) == {"date", "time", "weekday"}  # noqa: DTZ001

@@ -23,13 +23,19 @@ async def test_what_one_run_puts_down_keeps_its_order_beside_what_others_do(reco
     for chat in (PRIVATE, GROUP):
         said = message("hi", chat, mentions_bot=True)
         accepted = await record.accept(arrival(said))
-        begun = await record.begin(StartRun(replace(PLAN, place=chat.place), accepted.pk, accepted.session_pk))
+        begun = await record.begin(
+            StartRun(replace(PLAN, place=chat.place), accepted.pk, accepted.session_pk)
+        )
         journals.append(RunJournal(record, begun.claim))
         echo = f"e{accepted.pk}"
-        pks.append(await journals[-1].add_reply(OutgoingMessage(accepted.session_pk, begun.run_pk, "hi", [], echo, State.SENT)))
+        pks.append(
+            await journals[-1].add_reply(
+                OutgoingMessage(accepted.session_pk, begun.run_pk, "hi", [], echo, State.SENT)
+            )
+        )
     go_on = threading.Event()
     slow = record.submit(lambda items: [go_on.wait(5) for _ in items], None)
-    while record._commit._waiting:  # noqa: ASYNC110 - nothing tells that the writer has taken a request
+    while record._commit._waiting:  # noqa: ASYNC110
         await asyncio.sleep(0)
     other = journals[0].mark_sent(pks[0], "other")
     journals[1].settle(SendResult(pks[1], Delivery(State.PENDING)))

@@ -1,4 +1,5 @@
-"""How much of an endpoint's answer is read, however it is sent: nothing here is a size that a header promised."""
+"""How much of an endpoint's answer is read, however it is sent: nothing here is a size that a
+header promised."""
 
 import asyncio
 import gzip
@@ -62,7 +63,9 @@ async def flood() -> AsyncIterator[Callable[..., Awaitable[tuple[Flood, OpenAICl
         one = Flood(head, chunks)
         server = await asyncio.start_server(one.answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        opened.append((server, OpenAIClient(f"http://127.0.0.1:{port}/v1", "k", "m", timeout_seconds=20)))
+        opened.append(
+            (server, OpenAIClient(f"http://127.0.0.1:{port}/v1", "k", "m", timeout_seconds=20))
+        )
         return one, opened[-1][1]
 
     yield flood
@@ -81,18 +84,30 @@ def endless() -> Iterable[bytes]:
 
 def packed(parts: Iterable[bytes]) -> Iterable[bytes]:
     packer = zlib.compressobj(wbits=31)
-    return (piece for part in parts if (piece := packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)))
+    return (
+        piece
+        for part in parts
+        if (piece := packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH))
+    )
 
 
 BOMB = gzip.compress(BEGINNING + b"x" * 200 * 2**20 + b'"}}]}', 1)
-EMPTY_BLOCKS = zlib.compressobj(wbits=31).flush(zlib.Z_SYNC_FLUSH)[:10] + b"\x00\x00\x00\xff\xff" * 10_000
+EMPTY_BLOCKS = (
+    zlib.compressobj(wbits=31).flush(zlib.Z_SYNC_FLUSH)[:10] + b"\x00\x00\x00\xff\xff" * 10_000
+)
 FLOODS = {
     "chunked without end": ("200 OK\r\nTransfer-Encoding: chunked", lambda: chunked(endless())),
     "without a length": ("200 OK\r\nConnection: close", endless),
     "a length of a terabyte": (f"200 OK\r\nContent-Length: {2**40}", endless),
     "a length that nothing follows": (f"200 OK\r\nContent-Length: {2**40}", tuple),
-    "packed, in one chunk": (f"200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(BOMB)}", lambda: [BOMB]),
-    "packed, without end": ("200 OK\r\nContent-Encoding: gzip\r\nConnection: close", lambda: packed(endless())),
+    "packed, in one chunk": (
+        f"200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(BOMB)}",
+        lambda: [BOMB],
+    ),
+    "packed, without end": (
+        "200 OK\r\nContent-Encoding: gzip\r\nConnection: close",
+        lambda: packed(endless()),
+    ),
     "packed nothing, without end": (
         "200 OK\r\nContent-Encoding: gzip\r\nConnection: close",
         lambda: chain([EMPTY_BLOCKS], repeat(EMPTY_BLOCKS[10:])),
@@ -120,10 +135,14 @@ async def test_an_answer_that_is_too_long_is_hung_up_on_and_not_asked_for_again(
     assert peak < 4 * ANSWER_LIMIT
 
 
-@pytest.mark.parametrize("status", ["400 Bad Request", "307 Temporary Redirect\r\nLocation: /v1/elsewhere"])
+@pytest.mark.parametrize(
+    "status", ["400 Bad Request", "307 Temporary Redirect\r\nLocation: /v1/elsewhere"]
+)
 async def test_of_an_error_without_end_only_the_beginning_is_read(flood, monkeypatch, status):
     monkeypatch.setattr("agent.llm.client.MAX_RETRIES", 0)
-    server, client = await flood(f"{status}\r\nTransfer-Encoding: chunked", lambda: chunked(repeat(CHUNK)))
+    server, client = await flood(
+        f"{status}\r\nTransfer-Encoding: chunked", lambda: chunked(repeat(CHUNK))
+    )
     tracemalloc.start()
     try:
         with pytest.raises(LLMError):

@@ -1,4 +1,5 @@
-"""The model client against a real HTTP server: what it asks, what it retries, and what it makes of failure."""
+"""The model client against a real HTTP server: what it asks, what it retries, and what it makes of
+failure."""
 
 import asyncio
 import json
@@ -25,10 +26,13 @@ AT_ONCE = 0.01
 
 @pytest.fixture
 async def connect(model) -> AsyncIterator[Callable[..., OpenAIClient]]:
-    """Make clients of the scripted model: ``connect(endpoint="…", api_key="…", timeout_seconds=…)``."""
+    """Make clients of the scripted model: ``connect(endpoint="…", api_key="…",
+    timeout_seconds=…)``."""
     clients = []
 
-    def connect(endpoint: str = model.url, api_key: str = "sk-test", timeout_seconds: float = 10) -> OpenAIClient:
+    def connect(
+        endpoint: str = model.url, api_key: str = "sk-test", timeout_seconds: float = 10
+    ) -> OpenAIClient:
         clients.append(OpenAIClient(endpoint, api_key, "scripted", timeout_seconds=timeout_seconds))
         return clients[-1]
 
@@ -59,7 +63,10 @@ async def test_the_key_is_a_bearer_token_and_nothing_is_sent_without_one(model, 
     model.script(["a", "b"])
     await connect(api_key="sk-1").complete(HELLO)
     await connect(api_key="").complete(HELLO)
-    assert [request.headers.get("authorization") or "" for request in model.requests] == ["Bearer sk-1", ""]
+    assert [request.headers.get("authorization") or "" for request in model.requests] == [
+        "Bearer sk-1",
+        "",
+    ]
 
 
 async def test_messages_go_out_as_they_are_and_tools_as_functions(model, connect):
@@ -74,8 +81,14 @@ async def test_messages_go_out_as_they_are_and_tools_as_functions(model, connect
         "model": "scripted",
         "messages": HELLO.messages,
         "tools": [
-            {"type": "function", "function": {"name": "f", "description": "does f", "parameters": schema}},
-            {"type": "function", "function": {"name": "g", "description": "", "parameters": NO_PARAMETERS}},
+            {
+                "type": "function",
+                "function": {"name": "f", "description": "does f", "parameters": schema},
+            },
+            {
+                "type": "function",
+                "function": {"name": "g", "description": "", "parameters": NO_PARAMETERS},
+            },
         ],
     }
     assert (response.tool_calls[0].name, response.tool_calls[0].arguments) == ("f", '{"a": 1}')
@@ -95,7 +108,9 @@ async def test_no_tools_are_named_where_there_are_none(model, connect):
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 async def test_a_passing_failure_is_tried_again(model, connect, status):
-    model.script([fails(status, retry_after=AT_ONCE), fails(status, retry_after=AT_ONCE), "at last"])
+    model.script(
+        [fails(status, retry_after=AT_ONCE), fails(status, retry_after=AT_ONCE), "at last"]
+    )
     assert (await connect().complete(HELLO)).text == "at last"
 
 
@@ -112,8 +127,15 @@ async def test_the_endpoint_says_how_long_to_wait(model, connect):
 
 
 @pytest.mark.parametrize(("status", "says_so", "tries"), [(400, "true", 2), (500, "false", 1)])
-async def test_the_endpoint_may_say_whether_another_try_is_of_use(model, connect, status, says_so, tries):
-    model.script([returns({}, status=status, headers={"x-should-retry": says_so, "Retry-After-Ms": "1"}), "at last"][:tries])
+async def test_the_endpoint_may_say_whether_another_try_is_of_use(
+    model, connect, status, says_so, tries
+):
+    model.script(
+        [
+            returns({}, status=status, headers={"x-should-retry": says_so, "Retry-After-Ms": "1"}),
+            "at last",
+        ][:tries]
+    )
     asking = connect().complete(HELLO)
     if tries == 1:
         with pytest.raises(LLMError, match=f"answered {status}"):
@@ -149,10 +171,15 @@ def test_without_a_wish_the_pauses_grow():
     lost = APIConnectionError(request=httpx2.Request("POST", "http://h"))
     pauses = [compute_retry_pause(lost, tries) for tries in range(1, 8)]
     longest = [0.5, 1, 2, 4, 8, 8, 8]
-    assert all(pause and most * 0.75 <= pause.seconds <= most for pause, most in zip(pauses, longest, strict=True))
+    assert all(
+        pause and most * 0.75 <= pause.seconds <= most
+        for pause, most in zip(pauses, longest, strict=True)
+    )
 
 
-async def test_a_failure_that_stays_is_given_up_after_four_tries_and_told_in_its_own_words(model, connect):
+async def test_a_failure_that_stays_is_given_up_after_four_tries_and_told_in_its_own_words(
+    model, connect
+):
     model.script([fails(503, message="overloaded", retry_after=AT_ONCE)] * 4)
     with pytest.raises(LLMError, match=r"answered 503: .*overloaded"):
         await connect().complete(HELLO)
@@ -173,7 +200,9 @@ async def test_an_error_page_is_quoted_in_part(model, connect):
     assert "\n" not in str(caught.value)
 
 
-async def test_an_endpoint_that_nobody_listens_at_is_named_as_such_and_not_as_slow(connect, monkeypatch):
+async def test_an_endpoint_that_nobody_listens_at_is_named_as_such_and_not_as_slow(
+    connect, monkeypatch
+):
     monkeypatch.setattr("agent.llm.client.MAX_RETRIES", 0)
     client = connect(f"http://127.0.0.1:{free_port()}/v1", timeout_seconds=10)
     with pytest.raises(LLMError, match="cannot be reached"):
@@ -189,11 +218,14 @@ async def test_an_endpoint_that_does_not_answer_in_time_is_a_timeout(model, conn
         await connect(timeout_seconds=0.3).complete(HELLO)
 
 
-async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_and_names_the_status(model, connect):
+async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_and_names_the_status(
+    model, connect
+):
     model.script([fails(429, message="slow down", retry_after=100)])
     started = time.monotonic()
     with pytest.raises(
-        LLMTimeout, match=r"answered 429: .*slow down.*; it wants to be asked again in 100 s, longer than the time"
+        LLMTimeout,
+        match=r"answered 429: .*slow down.*; it wants to be asked again in 100 s, longer than the time",
     ):
         await connect(timeout_seconds=60).complete(HELLO)
     assert time.monotonic() - started < 10
@@ -207,7 +239,9 @@ async def test_when_no_time_is_left_for_another_try_the_last_one_is_named(model,
 
 async def test_when_the_time_runs_out_in_a_later_try_the_one_before_is_named(model, connect):
     model.script([fails(503, message="overloaded", retry_after=AT_ONCE), hangs()])
-    with pytest.raises(LLMTimeout, match=r"within 0\.5 s; the try before: the endpoint answered 503: .*overloaded"):
+    with pytest.raises(
+        LLMTimeout, match=r"within 0\.5 s; the try before: the endpoint answered 503: .*overloaded"
+    ):
         await connect(timeout_seconds=0.5).complete(HELLO)
 
 
@@ -225,7 +259,9 @@ async def test_a_cancelled_call_is_clean_and_the_next_one_works(model, connect):
 async def test_calls_side_by_side_each_get_their_own_answer(model, connect):
     model.answer_with(lambda request: says(request.last_text.upper()))
     client = connect()
-    questions = [LLMRequest([{"role": "user", "content": f"question {number}"}]) for number in range(50)]
+    questions = [
+        LLMRequest([{"role": "user", "content": f"question {number}"}]) for number in range(50)
+    ]
     answers = await asyncio.gather(*(client.complete(question) for question in questions))
     assert [answer.text for answer in answers] == [f"QUESTION {number}" for number in range(50)]
 
@@ -233,7 +269,9 @@ async def test_calls_side_by_side_each_get_their_own_answer(model, connect):
 # --- Answers that are none ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"<html>", b"\xff\xfe", b"[" * 100_000, b"data: {}\n\n"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"<html>", b"\xff\xfe", b"[" * 100_000, b"data: {}\n\n"]
+)
 async def test_a_body_that_is_no_json_is_an_error_of_the_model(model, connect, body):
     model.script([returns(body)])
     with pytest.raises(LLMError, match="not JSON"):
@@ -258,6 +296,13 @@ async def test_what_no_database_can_hold_is_taken_out_of_an_answer(model, connec
 
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999"])
 async def test_a_number_that_no_database_can_hold_is_none(model, connect, number):
-    model.script([returns(b'{"choices": [{"message": {"role": "assistant", "content": "hi", "score": %s}}]}' % number)])
+    model.script(
+        [
+            returns(
+                b'{"choices": [{"message": {"role": "assistant", "content": "hi", "score": %s}}]}'
+                % number
+            )
+        ]
+    )
     response = await connect().complete(HELLO)
     assert (response.text, response.recorded["score"]) == ("hi", None)

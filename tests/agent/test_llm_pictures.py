@@ -9,7 +9,14 @@ import pytest
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import RequestEncoder
 from agent.llm.client import OpenAIClient
-from agent.llm.images import CHUNK, ModelPicture, encode_with_pictures, has_kept_pictures, kept_hash, picture_part
+from agent.llm.images import (
+    CHUNK,
+    ModelPicture,
+    encode_with_pictures,
+    has_kept_pictures,
+    kept_hash,
+    picture_part,
+)
 from tests.scripted_model import ScriptedModel, fails
 
 
@@ -33,20 +40,27 @@ async def joined(body) -> bytes:
 
 
 async def test_a_kept_picture_is_sent_as_a_data_url(picture):
-    body = await encode_with_pictures([message(picture_part("abc"), picture_part("abc"))], lambda _: picture, written)
+    body = await encode_with_pictures(
+        [message(picture_part("abc"), picture_part("abc"))], lambda _: picture, written
+    )
     sent = await joined(body)
     assert len(sent) == body.size
     text, *pictures = json.loads(sent)["messages"][0]["content"]
     assert text == {"type": "text", "text": "kept:abc"}  # words are left alone
     for part in pictures:
-        assert part["image_url"]["url"] == f"data:image/png;base64,{base64.b64encode(picture.path.read_bytes()).decode()}"
+        assert (
+            part["image_url"]["url"]
+            == f"data:image/png;base64,{base64.b64encode(picture.path.read_bytes()).decode()}"
+        )
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, CHUNK - 1, CHUNK, CHUNK + 1])
 async def test_pictures_of_any_size_are_sent_whole(tmp_path, size):
     path = tmp_path / "a"
     path.write_bytes(b"x" * size)
-    body = await encode_with_pictures([message(picture_part("abc"))], lambda _: ModelPicture("image/png", size, path), written)
+    body = await encode_with_pictures(
+        [message(picture_part("abc"))], lambda _: ModelPicture("image/png", size, path), written
+    )
     sent = await joined(body)
     assert len(sent) == body.size
     url = json.loads(sent)["messages"][0]["content"][1]["image_url"]["url"]
@@ -54,11 +68,15 @@ async def test_pictures_of_any_size_are_sent_whole(tmp_path, size):
 
 
 async def test_in_the_place_of_a_picture_that_is_gone_stand_words():
-    sent = await joined(await encode_with_pictures([message(picture_part("abc"))], lambda _: None, written))
+    sent = await joined(
+        await encode_with_pictures([message(picture_part("abc"))], lambda _: None, written)
+    )
     assert json.loads(sent)["messages"][0]["content"][1] == {"type": "text", "text": "[图片]"}
 
 
-async def test_a_request_with_pictures_is_tried_again_from_its_beginning(model: ScriptedModel, picture):
+async def test_a_request_with_pictures_is_tried_again_from_its_beginning(
+    model: ScriptedModel, picture
+):
     model.script([fails(500, retry_after=0), "seen"])
     client = OpenAIClient(model.url, "k", "m", timeout_seconds=10, album=lambda _: picture)
     response = await client.complete(LLMRequest([message(picture_part("abc"))]))
@@ -66,10 +84,17 @@ async def test_a_request_with_pictures_is_tried_again_from_its_beginning(model: 
     assert response.text == "seen"
     first, second = model.requests
     assert first.body == second.body
-    assert second.headers["content-length"] == str(len(json.dumps(second.body, separators=(",", ":"))))
+    assert second.headers["content-length"] == str(
+        len(json.dumps(second.body, separators=(",", ":")))
+    )
 
 
-@pytest.mark.parametrize("part", [None, "x", {}, {"type": "image_url"}, {"type": "image_url", "image_url": {"url": "http://x"}}])
+@pytest.mark.parametrize(
+    "part",
+    [None, "x", {}, {"type": "image_url"}, {"type": "image_url", "image_url": {"url": "http://x"}}],
+)
 def test_other_parts_show_no_kept_picture(part):
     assert kept_hash(part) == ""
-    assert not has_kept_pictures([{"role": "user", "content": [part]}, {"role": "user", "content": "kept:abc"}])
+    assert not has_kept_pictures(
+        [{"role": "user", "content": [part]}, {"role": "user", "content": "kept:abc"}]
+    )

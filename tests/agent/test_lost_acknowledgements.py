@@ -1,4 +1,5 @@
-"""A COMMIT without an acknowledgement on a real PostgreSQL: looked up, and never taken for what it was not."""
+"""A COMMIT without an acknowledgement on a real PostgreSQL: looked up, and never taken for what it
+was not."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -67,7 +68,9 @@ async def test_what_was_committed_is_not_repeated_because_nobody_said_so(commit)
     assert await commit.submit(told, None) == ["abc"]
 
 
-async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(commit, monkeypatch):
+async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(
+    commit, monkeypatch
+):
     cuts = [1]
 
     took_effect = CommitMarker.took_effect

@@ -14,21 +14,32 @@ LIST = {"type": "array", "items": {"type": "integer"}}
 
 
 def told(result: CallToolResult) -> list[str]:
-    return [block.text if isinstance(block, TextContent) else block.type for block in result.content]
+    return [
+        block.text if isinstance(block, TextContent) else block.type for block in result.content
+    ]
 
 
-def result(content: str = "", *items: ToolContentItem, success: bool = True, **fields: object) -> ToolExecutionResult:
+def result(
+    content: str = "", *items: ToolContentItem, success: bool = True, **fields: object
+) -> ToolExecutionResult:
     return ToolExecutionResult("x", success, content, content_items=list(items), **fields)  # type: ignore[arg-type]
 
 
 def test_a_tool_without_parameters_takes_an_object_without_properties():
-    assert to_mcp_tool(ToolSpec(name="x"), any_value=True).input_schema == {"type": "object", "properties": {}}
+    assert to_mcp_tool(ToolSpec(name="x"), any_value=True).input_schema == {
+        "type": "object",
+        "properties": {},
+    }
     given = {"properties": {"a": {"type": "string"}}}
-    assert to_mcp_tool(ToolSpec(name="x", parameters_schema=given), any_value=True).input_schema == {"type": "object", **given}
+    assert to_mcp_tool(
+        ToolSpec(name="x", parameters_schema=given), any_value=True
+    ).input_schema == {"type": "object", **given}
 
 
 def test_what_nobody_said_of_a_tool_is_not_said():
-    tool = to_mcp_tool(ToolSpec(name="x", annotation=ToolAnnotation(read_only=True)), any_value=True)
+    tool = to_mcp_tool(
+        ToolSpec(name="x", annotation=ToolAnnotation(read_only=True)), any_value=True
+    )
     assert (tool.title, tool.description, tool.output_schema) == (None, None, None)
     assert tool.annotations
     assert tool.annotations.model_dump(exclude_none=True) == {"read_only_hint": True}
@@ -44,10 +55,17 @@ def test_results_that_are_no_objects_are_declared_and_given_to_those_alone_who_t
 
 
 def test_an_output_schema_that_is_no_json_costs_nothing_but_itself():
-    assert to_mcp_tool(ToolSpec(name="x", output_schema={"type": "object", "a": object()}), any_value=True).output_schema is None
+    assert (
+        to_mcp_tool(
+            ToolSpec(name="x", output_schema={"type": "object", "a": object()}), any_value=True
+        ).output_schema
+        is None
+    )
 
 
-@pytest.mark.parametrize(("success", "words"), [(True, "工具执行成功。"), (False, "工具执行失败。")])
+@pytest.mark.parametrize(
+    ("success", "words"), [(True, "工具执行成功。"), (False, "工具执行失败。")]
+)
 def test_a_result_with_nothing_to_say_says_that(success, words):
     assert told(to_mcp_result(result(success=success), any_value=True)) == [words]
 
@@ -58,7 +76,10 @@ def test_a_failure_is_an_error_in_its_own_words():
 
 
 def test_items_without_what_they_need_are_told_in_words():
-    broken = [ToolContentItem(kind) for kind in ("image", "audio", "resource_link", "resource", "odd", "text")]
+    broken = [
+        ToolContentItem(kind)
+        for kind in ("image", "audio", "resource_link", "resource", "odd", "text")
+    ]
     assert told(to_mcp_result(result("", *broken), any_value=True)) == [
         "[图片内容 unknown]",
         "[音频内容 unknown]",
@@ -69,7 +90,9 @@ def test_items_without_what_they_need_are_told_in_words():
 
 
 def test_text_stands_before_the_items():
-    blocks = to_mcp_result(result("look", ToolContentItem("image", data="AAAA", mime_type="image/png")), any_value=True)
+    blocks = to_mcp_result(
+        result("look", ToolContentItem("image", data="AAAA", mime_type="image/png")), any_value=True
+    )
     assert told(blocks) == ["look", "image"]
 
 
@@ -90,9 +113,16 @@ def test_the_library_is_loaded_where_the_address_is_switched_on_and_nowhere_else
     code = "import sys, frostproject.asgi; print('mcp' in sys.modules)"
     for token, loaded in (("", "False"), ("t0k", "True")):
         environment = clean_environment(
-            FROST_DATA_DIR=str(tmp_path), MCP_SERVER_TOKEN=token, DJANGO_SETTINGS_MODULE="frostproject.settings"
+            FROST_DATA_DIR=str(tmp_path),
+            MCP_SERVER_TOKEN=token,
+            DJANGO_SETTINGS_MODULE="frostproject.settings",
         )
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=PROJECT, env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stdout.split() == [loaded]

@@ -1,4 +1,5 @@
-"""The media folder: nothing else leaves the machine, whatever has become of a file since it was found."""
+"""The media folder: nothing else leaves the machine, whatever has become of a file since it was
+found."""
 
 import os
 from pathlib import Path
@@ -77,7 +78,9 @@ def test_a_pipe_is_refused_without_waiting_for_a_writer(folder: Path):
         content(found("pipe"))
 
 
-@pytest.mark.parametrize("path", ["cats", "gone.png", "cats/cat.png/x", "", "../secret", "cats/../../secret"])
+@pytest.mark.parametrize(
+    "path", ["cats", "gone.png", "cats/cat.png/x", "", "../secret", "cats/../../secret"]
+)
 def test_what_is_no_file_of_the_folder_is_refused_in_words(folder: Path, path: str):
     with pytest.raises(MediaError):
         content(folder / path)

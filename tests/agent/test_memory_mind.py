@@ -22,18 +22,32 @@ def talked(turns: int) -> int:
     """The key of a group's session in which so many exchanges were had."""
     now = timezone.now()
     session, _ = ChatSession.objects.get_or_create(
-        kind="group", peer_id=GROUP.peer_id, account=GROUP.account, defaults={"last_message_at": now}
+        kind="group",
+        peer_id=GROUP.peer_id,
+        account=GROUP.account,
+        defaults={"last_message_at": now},
     )
     for number in range(turns):
         run = Run.objects.create(session=session, started_at=now)
         for direction, state in (("in", "answered"), ("out", "delivered")):
-            fields = {"direction": direction, "state": state, "text": f"{direction} {number}", "sender_id": "20001"}
-            Message.objects.create(session=session, run=run, in_history=True, created_at=now, **fields)
+            fields = {
+                "direction": direction,
+                "state": state,
+                "text": f"{direction} {number}",
+                "sender_id": "20001",
+            }
+            Message.objects.create(
+                session=session, run=run, in_history=True, created_at=now, **fields
+            )
     return session.pk
 
 
 async def test_what_is_summarised_after_a_turn_is_in_mind_at_the_next(record: Record):
-    memory = MemoryService(record, MemorySettings(1_500, SummaryPolicy(WINDOW, summary_after=2)), Script("他们聊了数字"))
+    memory = MemoryService(
+        record,
+        MemorySettings(1_500, SummaryPolicy(WINDOW, summary_after=2)),
+        Script("他们聊了数字"),
+    )
     session_pk = await sync_to_async(talked)(2)
     assert await memory.background(session_pk, GROUP, "20001", "hi") == MemoryContext()
     memory.after_turn(session_pk, GROUP)
@@ -68,7 +82,9 @@ async def test_a_reading_that_is_cut_off_leaves_nothing_behind_and_is_due_again(
 
 
 async def test_without_a_model_nothing_is_read(record: Record):
-    memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW, summary_after=1, extract_turns=1)))
+    memory = MemoryService(
+        record, MemorySettings(0, SummaryPolicy(WINDOW, summary_after=1, extract_turns=1))
+    )
     memory.after_turn(await sync_to_async(talked)(9), GROUP)
     await memory.close()
     assert not await Digest.objects.aexists()

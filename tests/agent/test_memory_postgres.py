@@ -1,4 +1,5 @@
-"""What the memory asks of its database, asked of PostgreSQL too: the tests are those of the other modules."""
+"""What the memory asks of its database, asked of PostgreSQL too: the tests are those of the other
+modules."""
 
 from collections.abc import Iterator
 

@@ -65,14 +65,37 @@ def answer(*items: Any) -> str:
     [
         ([{"ids": [1, 2], "text": "a"}], [(1, 2)]),
         ([{"ids": [1, 2], "text": "a"}, {"ids": [2, 3], "text": "b"}], [(1, 2)]),
-        ([{"ids": [3, 1], "text": "a", "tags": ["t", 5]}, {"ids": [2, 4], "text": "b"}], [(1, 3), (2, 4)]),
-        ([{"ids": [1], "text": "a"}, {"ids": [1, 1], "text": "a"}, {"ids": [1, 99], "text": "a"}], []),
-        ([{"ids": ["1", "2"], "text": "a"}, {"ids": [1, 2], "text": " "}, {"ids": [1, 2], "text": "x" * 9_999}, 5], []),
+        (
+            [{"ids": [3, 1], "text": "a", "tags": ["t", 5]}, {"ids": [2, 4], "text": "b"}],
+            [(1, 3), (2, 4)],
+        ),
+        (
+            [
+                {"ids": [1], "text": "a"},
+                {"ids": [1, 1], "text": "a"},
+                {"ids": [1, 99], "text": "a"},
+            ],
+            [],
+        ),
+        (
+            [
+                {"ids": ["1", "2"], "text": "a"},
+                {"ids": [1, 2], "text": " "},
+                {"ids": [1, 2], "text": "x" * 9_999},
+                5,
+            ],
+            [],
+        ),
         ([{"ids": list(range(1, 10)), "text": "a"}], []),
     ],
 )
-def test_a_merge_is_taken_of_known_notes_that_no_other_merge_has(items: list[Any], found: list[tuple[int, ...]]):
-    notes = [RecalledNote(pk, "t", (), "person", "1", "1", "", "user", timezone.now()) for pk in range(1, 10)]
+def test_a_merge_is_taken_of_known_notes_that_no_other_merge_has(
+    items: list[Any], found: list[tuple[int, ...]]
+):
+    notes = [
+        RecalledNote(pk, "t", (), "person", "1", "1", "", "user", timezone.now())
+        for pk in range(1, 10)
+    ]
     cluster = NoteCluster("a", "person", "1", tuple(notes))
     assert [merge.pks for merge in parse_merges(answer(*items), cluster)] == found
 
@@ -95,12 +118,18 @@ def test_what_was_long_of_no_use_may_go_unless_the_operator_wrote_it_or_said_no(
 def test_accepted_notes_become_one_for_the_same_audience():
     first, second, *_ = some_notes(3)
     Note.objects.filter(pk=first).update(use_count=3)
-    assert decide_proposal(proposed(first, second), by="admin", accept=True) == NoteProposal.State.APPLIED
+    assert (
+        decide_proposal(proposed(first, second), by="admin", accept=True)
+        == NoteProposal.State.APPLIED
+    )
     assert texts(ANN_IN_GROUP, "水果 苹果")[0] == "喜欢各种苹果"
     assert Note.objects.count() == 2
     merged = Note.objects.get(text="喜欢各种苹果")
     assert (merged.owner_id, merged.chat, merged.use_count) == ("20001", "group:30001", 4)
-    assert [note["text"] for note in NoteProposal.objects.get().before] == ["喜欢第0种苹果", "喜欢第1种苹果"]
+    assert [note["text"] for note in NoteProposal.objects.get().before] == [
+        "喜欢第0种苹果",
+        "喜欢第1种苹果",
+    ]
 
 
 def test_a_proposal_is_decided_once_and_a_rejected_one_changes_nothing():
@@ -143,7 +172,12 @@ async def test_the_job_proposes_and_changes_nothing(many: list[int], record: Rec
     assert await review_notes(record, model) == (1, 0)
     assert await note_pks(record) == many
     proposal = await NoteProposal.objects.aget()
-    assert (proposal.kind, proposal.state, proposal.model, proposal.note_ids) == ("merge", "waiting", "script", many[:2])
+    assert (proposal.kind, proposal.state, proposal.model, proposal.note_ids) == (
+        "merge",
+        "waiting",
+        "script",
+        many[:2],
+    )
 
 
 async def test_a_model_that_fails_stops_only_its_own_part(many: list[int], record: Record):

@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.text.search_terms import INDEX_LIMIT, SEARCH_LIMIT, index_terms, key_term, normalize_text, search_terms
+from tools.text.search_terms import (
+    INDEX_LIMIT,
+    SEARCH_LIMIT,
+    index_terms,
+    key_term,
+    normalize_text,
+    search_terms,
+)
 
 
 def test_chinese_becomes_characters_and_pairs_and_is_looked_for_by_pairs():

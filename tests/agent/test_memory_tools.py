@@ -9,15 +9,19 @@ from django.utils import timezone
 
 from agent.builtin_tools import forget, query_memory, query_person_profile, remember
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import TEXT_LIMIT, NoteViewer
 from agent.memory.note_service import NoteService
 from agent.memory.notes_store import OTHER_LIMIT, OTHERS_LIMIT, OWNER_LIMIT
 from agent.models import Note
-from agent.models.note import TEXT_LIMIT
 from agent.record.record import Record
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted
 from tests.agent.talk import GROUP, accept, message
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.registry.registry import ToolRegistry
 
 
@@ -30,9 +34,16 @@ class Desk:
         entries = [remember.TOOL, forget.TOOL, query_memory.TOOL, query_person_profile.TOOL]
         self.registry.register_provider(MaisakaBuiltinToolProvider(entries))
 
-    async def call(self, viewer: NoteViewer, tool: str, *, role: str = "", **arguments: Any) -> ToolExecutionResult:
+    async def call(
+        self, viewer: NoteViewer, tool: str, *, role: str = "", **arguments: Any
+    ) -> ToolExecutionResult:
         session = f"{viewer.platform}:{viewer.chat}"
-        metadata = {"memory": self.book, "account": viewer.account, "sender_role": role, "owners": frozenset()}
+        metadata = {
+            "memory": self.book,
+            "account": viewer.account,
+            "sender_role": role,
+            "owners": frozenset(),
+        }
         context = ToolExecutionContext(
             session_id=session,
             stream_id=session,
@@ -72,7 +83,9 @@ async def test_a_wish_is_remembered_and_found_again_in_its_chat_alone(desk: Desk
 
 
 async def test_a_note_says_where_it_comes_from(desk: Desk):
-    await desk.call(ANN_IN_GROUP, "remember", text="群里每周五聚餐", about="chat", origin="model", days=7)
+    await desk.call(
+        ANN_IN_GROUP, "remember", text="群里每周五聚餐", about="chat", origin="model", days=7
+    )
     note = await only_note()
     assert (note.owner_kind, note.owner_id, note.chat) == ("group", "30001", "group:30001")
     assert (note.source, note.said_by, note.visibility) == ("model", "20001", "chat")
@@ -101,7 +114,9 @@ async def test_the_same_is_not_remembered_twice(desk: Desk):
         ({"text": "a", "person_id": "20002", "visibility": "person"}, remember.PRIVATE_FOR_OTHERS),
     ],
 )
-async def test_what_cannot_be_remembered_is_refused_with_the_reason(desk: Desk, arguments: dict[str, Any], told: str):
+async def test_what_cannot_be_remembered_is_refused_with_the_reason(
+    desk: Desk, arguments: dict[str, Any], told: str
+):
     result = await desk.call(ANN_IN_GROUP, "remember", **arguments)
     assert not result.success
     assert told in result.error_message
@@ -109,12 +124,16 @@ async def test_what_cannot_be_remembered_is_refused_with_the_reason(desk: Desk, 
 
 
 async def test_half_characters_and_nul_do_not_stop_a_note(desk: Desk):
-    assert (await desk.call(ANN_IN_GROUP, "remember", text="a\0b \ud800 苹果", tags=["\ud800x"])).success
+    assert (
+        await desk.call(ANN_IN_GROUP, "remember", text="a\0b \ud800 苹果", tags=["\ud800x"])
+    ).success
     assert "苹果" in (await only_note()).text
 
 
 async def test_a_thousand_notes_a_minute_are_stopped_for_their_writer_alone(desk: Desk):
-    results = [await desk.call(ANN_IN_GROUP, "remember", text=f"第{number}件") for number in range(40)]
+    results = [
+        await desk.call(ANN_IN_GROUP, "remember", text=f"第{number}件") for number in range(40)
+    ]
     assert [result.success for result in results] == [True] * 20 + [False] * 20
     assert "调用过于频繁" in results[-1].error_message
     assert (await desk.call(BOB_IN_GROUP, "remember", text="我的事")).success
@@ -132,24 +151,43 @@ async def test_a_full_memory_says_so(desk: Desk):
 
 async def test_one_person_can_have_only_so_much_noted_about_another(desk: Desk):
     about_bob = {"person": BOB_IN_GROUP.person}
-    await sync_to_async(lambda: [noted(ANN_IN_GROUP, f"鲍勃的第{n}件事", **about_bob) for n in range(OTHER_LIMIT)])()
-    result = await desk.call(ANN_IN_GROUP, "remember", text="再多一件", person_id=BOB_IN_GROUP.person)
-    assert (result.success, result.error_message) == (False, f"工具执行失败: {remember.FULL_OF_OTHERS}")
+    await sync_to_async(
+        lambda: [noted(ANN_IN_GROUP, f"鲍勃的第{n}件事", **about_bob) for n in range(OTHER_LIMIT)]
+    )()
+    result = await desk.call(
+        ANN_IN_GROUP, "remember", text="再多一件", person_id=BOB_IN_GROUP.person
+    )
+    assert (result.success, result.error_message) == (
+        False,
+        f"工具执行失败: {remember.FULL_OF_OTHERS}",
+    )
     assert (await desk.call(ANN_IN_GROUP, "remember", text="我自己的事")).success
     assert (await desk.call(BOB_IN_GROUP, "remember", text="再多一件")).success
     carl = NoteViewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, "20003")
-    assert (await desk.call(carl, "remember", text="卡尔说的", person_id=BOB_IN_GROUP.person)).success
-    assert {note.said_by async for note in Note.objects.filter(owner_id=BOB_IN_GROUP.person)} == {"20001", "20002", "20003"}
+    assert (
+        await desk.call(carl, "remember", text="卡尔说的", person_id=BOB_IN_GROUP.person)
+    ).success
+    assert {note.said_by async for note in Note.objects.filter(owner_id=BOB_IN_GROUP.person)} == {
+        "20001",
+        "20002",
+        "20003",
+    }
 
 
-async def test_however_many_others_speak_of_somebody_there_is_room_for_the_persons_own_words(desk: Desk):
+async def test_however_many_others_speak_of_somebody_there_is_room_for_the_persons_own_words(
+    desk: Desk,
+):
     def gossip() -> None:
         for number in range(OTHERS_LIMIT):
-            crowd = NoteViewer(ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, str(30_000 + number))
+            crowd = NoteViewer(
+                ANN_IN_GROUP.platform, ANN_IN_GROUP.account, ANN_IN_GROUP.chat, str(30_000 + number)
+            )
             noted(crowd, f"第{number}句闲话", person=BOB_IN_GROUP.person)
 
     await sync_to_async(gossip)()
-    result = await desk.call(ANN_IN_GROUP, "remember", text="再来一句", person_id=BOB_IN_GROUP.person)
+    result = await desk.call(
+        ANN_IN_GROUP, "remember", text="再来一句", person_id=BOB_IN_GROUP.person
+    )
     assert remember.FULL_OF_OTHERS in result.error_message
     assert (await desk.call(BOB_IN_GROUP, "remember", text="我自己说的")).success
 
@@ -163,13 +201,21 @@ async def test_however_many_others_speak_of_somebody_there_is_room_for_the_perso
         ({}, query_memory.NOTHING_ASKED),
         ({"query": "  "}, query_memory.NOTHING_ASKED),
         ({"query": "苹果", "mode": "time"}, query_memory.NOTHING_ASKED),
-        ({"query": "苹果", "mode": "magic"}, "mode 不支持: magic，可用的有 search（按内容）、time（按时间）、hybrid（两者都用）"),
-        ({"time_start": "昨天"}, "time_start 不是可以识别的时间，请写成 2026-11-05 或 2026-11-05 18:30"),
+        (
+            {"query": "苹果", "mode": "magic"},
+            "mode 不支持: magic，可用的有 search（按内容）、time（按时间）、hybrid（两者都用）",
+        ),
+        (
+            {"time_start": "昨天"},
+            "time_start 不是可以识别的时间，请写成 2026-11-05 或 2026-11-05 18:30",
+        ),
         ({"time_end": "0001-01-01"}, "time_end 不是可以识别的时间"),
         ({"time_start": "2026-11-05", "time_end": "2026-11-04"}, "time_start 不能晚于 time_end"),
     ],
 )
-async def test_a_question_that_cannot_be_meant_is_refused_with_the_reason(desk: Desk, arguments: dict[str, Any], told: str):
+async def test_a_question_that_cannot_be_meant_is_refused_with_the_reason(
+    desk: Desk, arguments: dict[str, Any], told: str
+):
     result = await desk.call(ANN_IN_GROUP, "query_memory", **arguments)
     assert not result.success
     assert told in result.error_message
@@ -177,7 +223,9 @@ async def test_a_question_that_cannot_be_meant_is_refused_with_the_reason(desk: 
 
 @pytest.mark.parametrize(("limit", "count"), [(None, 5), (0, 5), (-3, 1), (2, 2), (999, 20)])
 async def test_the_limit_is_brought_into_its_range(desk: Desk, limit: int | None, count: int):
-    await sync_to_async(lambda: [noted(ANN_IN_GROUP, f"苹果第{number}种") for number in range(25)])()
+    await sync_to_async(
+        lambda: [noted(ANN_IN_GROUP, f"苹果第{number}种") for number in range(25)]
+    )()
     arguments: dict[str, Any] = {} if limit is None else {"limit": limit}
     result = await desk.call(ANN_IN_GROUP, "query_memory", query="苹果", **arguments)
     assert len(lines(result)) == count
@@ -187,9 +235,19 @@ async def test_modes_choose_between_words_and_time(desk: Desk):
     await desk.call(ANN_IN_GROUP, "remember", text="喜欢苹果")
     times = {"time_start": "2020-01-01", "time_end": "2020-12-31"}
     for mode, count in (("search", 1), ("time", 0), ("hybrid", 0), ("", 0)):
-        assert len(lines(await desk.call(ANN_IN_GROUP, "query_memory", query="苹果", mode=mode, **times))) == count, mode
+        assert (
+            len(
+                lines(
+                    await desk.call(ANN_IN_GROUP, "query_memory", query="苹果", mode=mode, **times)
+                )
+            )
+            == count
+        ), mode
     today = timezone.localdate().isoformat()
-    assert len(lines(await desk.call(ANN_IN_GROUP, "query_memory", time_start=today, time_end=today))) == 1
+    assert (
+        len(lines(await desk.call(ANN_IN_GROUP, "query_memory", time_start=today, time_end=today)))
+        == 1
+    )
 
 
 async def test_a_person_is_known_by_name_or_id_and_else_everybody_is_asked(desk: Desk):
@@ -233,7 +291,9 @@ async def test_a_note_of_another_chat_is_as_good_as_none(desk: Desk):
 
 
 @pytest.mark.parametrize(("role", "success"), [("member", False), ("admin", True), ("owner", True)])
-async def test_others_notes_are_forgotten_by_those_in_charge_of_the_group(desk: Desk, role: str, success: bool):
+async def test_others_notes_are_forgotten_by_those_in_charge_of_the_group(
+    desk: Desk, role: str, success: bool
+):
     await desk.call(ANN_IN_GROUP, "remember", text="喜欢苹果")
     result = await desk.call(BOB_IN_GROUP, "forget", note_id=(await only_note()).pk, role=role)
     assert result.success == success
@@ -254,7 +314,12 @@ async def test_a_profile_tells_what_this_chat_knows(desk: Desk):
     await desk.call(BOB_IN_GROUP, "remember", text="Bob 讨厌苹果")
     result = await desk.call(ANN_IN_GROUP, "query_person_profile", person_name="bob")
     facts = result.structured_content
-    assert (facts["user_id"], facts["names"], facts["role"], facts["messages"]) == ("20002", ["Bob"], "admin", 1)
+    assert (facts["user_id"], facts["names"], facts["role"], facts["messages"]) == (
+        "20002",
+        ["Bob"],
+        "admin",
+        1,
+    )
     assert [note["text"] for note in facts["notes"]] == ["Bob 讨厌苹果"]
     elsewhere = await desk.call(OTHER_GROUP, "query_person_profile", person_id="20002")
     assert "没有 ID 为“20002”的人的记录" in elsewhere.content
@@ -276,7 +341,10 @@ async def test_people_of_the_same_name_are_named(desk: Desk):
     for sender in ("1", "2"):
         await sync_to_async(accept)(message("hi", GROUP, sender_id=sender, sender_name="Bob"))
     result = await desk.call(ANN_IN_GROUP, "query_person_profile", person_name="Bob")
-    assert (result.structured_content["user_id"], result.structured_content["others_of_that_name"]) == ("2", ["1"])
+    assert (
+        result.structured_content["user_id"],
+        result.structured_content["others_of_that_name"],
+    ) == ("2", ["1"])
 
 
 async def test_nobody_asked_for_is_refused(desk: Desk):

@@ -28,11 +28,24 @@ pytestmark = pytest.mark.django_db
 WINDOW = HistoryWindow(4, 10_000)
 
 
-def turn(session: ChatSession, text: str, answer: str = "好的", sender_id: str = "20001", name: str = "Ann") -> None:
+def turn(
+    session: ChatSession,
+    text: str,
+    answer: str = "好的",
+    sender_id: str = "20001",
+    name: str = "Ann",
+) -> None:
     """One exchange of the conversation, on record."""
     run = Run.objects.create(session=session, started_at=timezone.now())
-    usual: dict[str, Any] = {"session": session, "run": run, "in_history": True, "created_at": timezone.now()}
-    Message.objects.create(direction="in", state="answered", text=text, sender_id=sender_id, sender_name=name, **usual)
+    usual: dict[str, Any] = {
+        "session": session,
+        "run": run,
+        "in_history": True,
+        "created_at": timezone.now(),
+    }
+    Message.objects.create(
+        direction="in", state="answered", text=text, sender_id=sender_id, sender_name=name, **usual
+    )
     Message.objects.create(direction="out", state="delivered", text=answer, **usual)
 
 
@@ -43,7 +56,9 @@ def turns(session: ChatSession, *texts: str) -> None:
 
 @pytest.fixture
 def session(db: None) -> ChatSession:
-    return ChatSession.objects.create(kind="group", peer_id="30001", account="10001", last_message_at=timezone.now())
+    return ChatSession.objects.create(
+        kind="group", peer_id="30001", account="10001", last_message_at=timezone.now()
+    )
 
 
 # --- What is due ------------------------------------------------------------------
@@ -64,7 +79,9 @@ def test_what_fell_out_is_due_once_there_is_enough(session: ChatSession):
     assert find_unsummarized([(session.pk, WINDOW, 7)]) == [None]
 
 
-def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one_behind_it(session: ChatSession):
+def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one_behind_it(
+    session: ChatSession,
+):
     for number in range(150):
         turn(session, f"第{number}句")
     (first,) = find_unsummarized([(session.pk, WINDOW, 10)])
@@ -127,7 +144,12 @@ def clock() -> Clock:
 
 
 async def upkept(
-    record: Record, session: ChatSession, model: Script, habits: SummaryPolicy, clock: Clock, turns: int = 1
+    record: Record,
+    session: ChatSession,
+    model: Script,
+    habits: SummaryPolicy,
+    clock: Clock,
+    turns: int = 1,
 ) -> MemoryJobs:
     upkeep = MemoryJobs(record, model, habits, clock)
     await again(upkeep, session, turns)
@@ -142,7 +164,9 @@ async def again(upkeep: MemoryJobs, session: ChatSession, turns: int = 1) -> Non
 
 @pytest.fixture
 def long_chat(transactional_db: None) -> ChatSession:
-    session = ChatSession.objects.create(kind="group", peer_id="30001", account="10001", last_message_at=timezone.now())
+    session = ChatSession.objects.create(
+        kind="group", peer_id="30001", account="10001", last_message_at=timezone.now()
+    )
     for number in range(5):
         turn(session, f"我对花生过敏{number}")
     return session
@@ -151,20 +175,31 @@ def long_chat(transactional_db: None) -> ChatSession:
 SUMMARISING = SummaryPolicy(WINDOW, summary_after=2)
 
 
-async def test_what_fell_out_is_summarised_once_and_the_messages_stay(record: Record, long_chat: ChatSession, clock: Clock):
+async def test_what_fell_out_is_summarised_once_and_the_messages_stay(
+    record: Record, long_chat: ChatSession, clock: Clock
+):
     model = Script("Ann(20001) 对花生过敏")
     upkeep = await upkept(record, long_chat, model, SUMMARISING, clock)
     await again(upkeep, long_chat)
     digest = await Digest.objects.aget()
-    assert (digest.kind, digest.text, digest.message_count, digest.model) == ("summary", "Ann(20001) 对花生过敏", 6, "script")
+    assert (digest.kind, digest.text, digest.message_count, digest.model) == (
+        "summary",
+        "Ann(20001) 对花生过敏",
+        6,
+        "script",
+    )
     assert digest.input_tokens == 10
     assert len(model.requests) == 1
     assert await Message.objects.acount() == 10
     material = json.loads(model.requests[0].messages[1]["content"])
-    assert [said["text"] for said in material["messages"]][::2] == [f"我对花生过敏{n}" for n in range(3)]
+    assert [said["text"] for said in material["messages"]][::2] == [
+        f"我对花生过敏{n}" for n in range(3)
+    ]
 
 
-async def test_the_next_summary_goes_on_from_the_last(record: Record, long_chat: ChatSession, clock: Clock):
+async def test_the_next_summary_goes_on_from_the_last(
+    record: Record, long_chat: ChatSession, clock: Clock
+):
     model = Script("一", "二")
     upkeep = await upkept(record, long_chat, model, SUMMARISING, clock)
     await sync_to_async(turns)(long_chat, "以后一", "以后二")
@@ -188,7 +223,9 @@ async def test_a_failure_leaves_everything_as_it_was_and_is_tried_again_later(
     assert (await Digest.objects.aget()).text == "摘要"
 
 
-async def test_nothing_is_asked_when_everything_is_off(record: Record, long_chat: ChatSession, clock: Clock):
+async def test_nothing_is_asked_when_everything_is_off(
+    record: Record, long_chat: ChatSession, clock: Clock
+):
     model = Script()
     await upkept(record, long_chat, model, SummaryPolicy(WINDOW), clock, turns=50)
     assert model.requests == []
@@ -204,11 +241,20 @@ def found(*items: Any) -> str:
     return json.dumps(list(items), ensure_ascii=False)
 
 
-async def test_what_a_user_said_becomes_a_note_that_names_its_message(record: Record, long_chat: ChatSession, clock: Clock):
-    model = Script(f"```json\n{found({'message': 9, 'text': 'Ann 对花生过敏', 'tags': ['饮食']})}\n```")
+async def test_what_a_user_said_becomes_a_note_that_names_its_message(
+    record: Record, long_chat: ChatSession, clock: Clock
+):
+    model = Script(
+        f"```json\n{found({'message': 9, 'text': 'Ann 对花生过敏', 'tags': ['饮食']})}\n```"
+    )
     await upkept(record, long_chat, model, NOTING, clock, turns=3)
     note = await Note.objects.select_related("message").aget()
-    assert (note.text, note.tags, note.source, note.said_by) == ("Ann 对花生过敏", ["饮食"], "extracted", "20001")
+    assert (note.text, note.tags, note.source, note.said_by) == (
+        "Ann 对花生过敏",
+        ["饮食"],
+        "extracted",
+        "20001",
+    )
     assert note.message is not None
     assert note.message.text == "我对花生过敏4"
     assert (await Digest.objects.aget()).note_count == 1
@@ -230,16 +276,25 @@ async def test_what_nobody_said_is_not_noted(record: Record, long_chat: ChatSess
     assert (await Digest.objects.aget()).kind == "extraction"
 
 
-async def test_what_is_noted_already_is_not_noted_again(record: Record, long_chat: ChatSession, clock: Clock):
-    same = [{"message": 1, "text": text} for text in ("Ann 对花生过敏", "Ann 对花生过敏。", "Ann对花生过敏！")]
-    upkeep = await upkept(record, long_chat, Script(found(*same), found(same[0])), NOTING, clock, turns=3)
+async def test_what_is_noted_already_is_not_noted_again(
+    record: Record, long_chat: ChatSession, clock: Clock
+):
+    same = [
+        {"message": 1, "text": text}
+        for text in ("Ann 对花生过敏", "Ann 对花生过敏。", "Ann对花生过敏！")
+    ]
+    upkeep = await upkept(
+        record, long_chat, Script(found(*same), found(same[0])), NOTING, clock, turns=3
+    )
     await sync_to_async(turns)(long_chat, *["我对花生过敏"] * 3)
     await again(upkeep, long_chat, turns=3)
     assert await Note.objects.acount() == 1
     assert await Digest.objects.acount() == 2
 
 
-async def test_an_answer_that_is_no_list_is_asked_for_again_later(record: Record, long_chat: ChatSession, clock: Clock):
+async def test_an_answer_that_is_no_list_is_asked_for_again_later(
+    record: Record, long_chat: ChatSession, clock: Clock
+):
     model = Script("没有什么可记的", found())
     upkeep = await upkept(record, long_chat, model, NOTING, clock, turns=3)
     assert not await Digest.objects.aexists()

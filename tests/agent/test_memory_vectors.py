@@ -32,7 +32,9 @@ async def embedder(model: ScriptedModel) -> AsyncIterator[Embedder]:
 
 
 def embeds(vector: list[float], *more: list[float]) -> Answer:
-    return returns({"data": [{"index": place, "embedding": one} for place, one in enumerate([vector, *more])]})
+    return returns(
+        {"data": [{"index": place, "embedding": one} for place, one in enumerate([vector, *more])]}
+    )
 
 
 # --- Vectors ----------------------------------------------------------------------
@@ -45,7 +47,11 @@ def test_the_likeness_of_vectors_is_that_of_their_directions():
     assert pack_vector([0.0, 0.0]) == b""
 
 
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=20).filter(lambda numbers: any(abs(n) > 1e-6 for n in numbers)))
+@given(
+    st.lists(st.floats(-1, 1), min_size=1, max_size=20).filter(
+        lambda numbers: any(abs(n) > 1e-6 for n in numbers)
+    )
+)
 def test_a_vector_is_nearest_to_itself_and_farthest_from_its_opposite(numbers: list[float]):
     own, opposite = pack_vector(numbers), pack_vector([-number for number in numbers])
     assert cosine_similarity(own, own) == pytest.approx(1, abs=1e-3)
@@ -58,7 +64,9 @@ def test_a_vector_is_nearest_to_itself_and_farthest_from_its_opposite(numbers: l
 # --- The endpoint -----------------------------------------------------------------
 
 
-async def test_texts_are_sent_in_one_call_and_come_back_in_order(model: ScriptedModel, embedder: Embedder):
+async def test_texts_are_sent_in_one_call_and_come_back_in_order(
+    model: ScriptedModel, embedder: Embedder
+):
     shuffled = {"data": [{"index": 1, "embedding": SALTY}, {"index": 0, "embedding": SWEET}]}
     model.script([returns(shuffled)], model="embedding")
     assert await embedder.embed(["糖", "盐" * 9_999]) == [pack_vector(SWEET), pack_vector(SALTY)]
@@ -80,7 +88,9 @@ async def test_texts_are_sent_in_one_call_and_come_back_in_order(model: Scripted
         {"data": [{"embedding": [1.0]}, {"embedding": [1.0]}]},
     ],
 )
-async def test_an_answer_that_is_no_vector_is_an_error(model: ScriptedModel, embedder: Embedder, body: Any):
+async def test_an_answer_that_is_no_vector_is_an_error(
+    model: ScriptedModel, embedder: Embedder, body: Any
+):
     model.script([returns(body)], model="embedding")
     with pytest.raises(LLMError):
         await embedder.embed(["a"])
@@ -89,18 +99,24 @@ async def test_an_answer_that_is_no_vector_is_an_error(model: ScriptedModel, emb
 # --- Notes ------------------------------------------------------------------------
 
 
-async def test_a_note_is_recalled_by_its_meaning_in_its_chat_alone(record: Record, model: ScriptedModel, embedder: Embedder):
+async def test_a_note_is_recalled_by_its_meaning_in_its_chat_alone(
+    record: Record, model: ScriptedModel, embedder: Embedder
+):
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃巧克力", person="9")
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃咸鱼", person="9")
     model.script([embeds(SWEET, SALTY), embeds(SWEET)], model="embedding")
     assert await embed_note_batch(record, embedder) == 2
     book = NoteService(record, embedder)
     background = await book.recall(ANN_IN_GROUP, "dessert?", budget=1_500)
-    assert [json.loads(line)["text"] for line in background.memory.splitlines() if line[0] == "{"] == ["爱吃巧克力"]
+    assert [
+        json.loads(line)["text"] for line in background.memory.splitlines() if line[0] == "{"
+    ] == ["爱吃巧克力"]
     assert (await book.recall(OTHER_GROUP, "dessert?", budget=1_500)).memory == ""
 
 
-async def test_without_the_endpoint_notes_are_found_by_their_words(record: Record, model: ScriptedModel, embedder: Embedder):
+async def test_without_the_endpoint_notes_are_found_by_their_words(
+    record: Record, model: ScriptedModel, embedder: Embedder
+):
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃巧克力", person="9")
     model.script([embeds(SWEET), fails(400)], model="embedding")
     await embed_note_batch(record, embedder)
@@ -114,11 +130,16 @@ async def test_a_text_that_the_endpoint_refuses_does_not_hold_up_the_others(
     for text in ("坏的", "好的"):
         await sync_to_async(noted)(ANN_IN_GROUP, text)
     model.script([fails(400), fails(400), embeds(SWEET)], model="embedding")
-    assert (await embed_note_batch(record, embedder), await embed_note_batch(record, embedder)) == (2, 0)
+    assert (await embed_note_batch(record, embedder), await embed_note_batch(record, embedder)) == (
+        2,
+        0,
+    )
     assert [bool(note.embedding) async for note in Note.objects.order_by("pk")] == [False, True]
 
 
-async def test_while_the_endpoint_is_down_no_note_is_given_up(record: Record, model: ScriptedModel, embedder: Embedder):
+async def test_while_the_endpoint_is_down_no_note_is_given_up(
+    record: Record, model: ScriptedModel, embedder: Embedder
+):
     for text in ("一", "二"):
         await sync_to_async(noted)(ANN_IN_GROUP, text)
     model.script([fails(400)] * 3, model="embedding")
@@ -127,7 +148,9 @@ async def test_while_the_endpoint_is_down_no_note_is_given_up(record: Record, mo
     assert await Note.objects.filter(embedding_model="").acount() == 2
 
 
-async def test_nobody_is_asked_for_a_meaning_that_no_note_could_have(record: Record, model: ScriptedModel, embedder: Embedder):
+async def test_nobody_is_asked_for_a_meaning_that_no_note_could_have(
+    record: Record, model: ScriptedModel, embedder: Embedder
+):
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃巧克力")
     await NoteService(record, embedder).recall(ANN_IN_GROUP, "巧克力", budget=1_500)
     assert model.requests == []
@@ -143,11 +166,16 @@ def test_a_note_that_says_something_else_loses_its_meaning():
     note.text = "爱吃咸鱼"
     note.save()
     save_note_vectors([(pk, before.fingerprint, TextVector("m", pack_vector(SWEET)))])
-    assert (Note.objects.get(pk=pk).embedding_model, Note.objects.get(pk=pk).embedding) == ("", None)
+    assert (Note.objects.get(pk=pk).embedding_model, Note.objects.get(pk=pk).embedding) == (
+        "",
+        None,
+    )
 
 
 @pytest.mark.django_db
 def test_vectors_of_another_model_are_dropped():
     pk = noted(ANN_IN_GROUP, "爱吃巧克力").pk
-    save_note_vectors([(pk, Note.objects.get(pk=pk).fingerprint, TextVector("old", pack_vector(SWEET)))])
+    save_note_vectors(
+        [(pk, Note.objects.get(pk=pk).fingerprint, TextVector("old", pack_vector(SWEET)))]
+    )
     assert (drop_incomparable_vectors(["new"]), drop_incomparable_vectors(["new"])) == ([1], [0])

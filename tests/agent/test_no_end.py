@@ -1,4 +1,5 @@
-"""Messages whose runs come to no recorded end, and those that nobody has in hand: none waits for the next start."""
+"""Messages whose runs come to no recorded end, and those that nobody has in hand: none waits for
+the next start."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -47,7 +48,9 @@ def break_endings(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 async def settled(*texts: str) -> list[tuple[str, str]]:
     """The messages that came in, once they are settled, each with its state."""
     async with asyncio.timeout(5):
-        while len(found := await rows(text__in=texts, state__in=("answered", "failed"))) < len(texts):
+        while len(found := await rows(text__in=texts, state__in=("answered", "failed"))) < len(
+            texts
+        ):
             pass
     return [(text, state) for text, state, _ in found]
 
@@ -55,7 +58,8 @@ async def settled(*texts: str) -> list[tuple[str, str]]:
 async def test_a_message_whose_run_could_not_be_finished_is_finished_in_the_same_process_and_answered_once(
     make: Make, mailbox: Mailbox, break_endings
 ):
-    # One that fails in a transaction of its own is a fault of the write; so two tries for one ending.
+    # One that fails in a transaction of its own is a fault of the write; so two tries for one
+    # ending.
     break_endings(2)
     inbox = make(Script("one", "two"))
     inbox.accept(message("a"))
@@ -76,10 +80,14 @@ async def test_a_message_whose_run_can_never_be_finished_is_given_up_visibly_and
     assert mailbox.texts == ["one", "two"]
     detail = await sync_to_async(lambda: Message.objects.get(text="a").detail)()
     assert detail == "RuntimeError: the ending slipped"
-    assert not await sync_to_async(Run.objects.filter(state__in=("running", "interrupted")).exists)()
+    assert not await sync_to_async(
+        Run.objects.filter(state__in=("running", "interrupted")).exists
+    )()
 
 
-async def test_an_unexpected_error_of_the_way_out_does_not_end_the_chat(make: Make, mailbox: Mailbox, monkeypatch):
+async def test_an_unexpected_error_of_the_way_out_does_not_end_the_chat(
+    make: Make, mailbox: Mailbox, monkeypatch
+):
     deliver = mailbox.deliver
 
     async def slip(*_args: Any, **_options: Any) -> None:
@@ -98,7 +106,9 @@ async def test_an_unexpected_error_of_the_way_out_does_not_end_the_chat(make: Ma
 # --- In nobody's hands --------------------------------------------------------------
 
 
-async def test_what_this_process_claims_and_has_not_in_hand_is_taken_up_again(make: Make, mailbox: Mailbox):
+async def test_what_this_process_claims_and_has_not_in_hand_is_taken_up_again(
+    make: Make, mailbox: Mailbox
+):
     inbox = make(Script("one"))
     await inbox.record.appear(alone=True)
     await sync_to_async(accept)(message("a"), process_id=PROCESS)
@@ -126,13 +136,17 @@ async def test_what_is_in_hand_or_waits_behind_it_is_left_there(make: Make, mail
     first.set_result("one")
     assert await settled("a", "b") == [("a", "answered"), ("b", "answered")]
     assert mailbox.texts == ["one", "two"]
-    assert set(await sync_to_async(lambda: list(Run.objects.values_list("claim_number", flat=True)))()) == {1}
+    assert set(
+        await sync_to_async(lambda: list(Run.objects.values_list("claim_number", flat=True)))()
+    ) == {1}
 
 
 # --- In other hands -----------------------------------------------------------------
 
 
-async def test_a_run_that_another_process_has_taken_over_says_and_writes_nothing_more(make: Make, mailbox: Mailbox):
+async def test_a_run_that_another_process_has_taken_over_says_and_writes_nothing_more(
+    make: Make, mailbox: Mailbox
+):
     answer = held()
     model = Script(answer)
     inbox = make(model)

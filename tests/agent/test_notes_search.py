@@ -11,12 +11,21 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.domain.note_audience import NoteViewer
+from agent.domain.notes import NoteViewer
 from agent.memory.full_text import search_notes
 from agent.memory.notes_store import OWNER_LIMIT, DeleteNote, NoteResult, delete_notes
 from agent.models import Note
 from tests.agent.databases import inside, postgres
-from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_ACCOUNT, OTHER_GROUP, noted, texts, told_everyone
+from tests.agent.notes import (
+    ANN_AT_HOME,
+    ANN_IN_GROUP,
+    BOB_IN_GROUP,
+    OTHER_ACCOUNT,
+    OTHER_GROUP,
+    noted,
+    texts,
+    told_everyone,
+)
 
 __all__ = ["postgres"]  # a fixture
 
@@ -42,7 +51,9 @@ def test_a_note_is_found_by_what_it_speaks_of(words: str):
     assert texts(ANN_IN_GROUP, words) == ["Ann 对花生过敏 (peanut allergy)"]
 
 
-@pytest.mark.parametrize("words", ["天气怎么样", "'; DROP TABLE agent_note; --", '" OR "*', "NEAR(a b)", "\0", "的"])
+@pytest.mark.parametrize(
+    "words", ["天气怎么样", "'; DROP TABLE agent_note; --", '" OR "*', "NEAR(a b)", "\0", "的"]
+)
 def test_what_no_note_speaks_of_finds_nothing(words: str):
     noted(ANN_IN_GROUP, "对花生过敏")
     assert texts(ANN_IN_GROUP, f" {words} ") == []
@@ -83,8 +94,14 @@ def test_time_and_person_narrow_a_search():
     Note.objects.filter(pk=old).update(created_at=timezone.now() - timedelta(days=10))
     noted(BOB_IN_GROUP, "不喜欢苹果")
     week = timezone.now() - timedelta(days=7)
-    assert texts(ANN_IN_GROUP, "苹果", until=week) == texts(ANN_IN_GROUP, until=week) == ["喜欢苹果"]
-    assert texts(ANN_IN_GROUP, "苹果", since=week) == texts(ANN_IN_GROUP, "苹果", people=("20002",)) == ["不喜欢苹果"]
+    assert (
+        texts(ANN_IN_GROUP, "苹果", until=week) == texts(ANN_IN_GROUP, until=week) == ["喜欢苹果"]
+    )
+    assert (
+        texts(ANN_IN_GROUP, "苹果", since=week)
+        == texts(ANN_IN_GROUP, "苹果", people=("20002",))
+        == ["不喜欢苹果"]
+    )
     assert texts(ANN_IN_GROUP, people=("20001",)) == ["喜欢苹果"]
 
 
@@ -106,7 +123,11 @@ def test_what_is_found_counts_as_used():
 def test_the_same_words_are_kept_once_for_each_audience():
     first = noted(ANN_IN_GROUP, "喜欢苹果")
     assert noted(ANN_IN_GROUP, " 喜欢苹果 ") == type(first)(NoteResult.KNOWN, first.pk)
-    assert noted(OTHER_GROUP, "喜欢苹果").fate == noted(BOB_IN_GROUP, "喜欢苹果").fate == NoteResult.DONE
+    assert (
+        noted(OTHER_GROUP, "喜欢苹果").fate
+        == noted(BOB_IN_GROUP, "喜欢苹果").fate
+        == NoteResult.DONE
+    )
 
 
 def test_an_owner_has_a_limited_number_of_notes():
@@ -155,7 +176,9 @@ viewers = st.builds(
 
 
 @given(viewers, viewers, st.sampled_from([Note.Visibility.CHAT, Note.Visibility.PERSON]))
-def test_no_note_leaves_the_chat_or_the_person_it_is_for(writer: NoteViewer, reader: NoteViewer, visibility: Note.Visibility):
+def test_no_note_leaves_the_chat_or_the_person_it_is_for(
+    writer: NoteViewer, reader: NoteViewer, visibility: Note.Visibility
+):
     with transaction.atomic():
         noted(writer, "喜欢苹果", visibility=visibility)
         seen = bool(texts(reader, "苹果"))
@@ -181,14 +204,18 @@ def test_no_note_leaves_the_chat_or_the_person_it_is_for(writer: NoteViewer, rea
         (ANN_AT_HOME, True, NoteResult.UNKNOWN),
     ],
 )
-def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(viewer: NoteViewer, manager: bool, fate: NoteResult):
+def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(
+    viewer: NoteViewer, manager: bool, fate: NoteResult
+):
     pk = noted(ANN_IN_GROUP, "喜欢苹果").pk
     assert delete_notes([DeleteNote(viewer, pk, manager)]) == [fate]
     assert Note.objects.filter(pk=pk).exists() == (fate != NoteResult.DONE)
 
 
 def test_what_the_operator_wrote_is_forgotten_in_the_admin_alone():
-    assert delete_notes([DeleteNote(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)]) == [NoteResult.NOT_ALLOWED]
+    assert delete_notes(
+        [DeleteNote(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)]
+    ) == [NoteResult.NOT_ALLOWED]
 
 
 # --- The index --------------------------------------------------------------------
@@ -203,4 +230,7 @@ def test_the_index_is_taken_away_and_made_again_over_the_notes_that_are_there():
     noted(ANN_IN_GROUP, "喜欢香蕉")
     connection.check_constraints()
     migration.create(None, editor)
-    assert (texts(ANN_IN_GROUP, "苹果"), texts(ANN_IN_GROUP, "香蕉")) == (["喜欢苹果"], ["喜欢香蕉"])
+    assert (texts(ANN_IN_GROUP, "苹果"), texts(ANN_IN_GROUP, "香蕉")) == (
+        ["喜欢苹果"],
+        ["喜欢香蕉"],
+    )

@@ -1,4 +1,5 @@
-"""What plugins are served with: the voice and the history of the call's own chat, and the model as a run on record."""
+"""What plugins are served with: the voice and the history of the call's own chat, and the model as
+a run on record."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,9 +33,15 @@ CALL = calling(("plug", "{}"))
 
 
 async def served(
-    record: Record, work: Work, *, chat: ChatAddress = PRIVATE, mailbox: Mailbox | None = None, model: Script | None = None
+    record: Record,
+    work: Work,
+    *,
+    chat: ChatAddress = PRIVATE,
+    mailbox: Mailbox | None = None,
+    model: Script | None = None,
 ) -> tuple[Any, Mailbox]:
-    """What ``work`` gave inside a call that a run made in ``chat``, and what was sent there. A refusal is its text."""
+    """What ``work`` gave inside a call that a run made in ``chat``, and what was sent there. A
+    refusal is its text."""
     services, mailbox = PluginServices(record, lambda: model or Script()), mailbox or Mailbox()
     given = list[Any]()
 
@@ -52,7 +59,9 @@ async def served(
     registry.register_provider(provider)
     said = arrival(message("current", chat, mentions_bot=True))
     accepted = await record.accept(said)
-    conversations = ConversationHandler(record, Engine(Script(CALL), registry), mailbox, BackgroundCalls(record, lambda _: None))
+    conversations = ConversationHandler(
+        record, Engine(Script(CALL), registry), mailbox, BackgroundCalls(record, lambda _: None)
+    )
     await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said.message))
     await services.close()
     return given[0], mailbox
@@ -105,15 +114,21 @@ async def test_why_a_text_was_not_sent_is_told(record):
 async def test_what_looks_like_a_code_is_sent_as_words(record):
     _, mailbox = await served(record, saying("[CQ:at,qq=all]"))
     assert mailbox.texts == ["[CQ:at,qq=all]"]
-    assert (await row(text="[CQ:at,qq=all]")).segments == [{"type": "plain", "text": "[CQ:at,qq=all]"}]
+    assert (await row(text="[CQ:at,qq=all]")).segments == [
+        {"type": "plain", "text": "[CQ:at,qq=all]"}
+    ]
 
 
 # --- The history --------------------------------------------------------------------
 
 
 async def test_the_history_is_of_this_chat_up_to_the_current_message(record):
-    await sync_to_async(accept)(message("mine", GROUP, sender_name="Ann\n{}"), message("elsewhere", PRIVATE))
-    await sync_to_async(accept)(message("other account", ChatAddress("10002", "group", GROUP.peer_id)))
+    await sync_to_async(accept)(
+        message("mine", GROUP, sender_name="Ann\n{}"), message("elsewhere", PRIVATE)
+    )
+    await sync_to_async(accept)(
+        message("other account", ChatAddress("10002", "group", GROUP.peer_id))
+    )
     told, _ = await served(record, reading(50), chat=GROUP)
     assert [line["text"] for line in told] == ["mine"]
     assert told[0]["sender"] == {"user_id": "20001", "name": "Ann{}"}
@@ -145,10 +160,17 @@ async def test_the_model_is_asked_in_a_run_of_its_own_inside_the_call(record):
     told, _ = await served(record, asking("{why}?"), model=model)
     assert told == "an answer"
     (request,) = model.requests
-    assert ([one["role"] for one in request.messages], request.messages[1]["content"]) == (["system", "user"], "{why}?")
+    assert ([one["role"] for one in request.messages], request.messages[1]["content"]) == (
+        ["system", "user"],
+        "{why}?",
+    )
     assert request.tools == []
     (inner,) = await inner_runs()
-    assert (inner.parent and inner.parent.tool_name, inner.state, inner.final_text) == ("plug", "finished", "an answer")
+    assert (inner.parent and inner.parent.tool_name, inner.state, inner.final_text) == (
+        "plug",
+        "finished",
+        "an answer",
+    )
     assert (inner.model_calls, inner.input_tokens) == (1, 10)
 
 

@@ -19,7 +19,9 @@ def registry() -> ToolRegistry:
     return registry
 
 
-@pytest.mark.parametrize("written", ['{"n": NaN}', '{"n": -Infinity}', '{"n": 1e999}', "[1", '{"a":' * 3000])
+@pytest.mark.parametrize(
+    "written", ['{"n": NaN}', '{"n": -Infinity}', '{"n": 1e999}', "[1", '{"a":' * 3000]
+)
 async def test_arguments_that_no_database_holds_as_json_are_kept_as_text(say: Say, written: str):
     model = await say(Script(calling(("count", written)), "ok"))
     assert len(model.requests) == 2
@@ -41,8 +43,12 @@ async def test_null_is_no_arguments(say: Say, registry: ToolRegistry, written: s
     assert (row.arguments, row.state) == ({}, ToolCall.State.SUCCEEDED)
 
 
-@pytest.mark.parametrize("broken", [{}, "x", {"id": "c1", "function": None}, {"id": "c1", "function": {"name": ""}}])
-async def test_a_call_without_a_name_is_told_to_the_model_and_on_record_as_failed(say: Say, broken: object):
+@pytest.mark.parametrize(
+    "broken", [{}, "x", {"id": "c1", "function": None}, {"id": "c1", "function": {"name": ""}}]
+)
+async def test_a_call_without_a_name_is_told_to_the_model_and_on_record_as_failed(
+    say: Say, broken: object
+):
     model = await say(Script({"content": None, "tool_calls": [broken, broken]}, "ok"))
     _, _, echoed, *results = model.requests[-1].messages
     assert [one["id"] for one in echoed["tool_calls"]] == [one["tool_call_id"] for one in results]

@@ -1,4 +1,5 @@
-"""What dead processes left: settled where nothing can be done, taken over by exactly one of the living where it can."""
+"""What dead processes left: settled where nothing can be done, taken over by exactly one of the
+living where it can."""
 
 from datetime import timedelta
 from typing import Any
@@ -32,7 +33,9 @@ State = Message.State
 def seen(process_id: str, seconds_ago: float = 0) -> None:
     """A process that showed a sign of life so long ago."""
     at = timezone.now() - timedelta(seconds=seconds_ago)
-    ServerProcess.objects.update_or_create(pk=process_id, defaults={"host": "h", "pid": 1, "last_seen_at": at})
+    ServerProcess.objects.update_or_create(
+        pk=process_id, defaults={"host": "h", "pid": 1, "last_seen_at": at}
+    )
 
 
 def waiting(text: str = "hi", process_id: str = "dead", **fields: Any) -> int:
@@ -81,7 +84,9 @@ def test_a_process_that_was_not_seen_for_the_length_of_a_lease_is_dead():
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_process_whose_clock_is_wrong_takes_nobody_for_dead_and_is_taken_for_dead_by_nobody(monkeypatch, hours):
+def test_a_process_whose_clock_is_wrong_takes_nobody_for_dead_and_is_taken_for_dead_by_nobody(
+    monkeypatch, hours
+):
     record_heartbeats([ProcessHeartbeat("alive", alone=False)])
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=hours))
@@ -144,7 +149,11 @@ def test_what_is_in_living_hands_is_left_alone():
     _, run_pk, calls = running("alive", "f")
     pk = outgoing(run_pk, "sent", "alive")
     record_heartbeats([ProcessHeartbeat("me", alone=False)])
-    assert (states(Run, run_pk), states(ToolCall, *calls), states(Message, pk)) == (["running"], ["running"], ["sent"])
+    assert (states(Run, run_pk), states(ToolCall, *calls), states(Message, pk)) == (
+        ["running"],
+        ["running"],
+        ["sent"],
+    )
     assert taken() == []
 
 
@@ -178,7 +187,15 @@ def test_what_is_settled_is_not_taken():
 
 
 def test_a_message_comes_back_as_it_was_received():
-    said = message("hi", GROUP, mentions_bot=True, message_id="7", sender_role="admin", temp_group_id="9", chat_title="G")
+    said = message(
+        "hi",
+        GROUP,
+        mentions_bot=True,
+        message_id="7",
+        sender_role="admin",
+        temp_group_id="9",
+        chat_title="G",
+    )
     accept(said, process_id="dead")
     (left,) = taken()
     back = left.message

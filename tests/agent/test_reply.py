@@ -1,4 +1,5 @@
-"""The tool ``reply``: every way it can fail is told to the model, and nothing is sent twice or to anybody else."""
+"""The tool ``reply``: every way it can fail is told to the model, and nothing is sent twice or to
+anybody else."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ State = Message.State
 
 
 class Voice:
-    """A speaker that remembers what it was given, and comes to the deliveries it was told, then to good ones."""
+    """A speaker that remembers what it was given, and comes to the deliveries it was told, then to
+    good ones."""
 
     chat = GROUP
     session_pk = 0
@@ -54,7 +56,12 @@ class Voice:
 
     @property
     def colours(self) -> list[str]:
-        return [colour_of(Path(part.path).read_bytes()) for parts, _ in self.said for part in parts if part.type == "image"]
+        return [
+            colour_of(Path(part.path).read_bytes())
+            for parts, _ in self.said
+            for part in parts
+            if part.type == "image"
+        ]
 
 
 class Desk:
@@ -67,20 +74,33 @@ class Desk:
 
     async def open(self, *answers: Any, replyer: bool = True) -> "Desk":
         """Put message 5 on record; the replyer gives these answers."""
-        (accepted,) = await sync_to_async(accept)(message("几点集合？", GROUP, message_id="5", sender_name="Mei"))
+        (accepted,) = await sync_to_async(accept)(
+            message("几点集合？", GROUP, message_id="5", sender_name="Mei")
+        )
         self.voice.session_pk, self.pk = accepted.session_pk, accepted.pk
         model = Script(*answers)
-        agent = Subagent(name="replyer", description="", prompt="p", model=lambda: model) if replyer else None
+        agent = (
+            Subagent(name="replyer", description="", prompt="p", model=lambda: model)
+            if replyer
+            else None
+        )
         gallery = ChatImages(self.record, self.files, ForwardReader(self.record, ScriptedSource()))
         tool = reply.build_reply_tool(
-            self.record, SubagentRunner(self.registry), agent, AttachmentFinder(self.record, gallery, self.files, None)
+            self.record,
+            SubagentRunner(self.registry),
+            agent,
+            AttachmentFinder(self.record, gallery, self.files, None),
         )
         self.registry.register_provider(MaisakaBuiltinToolProvider([tool]))
         return self
 
     async def reply(self, **arguments: Any) -> ToolExecutionResult:
-        context = ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": self.voice, "flow": self.flow})
-        call = ToolInvocation("reply", {"msg_id": "5", **arguments}, "c9", metadata={"tool_call_pk": 5})
+        context = ToolExecutionContext(
+            session_id=GROUP.address, metadata={"speaker": self.voice, "flow": self.flow}
+        )
+        call = ToolInvocation(
+            "reply", {"msg_id": "5", **arguments}, "c9", metadata={"tool_call_pk": 5}
+        )
         return await self.registry.invoke(call, context)
 
     async def refused(self, **arguments: Any) -> str:
@@ -118,7 +138,9 @@ async def test_without_a_replyer_the_model_writes_itself(desk: Desk):
 
 @pytest.mark.parametrize("emptied", ["", "  ", None])
 async def test_a_reply_that_a_hook_has_emptied_is_not_sent(desk: Desk, emptied: str | None):
-    async def censor(spec: ToolSpec, invocation: ToolInvocation, context: ToolExecutionContext | None) -> None:
+    async def censor(
+        spec: ToolSpec, invocation: ToolInvocation, context: ToolExecutionContext | None
+    ) -> None:
         invocation.arguments["text"] = emptied
 
     await desk.open()
@@ -151,7 +173,11 @@ async def test_a_second_reply_to_the_same_message_adds_a_reminder(desk: Desk):
     desk.voice = Voice(Delivery(State.FAILED, error="x"))
     await desk.open()
     told = [await desk.reply(text="七点") for _ in range(3)]
-    assert [("你已经回复过这条消息" in one.content, one.success) for one in told] == [(False, False), (False, True), (True, True)]
+    assert [("你已经回复过这条消息" in one.content, one.success) for one in told] == [
+        (False, False),
+        (False, True),
+        (True, True),
+    ]
 
 
 async def test_more_paragraphs_than_parts_are_all_said(desk: Desk):
@@ -163,7 +189,11 @@ async def test_more_paragraphs_than_parts_are_all_said(desk: Desk):
 async def test_what_was_sent_is_told_in_structured_form(desk: Desk):
     await desk.open()
     facts = (await desk.reply(text="一\n\n二", set_quote=False)).structured_content
-    assert (facts["msg_id"], facts["set_quote"], facts["effective_set_quote"]) == ("5", False, False)
+    assert (facts["msg_id"], facts["set_quote"], facts["effective_set_quote"]) == (
+        "5",
+        False,
+        False,
+    )
     assert (facts["reply_segments"], facts["target_user_name"]) == (["一", "二"], "Mei")
     assert [one["message_id"] for one in facts["send_results"]] == ["4711", "4711"]
 
@@ -192,7 +222,9 @@ async def test_a_picture_of_the_chat_is_attached_by_its_name(desk: Desk):
         ("ftp://example.org/a.png", "attach_pic[0].url "),
     ],
 )
-async def test_a_picture_that_cannot_be_had_is_told_and_nothing_is_sent(desk: Desk, name: str, told: str):
+async def test_a_picture_that_cannot_be_had_is_told_and_nothing_is_sent(
+    desk: Desk, name: str, told: str
+):
     await desk.open()
     assert told in await desk.refused(text="看", attach_pic=[name])
 

@@ -1,4 +1,5 @@
-"""What a transaction made that was not committed is not remembered: neither rows of chats nor settings."""
+"""What a transaction made that was not committed is not remembered: neither rows of chats nor
+settings."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,16 +35,27 @@ def filed() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
-async def test_a_new_chat_beside_a_request_that_fails_is_recorded_as_itself_and_nobody_is_taken_for_it(record, plan):
-    private, failing = record.accept(arrival(message("secret"), plan=plan)), record.submit(slip, None)
+async def test_a_new_chat_beside_a_request_that_fails_is_recorded_as_itself_and_nobody_is_taken_for_it(
+    record, plan
+):
+    private, failing = (
+        record.accept(arrival(message("secret"), plan=plan)),
+        record.submit(slip, None),
+    )
     outcomes = await asyncio.gather(private, failing, return_exceptions=True)
     assert isinstance(outcomes[1], Slip)
     await record.accept(arrival(message("all", GROUP, mentions_bot=True)))
     await record.accept(arrival(message("more")))
-    assert await filed() == {"secret": PRIVATE.peer_id, "all": GROUP.peer_id, "more": PRIVATE.peer_id}
+    assert await filed() == {
+        "secret": PRIVATE.peer_id,
+        "all": GROUP.peer_id,
+        "more": PRIVATE.peer_id,
+    }
 
 
-async def test_a_new_chat_whose_own_commit_fails_leaves_nothing_behind_that_the_next_one_gets(record):
+async def test_a_new_chat_whose_own_commit_fails_leaves_nothing_behind_that_the_next_one_gets(
+    record,
+):
     def accepted_and_slipped(items: Sequence[Any]) -> NoReturn:
         record._arrivals.accept(items)
         raise Slip
@@ -61,10 +73,15 @@ async def test_a_chat_that_was_deleted_in_the_admin_begins_anew_with_its_next_me
     await record.accept(arrival(message("elsewhere", OTHER)))
     await sync_to_async(ChatSession.objects.filter(peer_id=PRIVATE.peer_id).delete)()
     accepted = await asyncio.gather(
-        record.accept(arrival(message("after"), plan=plan)), record.accept(arrival(message("beside", OTHER)))
+        record.accept(arrival(message("after"), plan=plan)),
+        record.accept(arrival(message("beside", OTHER))),
     )
     assert all(one.decision.is_to_be_answered for one in accepted)
-    assert await filed() == {"after": PRIVATE.peer_id, "elsewhere": OTHER.peer_id, "beside": OTHER.peer_id}
+    assert await filed() == {
+        "after": PRIVATE.peer_id,
+        "elsewhere": OTHER.peer_id,
+        "beside": OTHER.peer_id,
+    }
 
 
 async def test_settings_that_were_never_committed_are_not_obeyed_and_those_that_come_under_their_number_are():

@@ -1,4 +1,5 @@
-"""Runs on record: what a new one is shown of the past, and what is left of one that was broken off."""
+"""Runs on record: what a new one is shown of the past, and what is left of one that was broken
+off."""
 
 from typing import Any
 
@@ -10,7 +11,14 @@ from agent.models import Message, Run, Step, ToolCall
 from agent.record.approvals import ApprovalRequest, record_questions
 from agent.record.replies import RunCompletion, SendResult, complete_runs
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
-from agent.record.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps, start_calls
+from agent.record.steps import (
+    CallOutcome,
+    NewCall,
+    NewStep,
+    finish_calls,
+    record_steps,
+    start_calls,
+)
 from tests.agent.talk import GROUP, PLAN, PROCESS, accept, begin, message, reply
 from tools.models import ToolConfig
 from tools.registry.settings import SettingsCache
@@ -18,7 +26,9 @@ from tools.registry.settings import SettingsCache
 pytestmark = pytest.mark.django_db
 
 
-def begun(text: str = "hi", *, process_id: str = PROCESS, plan: RunPlan = PLAN, **fields: Any) -> tuple[ActiveRun, StartRun]:
+def begun(
+    text: str = "hi", *, process_id: str = PROCESS, plan: RunPlan = PLAN, **fields: Any
+) -> tuple[ActiveRun, StartRun]:
     """A run for a new message, and the wish that began it."""
     (accepted,) = accept(message(text, **fields))
     wish = StartRun(plan, accepted.pk, accepted.session_pk)
@@ -27,12 +37,18 @@ def begun(text: str = "hi", *, process_id: str = PROCESS, plan: RunPlan = PLAN, 
 
 def again(wish: StartRun, process_id: str = "p2") -> ActiveRun:
     """The run of ``wish``, taken up by another process."""
-    return begin([StartRun(wish.plan, wish.message_pk, wish.session_pk, resumed=True)], process_id)[0]
+    return begin([StartRun(wish.plan, wish.message_pk, wish.session_pk, resumed=True)], process_id)[
+        0
+    ]
 
 
 def step(run: ActiveRun, number: int = 1, *names: str, **fields: Any) -> NewStep:
     calls = tuple(NewCall(f"c{place}", name, {}, "20001") for place, name in enumerate(names))
-    usual: dict[str, Any] = {"request": [{"role": "user", "content": f"r{number}"}], "tools": ["f"], "response": {"content": "x"}}
+    usual: dict[str, Any] = {
+        "request": [{"role": "user", "content": f"r{number}"}],
+        "tools": ["f"],
+        "response": {"content": "x"},
+    }
     return NewStep(run.run_pk, number, calls=calls, **usual | fields)
 
 
@@ -43,7 +59,12 @@ def answered(text: str, answer: str, state: str = "delivered", *, in_history: bo
     complete_runs(
         [
             RunCompletion(
-                run.run_pk, Run.State.FINISHED, wish.message_pk, Message.State.ANSWERED, outcome=outcome, in_history=in_history
+                run.run_pk,
+                Run.State.FINISHED,
+                wish.message_pk,
+                Message.State.ANSWERED,
+                outcome=outcome,
+                in_history=in_history,
             )
         ]
     )
@@ -78,7 +99,9 @@ def test_runs_that_begin_together_belong_to_their_own_messages():
     accepted = accept(message("a"), message("b", GROUP, mentions_bot=True))
     wishes = [StartRun(PLAN, one.pk, one.session_pk) for one in accepted]
     runs = begin(wishes)
-    assert [Run.objects.get(pk=run.run_pk).message_id for run in runs] == [one.pk for one in accepted]
+    assert [Run.objects.get(pk=run.run_pk).message_id for run in runs] == [
+        one.pk for one in accepted
+    ]
 
 
 # --- History ------------------------------------------------------------------------
@@ -154,8 +177,17 @@ def test_a_step_is_stored_with_its_calls_the_first_of_which_has_begun():
     run, _ = begun()
     ((first, second),) = record_steps([step(run, 1, "f", "g", input_tokens=3, latency_ms=9)])
     stored = Step.objects.get()
-    assert (stored.run_id, stored.number, stored.input_tokens, stored.latency_ms, stored.tools) == (run.run_pk, 1, 3, 9, ["f"])
-    states = [(call.pk, call.tool_name, call.position, call.state) for call in ToolCall.objects.order_by("pk")]
+    assert (stored.run_id, stored.number, stored.input_tokens, stored.latency_ms, stored.tools) == (
+        run.run_pk,
+        1,
+        3,
+        9,
+        ["f"],
+    )
+    states = [
+        (call.pk, call.tool_name, call.position, call.state)
+        for call in ToolCall.objects.order_by("pk")
+    ]
     assert states == [(first, "f", 0, "running"), (second, "g", 1, "waiting")]
 
 
@@ -163,16 +195,25 @@ def test_steps_of_different_runs_keep_their_own_calls():
     runs = [begun(text)[0] for text in ("a", "b", "c")]
     keys = record_steps([step(runs[0], 1, "f", "g"), step(runs[1]), step(runs[2], 1, "h")])
     assert [len(of_step) for of_step in keys] == [2, 0, 1]
-    assert [ToolCall.objects.get(pk=pk).run_id for of_step in keys for pk in of_step] == [runs[0].run_pk] * 2 + [runs[2].run_pk]
+    assert [ToolCall.objects.get(pk=pk).run_id for of_step in keys for pk in of_step] == [
+        runs[0].run_pk
+    ] * 2 + [runs[2].run_pk]
 
 
 def test_the_end_of_a_call_is_the_beginning_of_the_next():
     run, _ = begun()
     ((first, second),) = record_steps([step(run, 1, "f", "g")])
-    outcome = CallOutcome(first, ToolCall.State.SUCCEEDED, "samples", True, "25°C", {"t": 25}, "", 12, next_pk=second)
+    outcome = CallOutcome(
+        first, ToolCall.State.SUCCEEDED, "samples", True, "25°C", {"t": 25}, "", 12, next_pk=second
+    )
     finish_calls([outcome])
     done, begun_now = ToolCall.objects.get(pk=first), ToolCall.objects.get(pk=second)
-    assert (done.state, done.provider_name, done.mocked, done.result) == ("succeeded", "samples", True, "25°C")
+    assert (done.state, done.provider_name, done.mocked, done.result) == (
+        "succeeded",
+        "samples",
+        True,
+        "25°C",
+    )
     assert (done.structured_content, done.duration_ms) == ({"t": 25}, 12)
     assert begun_now.state == "running"
 
@@ -213,7 +254,13 @@ def test_a_message_that_was_never_begun_gets_its_first_run():
 def test_what_was_done_is_handed_over_step_by_step():
     run, wish = begun()
     ((first, second),) = record_steps([step(run, 1, "f", "g")])
-    finish_calls([CallOutcome(first, ToolCall.State.SUCCEEDED, "p", False, "done", None, "", 1, next_pk=second)])
+    finish_calls(
+        [
+            CallOutcome(
+                first, ToolCall.State.SUCCEEDED, "p", False, "done", None, "", 1, next_pk=second
+            )
+        ]
+    )
     record_steps([step(run, 2)])
     one, two = again(wish).steps
     assert (one.request, one.response) == ([{"role": "user", "content": "r1"}], {"content": "x"})
@@ -229,10 +276,17 @@ def test_a_final_answer_that_was_recorded_is_handed_over():
     pk = reply(wish, run.run_pk, "hello", "pending", segments=[{"a": 1}])
     answer = again(wish).answer
     assert answer is not None
-    assert (answer.pk, answer.state, answer.segments, answer.text) == (pk, "pending", [{"a": 1}], "hello")
+    assert (answer.pk, answer.state, answer.segments, answer.text) == (
+        pk,
+        "pending",
+        [{"a": 1}],
+        "hello",
+    )
 
 
-@pytest.mark.parametrize(("state", "spoken"), [("delivered", True), ("unknown", True), ("failed", False)])
+@pytest.mark.parametrize(
+    ("state", "spoken"), [("delivered", True), ("unknown", True), ("failed", False)]
+)
 def test_it_is_known_whether_a_tool_has_spoken_before(state, spoken):
     run, wish = begun()
     ((call,),) = record_steps([step(run, 1, "send_message")])
@@ -254,5 +308,7 @@ def test_it_is_known_how_much_tools_have_said_before_but_for_questions_to_the_ow
 
 def test_a_finished_run_is_not_taken_up():
     run, wish = begun()
-    complete_runs([RunCompletion(run.run_pk, Run.State.FAILED, wish.message_pk, Message.State.FAILED)])
+    complete_runs(
+        [RunCompletion(run.run_pk, Run.State.FAILED, wish.message_pk, Message.State.FAILED)]
+    )
     assert again(wish).run_pk != run.run_pk

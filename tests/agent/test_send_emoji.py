@@ -1,4 +1,5 @@
-"""The tool ``send_emoji``: a sticker of the collection, chosen by words or by a model that looks."""
+"""The tool ``send_emoji``: a sticker of the collection, chosen by words or by a model that
+looks."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,12 @@ from agent.stickers.choosing import StickerChooser, StickerQuery, parse_choice, 
 from agent.stickers.store import StickerCandidate, sync_stickers, words_from_path
 from tests.agent.talk import GROUP, Script
 from tests.pictures import BLUE, GREEN, RED, picture
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.registry.registry import ToolRegistry
 
 State = Message.State
@@ -49,17 +55,23 @@ class Desk:
         self.voice = Voice()
         self.box = StickerAvailability(record)
         self.registry = ToolRegistry()
-        self.registry.register_provider(MaisakaBuiltinToolProvider([send_emoji.build_sticker_tool(record, self.box, sight)]))
+        self.registry.register_provider(
+            MaisakaBuiltinToolProvider([send_emoji.build_sticker_tool(record, self.box, sight)])
+        )
 
     async def send(self, words: Any, *, looked: bool = True) -> ToolExecutionResult:
         """``looked``: whether this process has just looked at the folder."""
         if looked:
             await sync_to_async(self.box.reload)()
         context = ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": self.voice})
-        return await self.registry.invoke(ToolInvocation("send_emoji", {"words": words}, metadata={"tool_call_pk": 5}), context)
+        return await self.registry.invoke(
+            ToolInvocation("send_emoji", {"words": words}, metadata={"tool_call_pk": 5}), context
+        )
 
     async def is_offered(self) -> bool:
-        return await self.registry.has_tool("send_emoji", ToolAvailabilityContext(session_id=GROUP.address))
+        return await self.registry.has_tool(
+            "send_emoji", ToolAvailabilityContext(session_id=GROUP.address)
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -125,12 +137,17 @@ def test_a_file_is_described_by_its_name_and_folders():
 async def test_a_file_in_the_folder_is_a_sticker_and_is_sent_by_its_words(desk: Desk, folder: Path):
     put(folder, "伤心.png", "cats/开心.gif")
     result = await desk.send("开心的猫")
-    assert (result.content, desk.voice.said) == ("已发送[表情：cats 开心]", [("开心.gif", "[表情：cats 开心]")])
+    assert (result.content, desk.voice.said) == (
+        "已发送[表情：cats 开心]",
+        [("开心.gif", "[表情：cats 开心]")],
+    )
     used = await Sticker.objects.aget(path="cats/开心.gif")
     assert (used.use_count, used.last_used_at is not None) == (1, True)
 
 
-async def test_of_stickers_that_fit_equally_the_one_that_rested_longest_is_sent(desk: Desk, folder: Path):
+async def test_of_stickers_that_fit_equally_the_one_that_rested_longest_is_sent(
+    desk: Desk, folder: Path
+):
     put(folder, "a 开心.png", "b 开心.png")
     for _ in range(3):
         await desk.send("开心")
@@ -163,14 +180,18 @@ async def test_a_sticker_whose_file_is_gone_is_passed_over_and_marked(desk: Desk
     assert send_emoji.NO_FILES in (await desk.send("开心", looked=False)).error_message
 
 
-async def test_a_link_that_leads_out_of_the_folder_is_no_sticker(desk: Desk, folder: Path, tmp_path: Path):
+async def test_a_link_that_leads_out_of_the_folder_is_no_sticker(
+    desk: Desk, folder: Path, tmp_path: Path
+):
     (tmp_path / "secret.png").write_bytes(picture())
     (folder / "开心.png").symlink_to(tmp_path / "secret.png")
     assert not (await desk.send("开心")).success
     assert not await Sticker.objects.aexists()
 
 
-@pytest.mark.parametrize(("state", "told", "count"), [(State.FAILED, "bot is muted", 0), (State.UNKNOWN, "请勿重发", 1)])
+@pytest.mark.parametrize(
+    ("state", "told", "count"), [(State.FAILED, "bot is muted", 0), (State.UNKNOWN, "请勿重发", 1)]
+)
 async def test_the_model_is_told_what_the_client_said(desk: Desk, folder: Path, state, told, count):
     put(folder, "开心.png")
     desk.voice.delivery = Delivery(state, error="bot is muted")
@@ -198,14 +219,18 @@ async def test_it_is_offered_while_there_are_stickers(desk: Desk, folder: Path):
     assert not await desk.is_offered()
 
 
-async def test_a_call_after_the_last_sticker_was_disabled_says_why_nothing_is_sent(desk: Desk, folder: Path):
+async def test_a_call_after_the_last_sticker_was_disabled_says_why_nothing_is_sent(
+    desk: Desk, folder: Path
+):
     put(folder, "开心.png")
     await sync_to_async(desk.box.reload)()
     await Sticker.objects.aupdate(enabled=False)
     assert send_emoji.NO_STICKERS in (await desk.send("开心", looked=False)).error_message
 
 
-async def test_whoever_asks_for_the_tools_sets_off_a_look_at_the_folder_now_and_then(record: Record, folder: Path):
+async def test_whoever_asks_for_the_tools_sets_off_a_look_at_the_folder_now_and_then(
+    record: Record, folder: Path
+):
     put(folder, "开心.png")
     desk = Desk(record)
     assert not await desk.is_offered()
@@ -224,10 +249,17 @@ async def test_a_file_that_moves_keeps_its_words(folder: Path, transactional_db)
     (folder / "a.png").rename(folder / "b.png")
     await sync_to_async(sync_stickers)([None])
     moved = await Sticker.objects.aget()
-    assert (moved.path, moved.words, moved.use_count, moved.is_missing) == ("b.png", "开心", 3, False)
+    assert (moved.path, moved.words, moved.use_count, moved.is_missing) == (
+        "b.png",
+        "开心",
+        3,
+        False,
+    )
 
 
-async def test_many_new_files_are_taken_in_a_few_at_a_look(folder: Path, transactional_db, monkeypatch):
+async def test_many_new_files_are_taken_in_a_few_at_a_look(
+    folder: Path, transactional_db, monkeypatch
+):
     put(folder, "a.png", "bb.png", "ccc.png")
     monkeypatch.setattr(stickers, "NEW_AT_ONCE", 2)
     counts = [(await sync_to_async(sync_stickers)([None]))[0] for _ in range(2)]
@@ -255,7 +287,9 @@ async def test_what_is_no_picture_or_hidden_makes_no_row(folder: Path, name, tra
     assert not await Sticker.objects.aexists()
 
 
-async def test_a_file_that_only_looks_like_a_picture_is_on_record_and_never_sent(desk: Desk, folder: Path):
+async def test_a_file_that_only_looks_like_a_picture_is_on_record_and_never_sent(
+    desk: Desk, folder: Path
+):
     (folder / "开心.png").write_text("no picture")
     assert not (await desk.send("开心")).success
     assert (await Sticker.objects.aget()).sha256 == ""
@@ -278,7 +312,9 @@ def three(folder: Path) -> None:
         (folder / name).write_bytes(picture(colour=colour))
 
 
-async def test_a_model_is_shown_numbered_pictures_and_its_choice_is_sent(record: Record, folder: Path, tmp_path: Path):
+async def test_a_model_is_shown_numbered_pictures_and_its_choice_is_sent(
+    record: Record, folder: Path, tmp_path: Path
+):
     three(folder)
     desk, model = looking(record, tmp_path, "我选 2 号")
     assert (await desk.send("绿色")).success
@@ -290,14 +326,18 @@ async def test_a_model_is_shown_numbered_pictures_and_its_choice_is_sent(record:
 
 
 @pytest.mark.parametrize("answer", ["都不好", "0", "99", "", "-"])
-async def test_an_answer_that_names_none_means_the_first(record: Record, folder: Path, tmp_path: Path, answer):
+async def test_an_answer_that_names_none_means_the_first(
+    record: Record, folder: Path, tmp_path: Path, answer
+):
     three(folder)
     desk, _ = looking(record, tmp_path, answer)
     await desk.send("绿")
     assert desk.voice.said[0][0] == "绿.png"
 
 
-async def test_a_model_that_cannot_be_asked_leaves_the_choice_to_the_words(record: Record, folder: Path, tmp_path: Path):
+async def test_a_model_that_cannot_be_asked_leaves_the_choice_to_the_words(
+    record: Record, folder: Path, tmp_path: Path
+):
     three(folder)
     desk, _ = looking(record, tmp_path, LLMError("no"), LLMError("no"))
     await desk.send("蓝")
@@ -305,7 +345,9 @@ async def test_a_model_that_cannot_be_asked_leaves_the_choice_to_the_words(recor
     assert "没有符合" in (await desk.send("火车")).error_message
 
 
-async def test_a_picture_that_cannot_be_decoded_is_not_shown(record: Record, folder: Path, tmp_path: Path):
+async def test_a_picture_that_cannot_be_decoded_is_not_shown(
+    record: Record, folder: Path, tmp_path: Path
+):
     three(folder)
     (folder / "绿.png").write_bytes(picture(colour=GREEN)[:60])
     desk, model = looking(record, tmp_path, "1")
@@ -313,7 +355,9 @@ async def test_a_picture_that_cannot_be_decoded_is_not_shown(record: Record, fol
     assert len([part for part in model.requests[0].messages[-1]["content"] if kept_hash(part)]) == 2
 
 
-@pytest.mark.parametrize(("answer", "place"), [("3", 2), ("第 2 张。", 1), ("4", 0), ("1" * 50, 0), ("一", 0)])
+@pytest.mark.parametrize(
+    ("answer", "place"), [("3", 2), ("第 2 张。", 1), ("4", 0), ("1" * 50, 0), ("一", 0)]
+)
 def test_the_first_number_of_an_answer_counts_within_bounds(answer, place):
     assert parse_choice(answer, 3) == place
 

@@ -1,4 +1,5 @@
-"""The tool ``send_image``: a picture of this chat, our own copy first, and never one of another chat."""
+"""The tool ``send_image``: a picture of this chat, our own copy first, and never one of another
+chat."""
 
 import base64
 from collections.abc import Callable
@@ -26,7 +27,12 @@ from tests.admin.record import call_of, run_for, step_of
 from tests.agent.opening import ScriptedSource, forward, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 from tests.pictures import BLUE, GREEN, RED, colour_of, picture
-from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolContentItem,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.functions.function_tool import tool as as_tool
@@ -71,7 +77,9 @@ class Desk:
             MediaDownloader(self.fetcher, self.files, self.source),
         )
         registry = ToolRegistry()
-        registry.register_provider(MaisakaBuiltinToolProvider([send_image.build_image_tool(gallery, self.files)]))
+        registry.register_provider(
+            MaisakaBuiltinToolProvider([send_image.build_image_tool(gallery, self.files)])
+        )
         registry.add_hooks(after=ResultPictureHook(self.record, self.files).keep)
         return registry
 
@@ -102,11 +110,21 @@ def inline(content: bytes) -> dict[str, Any]:
 
 @sync_to_async
 def received(
-    *segments: dict[str, Any], message_id: str = "5", chat: ChatAddress = GROUP, kept: tuple[StoredFile, ...] = ()
+    *segments: dict[str, Any],
+    message_id: str = "5",
+    chat: ChatAddress = GROUP,
+    kept: tuple[StoredFile, ...] = (),
 ) -> int:
     """A message on record, with our copies of its pictures; its key."""
     (accepted,) = accept(message("[图片]", chat, segments=list(segments), message_id=message_id))
-    record_media([(accepted.pk, [MediaRow(MediaRef("image"), one.sha256, one.mime, one.size) for one in kept])])
+    record_media(
+        [
+            (
+                accepted.pk,
+                [MediaRow(MediaRef("image"), one.sha256, one.mime, one.size) for one in kept],
+            )
+        ]
+    )
     return accepted.pk
 
 
@@ -165,7 +183,9 @@ async def test_a_picture_of_another_chat_is_out_of_reach(desk: Desk, arguments):
     kept = desk.files.put(picture())
     for chat in (PRIVATE, FAR):
         await received(inline(picture()), chat=chat, kept=(kept,))
-    desk.source.answers = {"get_msg_5": {"message_type": "group", "group_id": 30002, "message": [inline(picture())]}}
+    desk.source.answers = {
+        "get_msg_5": {"message_type": "group", "group_id": 30002, "message": [inline(picture())]}
+    }
     assert "本会话中没有" in await desk.refused(**arguments)
 
 
@@ -199,21 +219,33 @@ def call_in(chat: ChatAddress) -> int:
 
 
 def drawing(*contents: bytes) -> Callable[[], ToolExecutionResult]:
-    items = [ToolContentItem("image", data=base64.b64encode(one).decode(), mime_type="image/png") for one in contents]
+    items = [
+        ToolContentItem("image", data=base64.b64encode(one).decode(), mime_type="image/png")
+        for one in contents
+    ]
 
     def draw() -> ToolExecutionResult:
         """Draw."""
-        return ToolExecutionResult("draw", success=True, content="drawn", content_items=[ToolContentItem("text", "hi"), *items])
+        return ToolExecutionResult(
+            "draw",
+            success=True,
+            content="drawn",
+            content_items=[ToolContentItem("text", "hi"), *items],
+        )
 
     return draw
 
 
-async def draw(desk: Desk, *contents: bytes, chat: ChatAddress = GROUP, call_id: str = "c1") -> None:
+async def draw(
+    desk: Desk, *contents: bytes, chat: ChatAddress = GROUP, call_id: str = "c1"
+) -> None:
     """Have a tool give pictures back, in a call of that chat."""
     registry = desk.registry()
     registry.register_provider(FunctionProvider("art", "builtin", [as_tool(drawing(*contents))]))
     call = ToolInvocation("draw", {}, call_id, metadata={"tool_call_pk": await call_in(chat)})
-    assert (await registry.invoke(call, ToolExecutionContext(session_id=chat.address))).content == "drawn"
+    assert (
+        await registry.invoke(call, ToolExecutionContext(session_id=chat.address))
+    ).content == "drawn"
 
 
 async def test_a_picture_of_an_earlier_result_is_sent_by_its_place(desk: Desk):
@@ -256,7 +288,13 @@ async def test_only_pictures_are_kept_of_a_result(desk: Desk):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{}, {"msg_id": ""}, {"msg_id": " ", "media_index": ""}, {"msg_id": "5", "media_index": "message:5:1"}]
+    "arguments",
+    [
+        {},
+        {"msg_id": ""},
+        {"msg_id": " ", "media_index": ""},
+        {"msg_id": "5", "media_index": "message:5:1"},
+    ],
 )
 async def test_exactly_one_argument_is_taken(desk: Desk, arguments):
     assert send_image.ONE_OF_BOTH in await desk.refused(**arguments)
@@ -265,8 +303,22 @@ async def test_exactly_one_argument_is_taken(desk: Desk, arguments):
 @pytest.mark.parametrize(
     "index",
     [
-        *("c1:1", "tool_result:c1", "tool_result::1", "tool_result:c1:0", "tool_result:c1:-1", "tool_result:c1:x"),
-        *("file:/etc:1", "../../secret_key", "message::1", "tool_result:c1:９", "message:5:99999999999", "\0"),
+        *(
+            "c1:1",
+            "tool_result:c1",
+            "tool_result::1",
+            "tool_result:c1:0",
+            "tool_result:c1:-1",
+            "tool_result:c1:x",
+        ),
+        *(
+            "file:/etc:1",
+            "../../secret_key",
+            "message::1",
+            "tool_result:c1:９",
+            "message:5:99999999999",
+            "\0",
+        ),
     ],
 )
 async def test_a_name_that_is_none_is_refused_with_the_right_form(desk: Desk, index):
@@ -276,10 +328,14 @@ async def test_a_name_that_is_none_is_refused_with_the_right_form(desk: Desk, in
 @pytest.mark.parametrize("path", [(), (1,), (2, 1, 3)])
 @pytest.mark.parametrize("message_id", ["5", "-2147483648", "a:b"])
 def test_a_name_is_taken_apart_as_it_was_made(message_id, path):
-    assert parse_picture_name(build_picture_name(message_id, path, 4)) == PictureName("message", message_id, path, 4)
+    assert parse_picture_name(build_picture_name(message_id, path, 4)) == PictureName(
+        "message", message_id, path, 4
+    )
 
 
-@pytest.mark.parametrize(("state", "told"), [(State.FAILED, "bot is muted"), (State.UNKNOWN, "请勿重发")])
+@pytest.mark.parametrize(
+    ("state", "told"), [(State.FAILED, "bot is muted"), (State.UNKNOWN, "请勿重发")]
+)
 async def test_the_model_is_told_what_the_client_said(desk: Desk, state, told):
     await received(inline(picture()))
     desk.voice.delivery = Delivery(state, error="bot is muted")

@@ -19,7 +19,12 @@ from agent.record.recovery import PendingMessage
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.registry.registry import ToolRegistry
 
 State = Message.State
@@ -27,7 +32,8 @@ HELLO = {"type": "plain", "text": "hello"}
 
 
 class Voice:
-    """A speaker that only remembers; its words come out as ``delivery`` says, files as ``of_files``."""
+    """A speaker that only remembers; its words come out as ``delivery`` says, files as
+    ``of_files``."""
 
     chat = GROUP
 
@@ -63,8 +69,12 @@ def registry() -> ToolRegistry:
 
 async def send(voice: Voice, *items: Any, **arguments: Any) -> ToolExecutionResult:
     """Call the tool as the run loop does."""
-    context = ToolExecutionContext(session_id=GROUP.address, stream_id=GROUP.address, metadata={"speaker": voice})
-    call = ToolInvocation("send_message", {"messages": list(items), **arguments}, metadata={"tool_call_pk": 5})
+    context = ToolExecutionContext(
+        session_id=GROUP.address, stream_id=GROUP.address, metadata={"speaker": voice}
+    )
+    call = ToolInvocation(
+        "send_message", {"messages": list(items), **arguments}, metadata={"tool_call_pk": 5}
+    )
     return await registry().invoke(call, context)
 
 
@@ -100,8 +110,18 @@ async def test_every_kind_of_item_becomes_a_part_in_its_place(voice, media):
 
 async def test_files_travel_alone_behind_the_rest(voice, media):
     picture = {"type": "image", "path": "cat.png"}
-    await send(voice, {"type": "file", "path": "cat.png"}, HELLO, {"type": "file", "url": "https://h.example/b.pdf"}, picture)
-    assert [(text, call) for _, text, call in voice.said] == [("hello[图片]", 5), ("[文件:cat.png]", 5), ("[文件:b.pdf]", 5)]
+    await send(
+        voice,
+        {"type": "file", "path": "cat.png"},
+        HELLO,
+        {"type": "file", "url": "https://h.example/b.pdf"},
+        picture,
+    )
+    assert [(text, call) for _, text, call in voice.said] == [
+        ("hello[图片]", 5),
+        ("[文件:cat.png]", 5),
+        ("[文件:b.pdf]", 5),
+    ]
 
 
 async def test_a_quote_is_left_out_when_there_are_only_files_to_quote_with(voice, media):
@@ -135,7 +155,9 @@ async def test_the_model_is_told_what_the_client_said(voice, state, success, tol
     assert told in result.get_history_content()
 
 
-async def test_of_several_messages_the_failed_one_is_named_and_the_rest_not_to_be_sent_again(voice, media):
+async def test_of_several_messages_the_failed_one_is_named_and_the_rest_not_to_be_sent_again(
+    voice, media
+):
     voice.of_files = Delivery(State.FAILED, error="no space left in the group")
     result = await send(voice, HELLO, {"type": "file", "path": "cat.png"})
     assert not result.success
@@ -147,13 +169,17 @@ async def test_of_several_messages_the_failed_one_is_named_and_the_rest_not_to_b
 
 async def test_of_several_messages_one_of_unknown_outcome_makes_the_whole_unconfirmed(voice, media):
     voice.delivery = Delivery(State.UNKNOWN)
-    assert (await send(voice, HELLO, {"type": "file", "path": "cat.png"})).content == "消息可能已送达，请勿重发"
+    assert (
+        await send(voice, HELLO, {"type": "file", "path": "cat.png"})
+    ).content == "消息可能已送达，请勿重发"
 
 
 # --- What is refused ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("session", ["onebot:group:30002", "onebot:private:30001", "private:30001", "30001", "*"])
+@pytest.mark.parametrize(
+    "session", ["onebot:group:30002", "onebot:private:30001", "private:30001", "30001", "*"]
+)
 async def test_another_chat_is_refused_with_a_reason(voice, session):
     assert "onebot:group:30001" in await faults(voice, HELLO, session=session)
 
@@ -189,7 +215,9 @@ async def test_an_empty_file_is_refused(voice, media):
     assert "空的" in await faults(voice, {"type": "image", "path": "empty.png"})
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://h/x", "base64://AAAA", "javascript:x", "//h/x", "cat.png"])
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "ftp://h/x", "base64://AAAA", "javascript:x", "//h/x", "cat.png"]
+)
 async def test_an_address_that_is_not_of_the_web_is_refused(voice, url):
     assert "messages[0].url" in await faults(voice, {"type": "image", "url": url})
 
@@ -212,14 +240,24 @@ async def test_what_is_wrong_with_an_item_is_named_by_its_place(voice, item, fau
 
 
 async def test_every_fault_is_named_and_nothing_is_sent_of_a_message_with_one(voice):
-    told = await faults(voice, HELLO, {"type": "plain"}, {"type": "quote"}, session="onebot:group:1")
+    told = await faults(
+        voice, HELLO, {"type": "plain"}, {"type": "quote"}, session="onebot:group:1"
+    )
     assert len(told.splitlines()) == 3
     assert "messages[1]" in told
     assert "messages[2]" in told
 
 
 async def test_faults_that_the_schema_finds_hide_no_others(voice):
-    items = [HELLO, {"type": "poke"}, {"type": "plain"}, {"text": "x"}, {"type": "image", "url": {}}, "x", {"type": "quote"}]
+    items = [
+        HELLO,
+        {"type": "poke"},
+        {"type": "plain"},
+        {"text": "x"},
+        {"type": "image", "url": {}},
+        "x",
+        {"type": "quote"},
+    ]
     told = await faults(voice, *items, session="onebot:group:1")
     assert [line.partition(" ")[0] for line in sorted(told.splitlines())] == [
         "messages[1].type",
@@ -234,7 +272,9 @@ async def test_faults_that_the_schema_finds_hide_no_others(voice):
 
 async def test_a_list_that_is_none_is_one_fault(voice):
     call = ToolInvocation("send_message", '{"messages": 5}', metadata={"tool_call_pk": 5})  # type: ignore[arg-type]
-    result = await registry().invoke(call, ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": voice}))
+    result = await registry().invoke(
+        call, ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": voice})
+    )
     assert result.error_message.splitlines() == ["messages 应为数组"]
 
 
@@ -257,9 +297,9 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     said = message("hi")
     accepted = await record.accept(arrival(said))
     left = PendingMessage(accepted.pk, accepted.session_pk, said)
-    await ConversationHandler(record, Engine(model, registry()), mailbox, BackgroundCalls(record, lambda _account: None)).answer(
-        left
-    )
+    await ConversationHandler(
+        record, Engine(model, registry()), mailbox, BackgroundCalls(record, lambda _account: None)
+    ).answer(left)
     return model
 
 
@@ -299,7 +339,9 @@ async def test_a_run_whose_only_words_the_client_refused_has_failed(record):
 async def test_each_message_is_kept_with_the_call_that_sent_it(record):
     twice = calling(*[("send_message", '{"messages": [{"type": "plain", "text": "wait"}]}')] * 2)
     await answered(record, Mailbox(), twice, "")
-    calls = await sync_to_async(lambda: [call.messages.get().text for call in ToolCall.objects.order_by("pk")])()
+    calls = await sync_to_async(
+        lambda: [call.messages.get().text for call in ToolCall.objects.order_by("pk")]
+    )()
     assert calls == ["wait", "wait"]
 
 
@@ -321,7 +363,8 @@ async def test_words_whose_run_ends_before_the_client_answers_are_unknown(record
     mailbox = Mailbox()
     mailbox.silent = True
     await cancelled(record, mailbox, "sent")
-    # Cancelled before the frame was written, or while the answer is awaited: which one it was is on record.
+    # Cancelled before the frame was written, or while the answer is awaited: which one it was is on
+    # record.
     assert (await rows())[-1] in [("wait", "unknown", True, True), ("wait", "failed", True, False)]
 
 
@@ -333,7 +376,9 @@ async def test_words_whose_run_ends_before_a_client_is_there_were_not_said(recor
     assert (await rows())[-1] == ("wait", "failed", True, False)
 
 
-async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model_is_told(record, monkeypatch):
+async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model_is_told(
+    record, monkeypatch
+):
     monkeypatch.setattr("agent.run.message_sender.TOOL_PATIENCE", 0.01)
     monkeypatch.setattr("agent.run.message_sender.ANSWER_PATIENCE", 0.01)
     mailbox = Mailbox()
@@ -354,7 +399,9 @@ class Fussy(Mailbox):
         self.refusal = Delivery(State.FAILED, error="no such address", again=remake)
         self.echoes: list[str] = []
 
-    async def deliver(self, chat: Any, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = "") -> Delivery:
+    async def deliver(
+        self, chat: Any, segments: list[dict[str, Any]], *, echo: str, temp_group_id: str = ""
+    ) -> Delivery:
         self.echoes.append(echo)
         said = await super().deliver(chat, segments, echo=echo)
         return self.refusal if segments[0]["text"] == "wait" else said
@@ -369,12 +416,18 @@ def last_row() -> Message:
     return Message.objects.latest("pk")
 
 
-async def test_a_refused_message_is_sent_in_another_form_under_its_own_echo_and_recorded_as_it_was(record):
+async def test_a_refused_message_is_sent_in_another_form_under_its_own_echo_and_recorded_as_it_was(
+    record,
+):
     mailbox = Fussy(other_form)
     await answered(record, mailbox, ANNOUNCE, "")
     row = await last_row()
     assert mailbox.texts == ["wait", "in another form"]
-    assert (row.state, row.echo, row.segments) == ("delivered", mailbox.echoes[1], [{"type": "plain", "text": "wait"}])
+    assert (row.state, row.echo, row.segments) == (
+        "delivered",
+        mailbox.echoes[1],
+        [{"type": "plain", "text": "wait"}],
+    )
     assert len(set(mailbox.echoes)) == 2
     assert "no such address" in row.detail
 

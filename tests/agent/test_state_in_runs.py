@@ -43,7 +43,9 @@ def registry() -> ToolRegistry:
 
 @pytest.fixture(autouse=True)
 def _prompt(settings: Any) -> None:
-    settings.SYSTEM_PROMPT = "Topic: {topic?}/{times?}/{temp:busy?}, {tool:remember}, {date?}{nobody}."
+    settings.SYSTEM_PROMPT = (
+        "Topic: {topic?}/{times?}/{temp:busy?}, {tool:remember}, {date?}{nobody}."
+    )
 
 
 def told(model: Script) -> list[str]:
@@ -81,7 +83,9 @@ async def test_each_chat_has_a_state_of_its_own(say: Say):
     assert await stored(GROUP) == {"topic": "tea", "times": 1}
 
 
-async def test_a_tool_that_fails_keeps_what_it_had_set_and_one_that_is_refused_sets_nothing(say: Say):
+async def test_a_tool_that_fails_keeps_what_it_had_set_and_one_that_is_refused_sets_nothing(
+    say: Say,
+):
     await say(Script(calling(("remember", '{"topic": "taboo"}'), ("remember", "{}")), "ok"))
     assert await stored() == {"topic": "taboo", "times": 1}
 
@@ -104,7 +108,7 @@ async def test_a_long_running_tool_stores_what_it_set_with_its_later_outcome(
     assert await stored() == {}
     may_end.set()
     async with asyncio.timeout(5):
-        while await stored() != {"topic": "42"}:  # noqa: ASYNC110 - what works behind a run rings no bell
+        while await stored() != {"topic": "42"}:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -120,7 +124,9 @@ async def test_the_run_notes_what_had_no_value_and_goes_on(say: Say, answer: Any
 
 async def test_without_a_chat_a_state_lasts_for_one_run(record: Record, registry: ToolRegistry):
     model = Script(REMEMBER, REMEMBER, "ok")
-    await StatelessQueries(record, Engine(model, registry)).answer([{"role": "user", "content": "hi"}])
+    await StatelessQueries(record, Engine(model, registry)).answer(
+        [{"role": "user", "content": "hi"}]
+    )
     assert shown(model) == "Topic: //"
     assert told(model) == ["1", "2"]
     assert (await last_run()).notes[0].endswith("\n{nobody}")

@@ -41,7 +41,9 @@ def test_what_a_call_sets_changes_and_removes_is_told_name_by_name():
     call.given["new"] = "x"
     call.given["old"].append(2)
     del call.given["gone"]
-    assert state.closed(call, "t") == StateChange(1, {"new": "x", "old": [1, 2]}, frozenset({"gone"}))
+    assert state.closed(call, "t") == StateChange(
+        1, {"new": "x", "old": [1, 2]}, frozenset({"gone"})
+    )
     assert state.values == {"same": 1, "old": [1, 2], "new": "x"}
 
 
@@ -71,7 +73,9 @@ def test_temporary_values_are_there_for_the_next_call_and_never_stored():
         {"a": {1, 2}},
     ],
 )
-def test_what_cannot_be_stored_leaves_the_value_that_was_and_is_logged(changes: Values, caplog: pytest.LogCaptureFixture):
+def test_what_cannot_be_stored_leaves_the_value_that_was_and_is_logged(
+    changes: Values, caplog: pytest.LogCaptureFixture
+):
     state = ChatState(1, {"a": "before"})
     call = state.opened()
     call.given.update(changes | {"b": 1})
@@ -136,7 +140,12 @@ def test_without_a_chat_values_last_for_the_run_alone():
 def test_a_chat_begins_with_nothing_and_keeps_what_is_saved():
     session, other = chat(), chat("701")
     assert load_session_state(session.pk).state == {}
-    save_changes([StateChange(session.pk, {"a": "北京"}), StateChange(session.pk, {"b": [1]}, frozenset({"a"}))])
+    save_changes(
+        [
+            StateChange(session.pk, {"a": "北京"}),
+            StateChange(session.pk, {"b": [1]}, frozenset({"a"})),
+        ]
+    )
     assert load_session_state(session.pk).state == {"b": [1]}
     assert load_session_state(other.pk).state == {}
 

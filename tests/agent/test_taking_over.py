@@ -28,7 +28,9 @@ def test_a_call_that_begins_while_its_run_is_taken_over_is_of_unknown_outcome():
     run = Run.objects.create(claimed_by="late", started_at=NOW)
     step = Step.objects.create(run=run, number=1, request=[], tools=[], created_at=NOW)
     calls = [
-        ToolCall.objects.create(run=run, step=step, position=place, arguments={}, state=state, created_at=NOW)
+        ToolCall.objects.create(
+            run=run, step=step, position=place, arguments={}, state=state, created_at=NOW
+        )
         for place, state in enumerate(("succeeded", "waiting"))
     ]
     with psycopg.connect(connection.connection.info.dsn) as late:
@@ -39,7 +41,10 @@ def test_a_call_that_begins_while_its_run_is_taken_over_is_of_unknown_outcome():
         record_heartbeats([ProcessHeartbeat("me", alone=False, is_first=True)])
         ending.join()
     run.refresh_from_db()
-    assert (run.state, [call.state for call in step.tool_calls.order_by("pk")]) == ("interrupted", ["succeeded", "unknown"])
+    assert (run.state, [call.state for call in step.tool_calls.order_by("pk")]) == (
+        "interrupted",
+        ["succeeded", "unknown"],
+    )
 
 
 def _commit_once_waited_for(late: "psycopg.Connection[Any]") -> None:

@@ -9,7 +9,11 @@ PICTURE = ToolContentItem("image", data="AA==", mime_type="image/png")
 
 
 def told(content: str, *items: ToolContentItem, can_see: bool = False) -> str:
-    return result_text("c", ToolExecutionResult("t", success=True, content=content, content_items=list(items)), can_see=can_see)
+    return result_text(
+        "c",
+        ToolExecutionResult("t", success=True, content=content, content_items=list(items)),
+        can_see=can_see,
+    )
 
 
 def words(text: str) -> ToolContentItem:
@@ -17,7 +21,10 @@ def words(text: str) -> ToolContentItem:
 
 
 def test_items_that_the_words_leave_out_are_told_after_them():
-    assert told("Painted.", PICTURE, words("It is a cat.")) == "Painted.\n[图片内容 image/png]\nIt is a cat."
+    assert (
+        told("Painted.", PICTURE, words("It is a cat."))
+        == "Painted.\n[图片内容 image/png]\nIt is a cat."
+    )
     assert told("Painted.", PICTURE, can_see=True) == "Painted.\n[tool_result:c:1]"
 
 

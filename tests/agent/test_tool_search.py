@@ -1,4 +1,5 @@
-"""Deferred tools in real runs: named, found with ``tool_search``, called, and kept for the session."""
+"""Deferred tools in real runs: named, found with ``tool_search``, called, and kept for the
+session."""
 
 import json
 from typing import Any
@@ -36,14 +37,20 @@ class Server(Provider):
 
 async def answer(invocation: ToolInvocation) -> ToolExecutionResult:
     if invocation.tool_name == "broken":
-        return ToolExecutionResult("broken", success=False, content="nothing came", error_message="no")
-    return ToolExecutionResult(invocation.tool_name, success=True, content=json.dumps(invocation.arguments))
+        return ToolExecutionResult(
+            "broken", success=False, content="nothing came", error_message="no"
+        )
+    return ToolExecutionResult(
+        invocation.tool_name, success=True, content=json.dumps(invocation.arguments)
+    )
 
 
 @pytest.fixture
 def server() -> Server:
     weather = ToolSpec(name="forecast", description="查询天气预报", parameters_schema=CITY)
-    return Server("s", weather, ToolSpec(name="atlas", description="地图和天气图"), "broken", answer=answer)
+    return Server(
+        "s", weather, ToolSpec(name="atlas", description="地图和天气图"), "broken", answer=answer
+    )
 
 
 @pytest.fixture
@@ -94,7 +101,9 @@ async def test_deferred_tools_are_named_in_the_system_message_and_not_offered(sa
 
 
 async def test_a_tool_that_was_found_is_callable_from_the_next_step_and_behind_all_others(say: Say):
-    model = await say(Script(search("天气预报"), search("atlas"), calling(("forecast", '{"city": "a"}')), "ok"))
+    model = await say(
+        Script(search("天气预报"), search("atlas"), calling(("forecast", '{"city": "a"}')), "ok")
+    )
     assert offers(model) == [
         ["tool_search", "own"],
         ["tool_search", "own", "forecast", "atlas"],
@@ -121,9 +130,12 @@ async def test_what_is_found_is_said_in_two_groups_and_kept_as_structured_conten
 
 
 @pytest.mark.parametrize(
-    ("limit", "count"), [({}, 5), ({"limit": None}, 5), ({"limit": 0}, 1), ({"limit": "2"}, 2), ({"limit": 99}, 20)]
+    ("limit", "count"),
+    [({}, 5), ({"limit": None}, 5), ({"limit": 0}, 1), ({"limit": "2"}, 2), ({"limit": 99}, 20)],
 )
-async def test_no_more_is_found_than_was_asked_for(say: Say, server: Server, limit: dict[str, Any], count: int):
+async def test_no_more_is_found_than_was_asked_for(
+    say: Say, server: Server, limit: dict[str, Any], count: int
+):
     server.specs = [ToolSpec(name=f"map_{number}") for number in range(30)]
     assert len(offers(await say(Script(search("map", **limit), "ok")))[-1]) == 2 + count
 
@@ -148,7 +160,10 @@ async def test_only_deferred_tools_are_searched(say: Say):
 async def test_where_nothing_is_deferred_nothing_is_said_of_it(say: Say, server: Server):
     server.specs = server.specs[:2]
     model = await say(Script("ok"))
-    assert (offers(model), "tool_search" in system(model)) == ([["own", "forecast", "atlas"]], False)
+    assert (offers(model), "tool_search" in system(model)) == (
+        [["own", "forecast", "atlas"]],
+        False,
+    )
 
 
 # --- Kept -------------------------------------------------------------------------
@@ -169,12 +184,18 @@ async def test_it_is_kept_also_when_the_run_fails_after_it(say: Say):
 async def test_the_reminder_is_no_part_of_the_history(say: Say):
     await say(Script(search("forecast"), "ok"))
     model = await say(Script("ok"))
-    assert [strip_frame(str(one["content"])) for one in model.requests[0].messages[1:]] == ["hi", "ok", "hi"]
+    assert [strip_frame(str(one["content"])) for one in model.requests[0].messages[1:]] == [
+        "hi",
+        "ok",
+        "hi",
+    ]
     assert system(model).count("1. atlas") == 1
 
 
 def test_a_chat_keeps_what_was_found_last_each_once(django_db_setup: None):
-    accepted = ChatSession.objects.create(kind="private", peer_id="1", account="1", last_message_at="2026-01-01T00:00Z")
+    accepted = ChatSession.objects.create(
+        kind="private", peer_id="1", account="1", last_message_at="2026-01-01T00:00Z"
+    )
     save_discoveries(
         [
             ToolDiscovery(accepted.pk, tuple(f"t{number}" for number in range(MOST_KEPT))),
@@ -190,7 +211,9 @@ def test_a_chat_keeps_what_was_found_last_each_once(django_db_setup: None):
 
 
 async def test_a_tool_that_was_not_found_runs_all_the_same(say: Say):
-    assert told(await say(Script(calling(("forecast", '{"city": "a"}')), "ok"))) == ['{"city": "a"}']
+    assert told(await say(Script(calling(("forecast", '{"city": "a"}')), "ok"))) == [
+        '{"city": "a"}'
+    ]
 
 
 async def test_a_failure_comes_with_the_advice_to_search_first(say: Say):
@@ -201,11 +224,16 @@ async def test_a_failure_comes_with_the_advice_to_search_first(say: Say):
     assert failed == "nothing came\n" + HINT.format(name="broken")
 
 
-async def test_there_is_no_such_advice_for_what_was_found_or_is_refused(say: Say, rows: dict[str, ToolSettings]):
+async def test_there_is_no_such_advice_for_what_was_found_or_is_refused(
+    say: Say, rows: dict[str, ToolSettings]
+):
     model = await say(Script(search("forecast"), calling(("forecast", "{}")), "ok"))
     assert "tool_search" not in told(model)[-1]
     rows["atlas"] = ToolSettings("atlas", allowed="owners")
-    assert "tool_search" not in told(await say(Script(calling(("atlas", "{}"), ("nothing", "{}")), "ok")))[-2]
+    assert (
+        "tool_search"
+        not in told(await say(Script(calling(("atlas", "{}"), ("nothing", "{}")), "ok")))[-2]
+    )
 
 
 # --- Agents -----------------------------------------------------------------------
@@ -222,7 +250,9 @@ async def test_an_agent_has_its_tools_in_full_unless_it_can_search_for_them(
     say: Say, registry: ToolRegistry, tools: tuple[str, ...], seen: list[str]
 ):
     worker = Script("done")
-    registry.register_provider(SubagentToolProvider([agent(worker, tools=tools)], SubagentRunner(registry)))
+    registry.register_provider(
+        SubagentToolProvider([agent(worker, tools=tools)], SubagentRunner(registry))
+    )
     await say(Script(search("forecast"), calling(("helper", '{"request": "go"}')), "ok"))
     assert offers(worker) == [seen]
 
@@ -230,7 +260,9 @@ async def test_an_agent_has_its_tools_in_full_unless_it_can_search_for_them(
 async def test_what_an_agent_finds_is_its_own(say: Say, registry: ToolRegistry):
     worker = Script(search("atlas"), "done")
     registry.register_provider(
-        SubagentToolProvider([agent(worker, tools=lambda tool: tool.name != "own")], SubagentRunner(registry))
+        SubagentToolProvider(
+            [agent(worker, tools=lambda tool: tool.name != "own")], SubagentRunner(registry)
+        )
     )
     model = await say(Script(calling(("helper", '{"request": "go"}')), "ok"))
     assert offers(worker)[-1] == ["tool_search", "helper", "atlas"]

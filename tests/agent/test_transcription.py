@@ -18,7 +18,11 @@ async def listen(model) -> AsyncIterator[Callable[..., Transcriber]]:
     made = []
 
     def listen(timeout_seconds: float = 10) -> Transcriber:
-        made.append(Transcriber(OpenAIClient(model.url, "sk-secret", "whisper", timeout_seconds=timeout_seconds)))
+        made.append(
+            Transcriber(
+                OpenAIClient(model.url, "sk-secret", "whisper", timeout_seconds=timeout_seconds)
+            )
+        )
         return made[-1]
 
     yield listen
@@ -49,7 +53,10 @@ async def test_silence_is_no_failure(model, listen):
     assert await listen().transcribe(SOUND, "mp3", "audio/mpeg") == ""
 
 
-@pytest.mark.parametrize("answer", [returns({"text": None}), returns(["a"]), returns(b"plain words"), returns({"error": "x"})])
+@pytest.mark.parametrize(
+    "answer",
+    [returns({"text": None}), returns(["a"]), returns(b"plain words"), returns({"error": "x"})],
+)
 async def test_an_answer_without_text_is_an_error(model, listen, answer):
     model.script([answer])
     with pytest.raises(LLMError):

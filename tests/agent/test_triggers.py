@@ -14,17 +14,24 @@ RULES = TriggerRules(("Frost", "小霜", "f.r."))
 
 def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
     chat = ChatAddress("1", "group" if kind == "group" else "private", "7")
-    return IncomingMessage(chat, "2", "Ann", text, [], **{"spoken_text": text, "happened_at": NOW, **fields})
+    return IncomingMessage(
+        chat, "2", "Ann", text, [], **{"spoken_text": text, "happened_at": NOW, **fields}
+    )
 
 
-def verdict(message: IncomingMessage, rules: TriggerRules = RULES, *, quotes_bot: bool = False) -> tuple[str, str]:
+def verdict(
+    message: IncomingMessage, rules: TriggerRules = RULES, *, quotes_bot: bool = False
+) -> tuple[str, str]:
     decision = decide_trigger(message, rules, now=NOW, quotes_bot=quotes_bot)
     return decision.state, decision.reason
 
 
 def test_private_messages_are_always_answered():
     assert verdict(said(kind="private")) == ("waiting", "private")
-    assert verdict(said(kind="private"), TriggerRules(answer_groups=False)) == ("waiting", "private")
+    assert verdict(said(kind="private"), TriggerRules(answer_groups=False)) == (
+        "waiting",
+        "private",
+    )
 
 
 def test_group_messages_are_answered_when_the_bot_is_mentioned():
@@ -59,12 +66,19 @@ def test_a_quote_of_the_bots_own_message_is_answered():
 
 def test_groups_that_are_switched_off_are_recorded_whatever_is_said():
     message = said("Frost!", mentions_bot=True)
-    assert verdict(message, TriggerRules(("Frost",), answer_groups=False), quotes_bot=True) == ("recorded", "groups_off")
+    assert verdict(message, TriggerRules(("Frost",), answer_groups=False), quotes_bot=True) == (
+        "recorded",
+        "groups_off",
+    )
 
 
 @pytest.mark.parametrize(
     ("field", "reason"),
-    [("from_own_account", "own_message"), ("from_other_bot", "other_bot"), ("is_notice", "system_notice")],
+    [
+        ("from_own_account", "own_message"),
+        ("from_other_bot", "other_bot"),
+        ("is_notice", "system_notice"),
+    ],
 )
 @pytest.mark.parametrize("kind", ["private", "group"])
 def test_bots_and_notices_are_never_answered(kind, field, reason):

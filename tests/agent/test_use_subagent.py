@@ -17,13 +17,22 @@ from tools.registry.registry import ToolRegistry
 
 
 def registry(coder: Script, **others: Script) -> ToolRegistry:
-    agents = [agent(model, name, description=f"Is {name}.", tools=["f"]) for name, model in {"Coder": coder, **others}.items()]
+    agents = [
+        agent(model, name, description=f"Is {name}.", tools=["f"])
+        for name, model in {"Coder": coder, **others}.items()
+    ]
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([use_subagent.build_subagent_tool(agents, SubagentRunner(registry))]))
+    registry.register_provider(
+        MaisakaBuiltinToolProvider(
+            [use_subagent.build_subagent_tool(agents, SubagentRunner(registry))]
+        )
+    )
     return registry
 
 
-async def use(coder: Script, name: Any = "Coder", content: Any = "write f", **others: Script) -> ToolExecutionResult:
+async def use(
+    coder: Script, name: Any = "Coder", content: Any = "write f", **others: Script
+) -> ToolExecutionResult:
     call = ToolInvocation("use_subagent", {"subagent_name": name, "content": content})
     return await registry(coder, **others).invoke(call)
 
@@ -33,7 +42,10 @@ async def test_the_subagent_is_asked_with_its_own_prompt_and_its_text_is_the_res
     result = await use(coder)
     assert (result.success, result.content) == (True, "def f(): ...")
     (request,) = coder.requests
-    assert request.messages == [{"role": "system", "content": "I am Coder"}, {"role": "user", "content": "write f"}]
+    assert request.messages == [
+        {"role": "system", "content": "I am Coder"},
+        {"role": "user", "content": "write f"},
+    ]
     assert request.tools == []
 
 
@@ -50,7 +62,9 @@ async def test_an_unknown_name_is_answered_with_the_known_ones():
     assert coder.requests == []
 
 
-@pytest.mark.parametrize(("name", "content"), [("", "x"), ("Coder", ""), (None, "x"), ("Coder", None), (["Coder"], "x")])
+@pytest.mark.parametrize(
+    ("name", "content"), [("", "x"), ("Coder", ""), (None, "x"), ("Coder", None), (["Coder"], "x")]
+)
 async def test_name_and_content_are_both_needed(name, content):
     coder = Script()
     assert not (await use(coder, name, content)).success
@@ -74,7 +88,9 @@ async def test_a_subagent_may_use_the_tools_of_its_list():
     coder = Script(calling(("f", '{"a": 1}'), ("use_subagent", "{}")), "done")
     tools = registry(coder)
     tools.register_provider(Provider("tools", "f", "g"))
-    result = await tools.invoke(ToolInvocation("use_subagent", {"subagent_name": "Coder", "content": "x"}))
+    result = await tools.invoke(
+        ToolInvocation("use_subagent", {"subagent_name": "Coder", "content": "x"})
+    )
     assert (result.content, [tool["name"] for tool in coder.requests[0].tools]) == ("done", ["f"])
     given, refused = (message["content"] for message in coder.requests[1].messages[3:])
     assert given == "{'a': 1}"
@@ -98,4 +114,6 @@ async def test_tasks_side_by_side_do_not_mix():
     order = [request.messages[1]["content"] for request in coder.requests]
     for content, future in reversed(list(zip(order, futures, strict=True))):
         future.set_result(f"result of {content}")
-    assert [(await task).content for task in tasks] == [f"result of task {number}" for number in range(5)]
+    assert [(await task).content for task in tasks] == [
+        f"result of task {number}" for number in range(5)
+    ]

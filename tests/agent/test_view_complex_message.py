@@ -1,4 +1,5 @@
-"""The tool ``view_complex_message``: forwards of this chat, level by level, in every client's dialect."""
+"""The tool ``view_complex_message``: forwards of this chat, level by level, in every client's
+dialect."""
 
 import asyncio
 import json
@@ -22,15 +23,25 @@ from tools.registry.registry import ToolRegistry
 
 
 async def view(
-    record: Record, source: MediaSource | None, msg_id: Any = "5", chat: ChatAddress = GROUP, **arguments: Any
+    record: Record,
+    source: MediaSource | None,
+    msg_id: Any = "5",
+    chat: ChatAddress = GROUP,
+    **arguments: Any,
 ) -> ToolExecutionResult:
     """Call the tool in ``chat`` as the run loop does."""
     registry = ToolRegistry()
     registry.register_provider(
-        MaisakaBuiltinToolProvider([view_complex_message.build_forward_tool(ForwardReader(record, source))])
+        MaisakaBuiltinToolProvider(
+            [view_complex_message.build_forward_tool(ForwardReader(record, source))]
+        )
     )
-    context = ToolExecutionContext(session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)})
-    return await registry.invoke(ToolInvocation("view_complex_message", {"msg_id": msg_id, **arguments}), context)
+    context = ToolExecutionContext(
+        session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)}
+    )
+    return await registry.invoke(
+        ToolInvocation("view_complex_message", {"msg_id": msg_id, **arguments}), context
+    )
 
 
 @sync_to_async
@@ -48,9 +59,25 @@ def words(result: ToolExecutionResult) -> list[str]:
 
 SENDER = {"nickname": "Ann", "user_id": 20002}
 DIALECTS = {
-    "napcat": {"messages": [{"user_id": 20002, "sender": {**SENDER, "card": ""}, "message": [text("a")], "time": 1795228533}]},
+    "napcat": {
+        "messages": [
+            {
+                "user_id": 20002,
+                "sender": {**SENDER, "card": ""},
+                "message": [text("a")],
+                "time": 1795228533,
+            }
+        ]
+    },
     "llbot": {"messages": [{"content": [text("a")], "sender": SENDER, "time": 1795228533}]},
-    "standard": {"message": [{"type": "node", "data": {"user_id": "20002", "nickname": "Ann", "content": [text("a")]}}]},
+    "standard": {
+        "message": [
+            {
+                "type": "node",
+                "data": {"user_id": "20002", "nickname": "Ann", "content": [text("a")]},
+            }
+        ]
+    },
     "gocq": {"messages": [{"content": "a", "sender": SENDER, "time": 1795228533}]},
 }
 
@@ -60,7 +87,11 @@ async def test_a_forward_is_listed_whatever_the_client_calls_its_parts(record, d
     await received(forward("7412345678901234567"))
     source = ScriptedSource(get_forward_msg_7412345678901234567=DIALECTS[dialect])
     (line,) = lines(await view(record, source))
-    assert (line["number"], line["text"], line["sender"]) == (1, "a", {"user_id": "20002", "name": "Ann"})
+    assert (line["number"], line["text"], line["sender"]) == (
+        1,
+        "a",
+        {"user_id": "20002", "name": "Ann"},
+    )
 
 
 async def test_one_level_is_opened_at_a_time(record):
@@ -88,7 +119,9 @@ async def test_a_message_that_is_no_forward_is_shown_itself(record):
 
 async def test_pictures_are_named_so_that_they_can_be_sent(record):
     await received(forward("1"))
-    source = ScriptedSource(get_forward_msg_1={"messages": [node(text("hi")), node(image(), image())]})
+    source = ScriptedSource(
+        get_forward_msg_1={"messages": [node(text("hi")), node(image(), image())]}
+    )
     assert lines(await view(record, source))[1]["pictures"] == ["message:5:2:1", "message:5:2:2"]
     await received(image(), message_id="6")
     assert lines(await view(record, source, "6"))[0]["pictures"] == ["message:6:1"]
@@ -105,7 +138,9 @@ async def test_names_and_words_cannot_leave_their_line(record):
 
 async def test_a_long_forward_is_cut_and_the_rest_can_be_viewed(record):
     await received(forward("1"))
-    source = ScriptedSource(get_forward_msg_1={"messages": [node(text(f"{n}" + "长" * 600)) for n in range(1_000)]})
+    source = ScriptedSource(
+        get_forward_msg_1={"messages": [node(text(f"{n}" + "长" * 600)) for n in range(1_000)]}
+    )
     result = await view(record, source)
     assert len(result.content) < view_complex_message.RESULT_LIMIT + 500
     assert f"后面还有 {100 - len(lines(result))} 条" in result.content
@@ -124,17 +159,26 @@ async def test_a_long_forward_is_cut_and_the_rest_can_be_viewed(record):
 )
 async def test_a_path_that_leads_nowhere_is_refused_with_what_there_is(record, path, fault):
     await received(forward("1"))
-    result = await view(record, ScriptedSource(get_forward_msg_1={"messages": [node(text("a")), node(text("b"))]}), path=path)
+    result = await view(
+        record,
+        ScriptedSource(get_forward_msg_1={"messages": [node(text("a")), node(text("b"))]}),
+        path=path,
+    )
     assert not result.success
     assert fault in result.error_message
 
 
-@pytest.mark.parametrize("arguments", [{"path": [1] * 99}, {"path": "x"}, {"path": [{}]}, {"msg_id": ""}, {"msg_id": None}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"path": [1] * 99}, {"path": "x"}, {"path": [{}]}, {"msg_id": ""}, {"msg_id": None}],
+)
 async def test_arguments_of_the_wrong_kind_are_refused(record, arguments):
     assert not (await view(record, ScriptedSource(), **({"msg_id": "5"} | arguments))).success
 
 
-@pytest.mark.parametrize("answer", [None, {}, {"messages": []}, {"messages": "x"}, {"messages": [1, None]}, [], "x"])
+@pytest.mark.parametrize(
+    "answer", [None, {}, {"messages": []}, {"messages": "x"}, {"messages": [1, None]}, [], "x"]
+)
 async def test_a_forward_that_the_client_does_not_give_is_a_failure_in_words(record, answer):
     await received(forward("1"))
     result = await view(record, ScriptedSource(get_forward_msg_1=answer))
@@ -144,7 +188,9 @@ async def test_a_forward_that_the_client_does_not_give_is_a_failure_in_words(rec
 async def test_a_message_of_another_chat_is_not_shown(record):
     await received(forward("1"), chat=PRIVATE)
     of_other_group = {"message_type": "group", "group_id": 30002, "message": [forward("1")]}
-    source = ScriptedSource(get_msg_5=of_other_group, get_forward_msg_1={"messages": [node(text("secret"))]})
+    source = ScriptedSource(
+        get_msg_5=of_other_group, get_forward_msg_1={"messages": [node(text("secret"))]}
+    )
     result = await view(record, source)
     assert not result.success
     assert "本会话中没有" in result.error_message
@@ -158,13 +204,26 @@ async def test_a_message_of_another_chat_is_not_shown(record):
         (PRIVATE, {"message_type": "private", "sender": {"user_id": "20001"}}),
     ],
 )
-async def test_what_is_not_on_record_is_asked_for_if_the_client_says_that_it_is_of_this_chat(record, chat, answer):
-    source = ScriptedSource(get_msg_9=answer | {"message": [forward("1")]}, get_forward_msg_1={"messages": [node(text("a"))]})
+async def test_what_is_not_on_record_is_asked_for_if_the_client_says_that_it_is_of_this_chat(
+    record, chat, answer
+):
+    source = ScriptedSource(
+        get_msg_9=answer | {"message": [forward("1")]},
+        get_forward_msg_1={"messages": [node(text("a"))]},
+    )
     assert words(await view(record, source, "9", chat)) == ["a"]
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"message_type": "group"}, {"message_type": "private", "user_id": 30001}, {"group_id": 30001}, [], "x"]
+    "answer",
+    [
+        {},
+        {"message_type": "group"},
+        {"message_type": "private", "user_id": 30001},
+        {"group_id": 30001},
+        [],
+        "x",
+    ],
 )
 async def test_what_the_client_does_not_place_in_this_chat_is_not_shown(record, answer):
     answer = answer | {"message": [text("secret")]} if isinstance(answer, dict) else answer
@@ -181,7 +240,9 @@ async def test_a_message_that_was_taken_back_is_not_opened(record):
 async def test_a_client_that_does_not_answer_is_not_waited_for(record, monkeypatch):
     monkeypatch.setattr(opening, "OPEN_FORWARD_SECONDS", 0.01)
     await received(forward("1"))
-    result = await view(record, ScriptedSource(get_forward_msg_1=asyncio.get_running_loop().create_future()))
+    result = await view(
+        record, ScriptedSource(get_forward_msg_1=asyncio.get_running_loop().create_future())
+    )
     assert opening.TOO_SLOW in result.error_message
 
 

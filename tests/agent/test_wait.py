@@ -1,4 +1,5 @@
-"""The tool ``wait``: whatever is given for seconds means some, and there are only so many waits in a row."""
+"""The tool ``wait``: whatever is given for seconds means some, and there are only so many waits in
+a row."""
 
 import math
 from typing import Any
@@ -95,7 +96,11 @@ async def test_after_so_many_waits_in_a_row_there_is_rest_and_another_tool_begin
     for _ in range(wait.IN_A_ROW):
         assert not get_end_reason(await desk.wait({"seconds": 1}))
     rest = await desk.wait({"seconds": 1})
-    assert (rest.success, rest.metadata["wait_limit_reached"], get_end_reason(rest)) == (True, True, "no_action")
+    assert (rest.success, rest.metadata["wait_limit_reached"], get_end_reason(rest)) == (
+        True,
+        True,
+        "no_action",
+    )
     desk.flow.goes_on_with("wait")
     assert get_end_reason(await desk.wait({"seconds": 1}))
     desk.flow.goes_on_with("get_weather")

@@ -1,4 +1,5 @@
-"""``python -m tests.databases.make NAME`` keeps a database as this code makes it, with rows in every table.
+"""``python -m tests.databases.make NAME`` keeps a database as this code makes it, with rows in
+every table.
 
 To be run at each release, and never again for the same one: the suite brings what is
 kept here to the newest tables and looks whether everything is still there.
@@ -35,7 +36,11 @@ def restore(kept: Path, path: Path) -> None:
 
 def make(folder: Path, kept: Path) -> None:
     """Make a database in ``folder`` and keep it. For a process of its own."""
-    os.environ.update(clean_environment(FROST_DATA_DIR=str(folder), DJANGO_SETTINGS_MODULE="frostproject.settings"))
+    os.environ.update(
+        clean_environment(
+            FROST_DATA_DIR=str(folder), DJANGO_SETTINGS_MODULE="frostproject.settings"
+        )
+    )
     django.setup()
     from tests.databases.story import tell
 

@@ -15,7 +15,8 @@ from agent.models import Approval, ChatSession, Message, Note, Run, ServerProces
 from agent.runtime import wiring
 from tools.registry.catalogue import ensure_tool_rows
 
-#: The account, its chats, and what nobody has answered yet in them: a message in hand, and one that waits.
+#: The account, its chats, and what nobody has answered yet in them: a message in hand, and one that
+#: waits.
 ACCOUNT, PERSON, GROUP = "10001", "20001", "30001"
 IN_HAND, WAITING = "what was in hand when the server died", "what was waiting for its turn"
 #: A note, and a word of it.
@@ -34,17 +35,28 @@ def tell() -> None:
     private = chat(ChatSession.Kind.PRIVATE, PERSON)
     answered(private)
     in_hand = incoming(private, IN_HAND, State.RUNNING, claimed_by=PROCESS, message_id="3")
-    Run.objects.create(session=private, message=in_hand, claimed_by=PROCESS, model="scripted", started_at=BEGAN)
+    Run.objects.create(
+        session=private, message=in_hand, claimed_by=PROCESS, model="scripted", started_at=BEGAN
+    )
     incoming(chat(ChatSession.Kind.GROUP, GROUP), WAITING, State.WAITING, message_id="4")
-    audience = {"platform": private.platform, "account": ACCOUNT, "chat": private.key, "owner_id": PERSON}
-    Note.objects.create(text=NOTE, visibility=Note.Visibility.EVERYONE, source=Note.Source.OPERATOR, **audience)
+    audience = {
+        "platform": private.platform,
+        "account": ACCOUNT,
+        "chat": private.key,
+        "owner_id": PERSON,
+    }
+    Note.objects.create(
+        text=NOTE, visibility=Note.Visibility.EVERYONE, source=Note.Source.OPERATOR, **audience
+    )
     for model in apps.get_models(include_auto_created=True):
         if model._meta.managed:
             any_row(model)
 
 
 def chat(kind: str, peer: str) -> ChatSession:
-    return ChatSession.objects.create(account=ACCOUNT, kind=kind, peer_id=peer, title=f"{kind} {peer}", last_message_at=BEGAN)
+    return ChatSession.objects.create(
+        account=ACCOUNT, kind=kind, peer_id=peer, title=f"{kind} {peer}", last_message_at=BEGAN
+    )
 
 
 def incoming(session: ChatSession, text: str, state: str, **fields: Any) -> Message:
@@ -52,7 +64,9 @@ def incoming(session: ChatSession, text: str, state: str, **fields: Any) -> Mess
         session=session,
         direction=Message.Direction.IN,
         state=state,
-        reason=Message.Reason.MENTION if session.kind == ChatSession.Kind.GROUP else Message.Reason.PRIVATE,
+        reason=Message.Reason.MENTION
+        if session.kind == ChatSession.Kind.GROUP
+        else Message.Reason.PRIVATE,
         sender_id=PERSON,
         sender_name="Anna",
         text=text,
@@ -68,7 +82,9 @@ def incoming(session: ChatSession, text: str, state: str, **fields: Any) -> Mess
 def answered(session: ChatSession) -> None:
     """A question that was answered with the help of a tool that an owner had approved."""
     ended = BEGAN + timedelta(seconds=9)
-    asked = incoming(session, "北京天气？", State.ANSWERED, message_id="1", in_history=True, settled_at=ended)
+    asked = incoming(
+        session, "北京天气？", State.ANSWERED, message_id="1", in_history=True, settled_at=ended
+    )
     run = Run.objects.create(
         session=session,
         message=asked,
@@ -80,7 +96,9 @@ def answered(session: ChatSession) -> None:
         finished_at=ended,
     )
     Message.objects.filter(pk=asked.pk).update(run=run)
-    step = Step.objects.create(run=run, number=1, created_at=BEGAN, request=[{"role": "user", "content": asked.text}])
+    step = Step.objects.create(
+        run=run, number=1, created_at=BEGAN, request=[{"role": "user", "content": asked.text}]
+    )
     call = ToolCall.objects.create(
         run=run,
         step=step,
@@ -121,7 +139,13 @@ def any_row(model: type[Model]) -> Model:
     """The first row of ``model``, made up where there is none: switched off, and finished with."""
     if (first := model._base_manager.order_by("pk").first()) is not None:
         return first
-    row = model(**{field.attname: value(field) for field in model._meta.concrete_fields if not _by_itself(field)})
+    row = model(
+        **{
+            field.attname: value(field)
+            for field in model._meta.concrete_fields
+            if not _by_itself(field)
+        }
+    )
     model._base_manager.bulk_create([row])
     return model._base_manager.get()
 

@@ -1,4 +1,5 @@
-"""Databases of before, one of each release: brought to the newest tables, nothing is missing and work goes on."""
+"""Databases of before, one of each release: brought to the newest tables, nothing is missing and
+work goes on."""
 
 import contextlib
 import sqlite3
@@ -77,7 +78,11 @@ def counted(query: Query, table: str, columns: list[str]) -> "Counter[str]":
 
 def lost(before: Rows, query: Query) -> dict[str, list[str]]:
     """The rows that are no longer there, or no longer what they were."""
-    return {table: list(gone) for table, (columns, there) in before.items() if (gone := there - counted(query, table, columns))}
+    return {
+        table: list(gone)
+        for table, (columns, there) in before.items()
+        if (gone := there - counted(query, table, columns))
+    }
 
 
 # --- The same rows in either database -------------------------------------------------
@@ -85,16 +90,27 @@ def lost(before: Rows, query: Query) -> dict[str, list[str]]:
 
 def database_at(url_or_path: str | Path) -> BaseDatabaseWrapper:
     """A connection of this thread's own, to be closed."""
-    given = sqlite_settings(url_or_path) if isinstance(url_or_path, Path) else parse_database_url("DATABASE_URL", url_or_path)
+    given = (
+        sqlite_settings(url_or_path)
+        if isinstance(url_or_path, Path)
+        else parse_database_url("DATABASE_URL", url_or_path)
+    )
     settings = {**connections["default"].settings_dict, **given}
-    return Sqlite(settings, "default") if isinstance(url_or_path, Path) else Postgres({**settings, "OPTIONS": {}}, "default")
+    return (
+        Sqlite(settings, "default")
+        if isinstance(url_or_path, Path)
+        else Postgres({**settings, "OPTIONS": {}}, "default")
+    )
 
 
 def load(release: Path, folder: Path, url: str) -> None:
     """Make of an empty PostgreSQL database what ``release`` would be there."""
     restore(release, folder / "kept.sqlite3")
     source, target = (
-        Sqlite({**connections["default"].settings_dict, **sqlite_settings(folder / "kept.sqlite3")}, "kept"),
+        Sqlite(
+            {**connections["default"].settings_dict, **sqlite_settings(folder / "kept.sqlite3")},
+            "kept",
+        ),
         database_at(url),
     )
     connections["kept"] = source
@@ -113,14 +129,22 @@ def models_of(source: BaseDatabaseWrapper, target: BaseDatabaseWrapper) -> list[
     """The models as they were when ``source`` was made, whose tables ``target`` now has."""
     executor = MigrationExecutor(target)
     applied = set(MigrationRecorder(source).applied_migrations())
-    newest = [node for node in applied if not applied & {child.key for child in executor.loader.graph.node_map[node].children}]
+    newest = [
+        node
+        for node in applied
+        if not applied & {child.key for child in executor.loader.graph.node_map[node].children}
+    ]
     state = executor.migrate(newest)
-    return [model for model in state.apps.get_models(include_auto_created=True) if model._meta.managed]
+    return [
+        model for model in state.apps.get_models(include_auto_created=True) if model._meta.managed
+    ]
 
 
 def copy_rows(target: BaseDatabaseWrapper, models: list[Any]) -> None:
     with target.cursor() as cursor:
-        for statement in target.ops.sql_flush(no_style(), [model._meta.db_table for model in models], allow_cascade=True):
+        for statement in target.ops.sql_flush(
+            no_style(), [model._meta.db_table for model in models], allow_cascade=True
+        ):
             cursor.execute(statement)
         for model in models:
             model._base_manager.bulk_create(model._base_manager.using("kept"))
@@ -137,9 +161,15 @@ def searched() -> list[int]:
 
 
 @EACH
-def test_every_row_of_before_is_in_the_newest_tables_of_sqlite(release, tmp_path, django_db_setup, django_db_blocker):
+def test_every_row_of_before_is_in_the_newest_tables_of_sqlite(
+    release, tmp_path, django_db_setup, django_db_blocker
+):
     restore(release, path := tmp_path / "frostagent.sqlite3")
-    with opened(path) as query, django_db_blocker.unblock(), in_place(database := database_at(path)):
+    with (
+        opened(path) as query,
+        django_db_blocker.unblock(),
+        in_place(database := database_at(path)),
+    ):
         before = rows(query, "sqlite")
         assert empty(before) == []
         call_command("migrate", verbosity=0)
@@ -179,8 +209,13 @@ async def goes_on(server: LiveServer, model: ScriptedModel) -> None:
     newcomer = fresh_id()
     async with FakeOneBot(server.ws_url, ACCOUNT, token=TOKEN) as bot:
         left = [await bot.next_action() for _ in range(2)]
-        assert sorted(spoken(action).strip() for action in left) == [f"re {IN_HAND}", f"re {WAITING}"]
-        assert {str(action["params"].get("group_id") or action["params"]["user_id"]) for action in left} == {PERSON, GROUP}
+        assert sorted(spoken(action).strip() for action in left) == [
+            f"re {IN_HAND}",
+            f"re {WAITING}",
+        ]
+        assert {
+            str(action["params"].get("group_id") or action["params"]["user_id"]) for action in left
+        } == {PERSON, GROUP}
         await bot.say_private(newcomer, "hello")
         assert spoken(await bot.next_action()) == "re hello"
 
@@ -196,7 +231,12 @@ def on_sqlite(release: Path, model_server: ScriptedModel) -> Iterator[LiveServer
 
 @pytest.fixture
 def on_postgresql(
-    release: Path, model_server: ScriptedModel, postgres_url: str, tmp_path: Path, django_db_setup: None, django_db_blocker: Any
+    release: Path,
+    model_server: ScriptedModel,
+    postgres_url: str,
+    tmp_path: Path,
+    django_db_setup: None,
+    django_db_blocker: Any,
 ) -> Iterator[LiveServer]:
     """A server on a database of before, after ``manage.py migrate``."""
     with django_db_blocker.unblock():
@@ -214,7 +254,9 @@ async def test_a_server_goes_on_with_a_database_of_before_on_sqlite(release, on_
 
 
 @EACH
-async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(release, on_postgresql, model):
+async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(
+    release, on_postgresql, model
+):
     await goes_on(on_postgresql, model)
 
 
@@ -222,7 +264,11 @@ async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(release,
 
 
 def test_a_database_that_is_kept_has_a_row_in_every_table(tmp_path):
-    subprocess.run([sys.executable, "-m", "tests.databases.make", str(tmp_path / "now")], cwd=PROJECT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "tests.databases.make", str(tmp_path / "now")],
+        cwd=PROJECT,
+        check=True,
+    )
     restore(tmp_path / f"now{SUFFIX}", tmp_path / "now.sqlite3")
     with opened(tmp_path / "now.sqlite3") as query:
         assert empty(rows(query, "sqlite")) == []

@@ -1,4 +1,5 @@
-"""Server processes on PostgreSQL that notice within moments what others of them do, or do no more."""
+"""Server processes on PostgreSQL that notice within moments what others of them do, or do no
+more."""
 
 import asyncio
 import subprocess
@@ -34,7 +35,8 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 
 class BriskServer(LiveServer):
-    """The real server on PostgreSQL, but it notices within moments what other processes do, or do no more."""
+    """The real server on PostgreSQL, but it notices within moments what other processes do, or do
+    no more."""
 
     refresh_seconds = 0.1
     """How often it reads where the accounts are."""
@@ -61,6 +63,9 @@ def running(server: BriskServer) -> BriskServer:
 
 
 async def known_to_others(server: BriskServer, account: int) -> None:
-    """Wait until the record says that the account is connected, and the other process may have read so."""
-    await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ? AND online AND channel <> ''", str(account))
+    """Wait until the record says that the account is connected, and the other process may have read
+    so."""
+    await server.row(
+        "SELECT 1 FROM onebot_bot WHERE self_id = ? AND online AND channel <> ''", str(account)
+    )
     await asyncio.sleep(0.3)

@@ -14,9 +14,15 @@ def client(server: LiveServer, account: int | None = None, **options: Any) -> Fa
     return FakeOneBot(server.ws_url, account or fresh_id(), token=TOKEN, **options)
 
 
-async def tell(bot: FakeOneBot, message: Any, *, user: int | str, group: int | None = None, **fields: Any) -> Frame:
+async def tell(
+    bot: FakeOneBot, message: Any, *, user: int | str, group: int | None = None, **fields: Any
+) -> Frame:
     """Tell a message of any shape, as it is: to a ``group``, or in private."""
-    kind: Frame = {"message_type": "private"} if group is None else {"message_type": "group", "group_id": group}
+    kind: Frame = (
+        {"message_type": "private"}
+        if group is None
+        else {"message_type": "group", "group_id": group}
+    )
     usual = {"user_id": user, "message_id": fresh_id(), "sender": sender(user), "message": message}
     return await bot.tell(fields.pop("post_type", "message"), **(kind | usual | fields))
 
@@ -27,7 +33,8 @@ def words(request: Request) -> str:
 
 
 async def verdict(server: LiveServer, peer: int | str) -> tuple[str, str]:
-    """State and reason of the newest incoming message in the chats with ``peer``, once it is settled."""
+    """State and reason of the newest incoming message in the chats with ``peer``, once it is
+    settled."""
     row = await server.row(
         "SELECT state, reason FROM agent_message WHERE state NOT IN ('waiting', 'running') AND id = (SELECT max(m.id) "
         "FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id = ? AND m.direction = 'in')",
@@ -36,7 +43,9 @@ async def verdict(server: LiveServer, peer: int | str) -> tuple[str, str]:
     return row["state"], row["reason"]
 
 
-async def outgoing(server: LiveServer, peer: int | str, condition: str = "m.settled_at IS NOT NULL") -> Frame:
+async def outgoing(
+    server: LiveServer, peer: int | str, condition: str = "m.settled_at IS NOT NULL"
+) -> Frame:
     """The newest outgoing message to ``peer`` that fulfils ``condition``."""
     return await server.row(
         "SELECT m.* FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "

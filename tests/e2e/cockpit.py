@@ -33,11 +33,16 @@ class Cockpit:
         self._server = server
         self._browser = requests.Session()
         self._browser.trust_env = False  # no proxy of the developer's
-        self._post("/admin/login/", {"username": ADMIN, "password": ADMIN_PASSWORD, "next": "/admin/"})
+        self._post(
+            "/admin/login/", {"username": ADMIN, "password": ADMIN_PASSWORD, "next": "/admin/"}
+        )
 
     def configure(self, tool: str, **changes: Any) -> dict[str, Any]:
-        """Save the form of one tool with ``changes``; returns what the changed fields held before."""
-        (row,) = self._server.rows(f"SELECT id, {', '.join(FIELDS)} FROM tools_toolconfig WHERE name = ?", tool)
+        """Save the form of one tool with ``changes``; returns what the changed fields held
+        before."""
+        (row,) = self._server.rows(
+            f"SELECT id, {', '.join(FIELDS)} FROM tools_toolconfig WHERE name = ?", tool
+        )
         fields = {name: row[name] for name in FIELDS} | changes
         # A browser leaves out the boxes that are not ticked.
         form = {name: value for name, value in fields.items() if name not in BOXES or value}
@@ -57,21 +62,32 @@ class Cockpit:
         self._post(found[1], {}, page=path)
 
     def look_at(self, *tools: str) -> None:
-        """Say of tools that are new or have changed that what they declare was looked at, once they are there."""
+        """Say of tools that are new or have changed that what they declare was looked at, once they
+        are there."""
         places = ", ".join("?" * len(tools))
         end = time.monotonic() + 30
-        while len(rows := self._server.rows(f"SELECT id FROM tools_toolconfig WHERE name IN ({places})", *tools)) < len(tools):
+        while len(
+            rows := self._server.rows(
+                f"SELECT id FROM tools_toolconfig WHERE name IN ({places})", *tools
+            )
+        ) < len(tools):
             assert time.monotonic() < end, f"not there: {tools}"
             time.sleep(0.05)
         chosen = [row["id"] for row in rows]
-        page = self._post("/admin/tools/toolconfig/", {"action": "look", "_selected_action": chosen, "index": 0}, status=200)
+        page = self._post(
+            "/admin/tools/toolconfig/",
+            {"action": "look", "_selected_action": chosen, "index": 0},
+            status=200,
+        )
         marks = re.findall(r'name="look" value="([^"]+)"', page)
         assert len(marks) == len(tools), f"not to be looked at: {tools}"
         self.say_looked(*marks)
 
     def say_looked(self, *marks: str) -> None:
         """Send what the page that shows declarations sends."""
-        self._post("/admin/tools/toolconfig/look/", {"look": marks}, page="/admin/tools/toolconfig/")
+        self._post(
+            "/admin/tools/toolconfig/look/", {"look": marks}, page="/admin/tools/toolconfig/"
+        )
 
     def own(self, account: int | str, owners: str) -> None:
         """Say to whom a bot belongs."""
@@ -79,12 +95,18 @@ class Cockpit:
 
     def set_bot(self, account: int | str, **changes: str) -> None:
         """Save the form of one bot with ``changes``."""
-        (row,) = self._server.rows("SELECT id, owners, hear_voice, read_files FROM onebot_bot WHERE self_id = ?", str(account))
+        (row,) = self._server.rows(
+            "SELECT id, owners, hear_voice, read_files FROM onebot_bot WHERE self_id = ?",
+            str(account),
+        )
         self._post(f"/admin/onebot/bot/{row.pop('id')}/change/", {**row, **changes})
 
     def set_gate(self, session_pk: int, value: str) -> None:
-        """Say on the page of one chat whether its timing gate is on: ``true``, ``false``, or ``unknown`` for the bot's word."""
-        self._post(f"/admin/agent/chatsession/{session_pk}/change/", {"state": "{}", "timing_gate": value})
+        """Say on the page of one chat whether its timing gate is on: ``true``, ``false``, or
+        ``unknown`` for the bot's word."""
+        self._post(
+            f"/admin/agent/chatsession/{session_pk}/change/", {"state": "{}", "timing_gate": value}
+        )
 
     def approve(self, approval: int) -> None:
         """Approve a call that waits."""
@@ -97,7 +119,9 @@ class Cockpit:
     def fill(self, path: str, /, **changes: Any) -> None:
         """Send the form of a page as it stands there but for ``changes``; False unticks a box."""
         answer = self._sent(path, changes)
-        assert answer.status_code == 302, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        assert answer.status_code == 302, (
+            f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        )
 
     def refused(self, path: str, /, **changes: Any) -> str:
         """The page that comes back when the form is sent as in :meth:`fill`, and is not saved."""
@@ -109,8 +133,14 @@ class Cockpit:
         shown: Any = lxml.html.document_fromstring(self.page(path))
         form = max(shown.forms, key=lambda form: len(form.fields))
         kept = [(name, value) for name, value in form.form_values() if name not in changes]
-        sent = [(name, "on" if value is True else value) for name, value in changes.items() if value is not False]
-        return self._browser.post(self._server.url + path, kept + sent, allow_redirects=False, timeout=10)
+        sent = [
+            (name, "on" if value is True else value)
+            for name, value in changes.items()
+            if value is not False
+        ]
+        return self._browser.post(
+            self._server.url + path, kept + sent, allow_redirects=False, timeout=10
+        )
 
     def page(self, path: str) -> str:
         """A page as the administrator reads it, in the installation's language."""
@@ -129,6 +159,10 @@ class Cockpit:
         shown = self._browser.get(self._server.url + (page or path), timeout=10)
         found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', shown.text)
         assert found, f"no form at {path}: {shown.status_code}"
-        answer = self._browser.post(url, {**form, "csrfmiddlewaretoken": found[1]}, allow_redirects=False, timeout=10)
-        assert answer.status_code == status, f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        answer = self._browser.post(
+            url, {**form, "csrfmiddlewaretoken": found[1]}, allow_redirects=False, timeout=10
+        )
+        assert answer.status_code == status, (
+            f"{path} was not saved: {re.findall('errorlist.*', answer.text)}"
+        )
         return answer.text

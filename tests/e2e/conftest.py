@@ -64,8 +64,8 @@ def start_later(model_server: ScriptedModel) -> Iterator[Callable[..., LaterServ
 def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
     """A server under daphne's own command whose settings are the opposite of the defaults.
 
-    It wants no token of this machine's programs, has listed origins, wake words, quotes instead of mentions, narrow
-    limits, and speaks English.
+    It wants no token of this machine's programs, has listed origins, wake words, quotes instead of
+    mentions, narrow limits, and speaks English.
     """
     env = {
         "UPSTREAM_ENDPOINT": f"{model_server.url}/chat/completions",
@@ -94,7 +94,10 @@ def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def environment(
-    model_server: ScriptedModel, postgres_server, redis_url, tmp_path_factory: pytest.TempPathFactory
+    model_server: ScriptedModel,
+    postgres_server,
+    redis_url,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
     """What the servers of a module share: an empty database, a channel layer, a model."""
     url = postgres_server.new_database()
@@ -110,7 +113,8 @@ def environment(
 
 @pytest.fixture(scope="module")
 def installed(environment) -> Iterator[tuple[BriskServer, BriskServer]]:
-    """Two installations that share everything but the machine; the key was copied, as the guides say."""
+    """Two installations that share everything but the machine; the key was copied, as the guides
+    say."""
     servers = BriskServer(environment).migrate(), BriskServer(environment)
     servers[1].data_dir.mkdir(mode=0o700)
     shutil.copy2(servers[0].data_dir / "secret_key", servers[1].data_dir)

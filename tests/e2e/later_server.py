@@ -1,4 +1,5 @@
-"""A server with tools whose outcome comes after their run: some wait for an owner, some take long."""
+"""A server with tools whose outcome comes after their run: some wait for an owner, some take
+long."""
 
 import sys
 
@@ -47,7 +48,15 @@ class LaterServer(LiveServer):
     """The real server, beside whose samples stand ``transfer`` and ``render``."""
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-c", _START, str(self.folder), "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+        return [
+            sys.executable,
+            "-c",
+            _START,
+            str(self.folder),
+            "runserver",
+            f"127.0.0.1:{self.port}",
+            "--noreload",
+        ]
 
     def lines(self, name: str) -> list[str]:
         """What the tools wrote into the file ``name``."""

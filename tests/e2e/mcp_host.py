@@ -88,7 +88,8 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 
 class McpHost(LiveServer):
-    """The real server with ``/mcp`` switched on and those tools beside its samples; requests have half a second to end."""
+    """The real server with ``/mcp`` switched on and those tools beside its samples; requests have
+    half a second to end."""
 
     def _command(self) -> list[str]:
         fixed = [sys.executable, "-c", _START, str(self.folder), PICTURE, "0.5"]
@@ -104,11 +105,15 @@ class McpHost(LiveServer):
 
 
 @contextlib.asynccontextmanager
-async def mcp_client(server: LiveServer, mode: str = "auto", token: str = TOKEN, **options: Any) -> AsyncIterator[Client]:
+async def mcp_client(
+    server: LiveServer, mode: str = "auto", token: str = TOKEN, **options: Any
+) -> AsyncIterator[Client]:
     """The SDK's own client at ``/mcp``."""
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
-        Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode, **options) as client,
+        Client(
+            streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode, **options
+        ) as client,
     ):
         yield client

@@ -44,7 +44,8 @@ def stdio(command: list[str], **fields: Any) -> dict[str, Any]:
 
 
 class McpRows:
-    """The table of MCP servers of one installation, changed by a process of its own, as by another worker's admin."""
+    """The table of MCP servers of one installation, changed by a process of its own, as by another
+    worker's admin."""
 
     def __init__(self, server: LiveServer) -> None:
         self._server = server
@@ -54,7 +55,10 @@ class McpRows:
         self._run(_SAVE, json.dumps(rows).encode())
 
     def _run(self, program: str, said: bytes = b"") -> None:
-        environment = clean_environment(FROST_DATA_DIR=str(self._server.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings")
+        environment = clean_environment(
+            FROST_DATA_DIR=str(self._server.data_dir),
+            DJANGO_SETTINGS_MODULE="frostproject.settings",
+        )
         command = [sys.executable, "-c", program]
         subprocess.run(command, cwd=PROJECT, env=environment, input=said, check=True, timeout=60)
 
@@ -62,17 +66,29 @@ class McpRows:
         """Wait until every enabled server is connected. Blocks."""
         end = time.monotonic() + timeout
         while away := self._server.rows(_AWAY):
-            assert time.monotonic() < end, f"not connected within {timeout} s: {away}\n{self._server.log[-2000:]}"
+            assert time.monotonic() < end, (
+                f"not connected within {timeout} s: {away}\n{self._server.log[-2000:]}"
+            )
             time.sleep(0.05)
 
     def look(self, *names: str, timeout: float = 60) -> None:
-        """Look at all tools that there are, once these are among them, as somebody at the admin does. Blocks."""
+        """Look at all tools that there are, once these are among them, as somebody at the admin
+        does. Blocks."""
         end = time.monotonic() + timeout
-        while missing := [name for name in names if not self._server.rows("SELECT 1 FROM tools_toolconfig WHERE name = ?", name)]:
+        while missing := [
+            name
+            for name in names
+            if not self._server.rows("SELECT 1 FROM tools_toolconfig WHERE name = ?", name)
+        ]:
             assert time.monotonic() < end, f"not there: {missing}"
             time.sleep(0.05)
         self._run(_LOOK)
 
-    async def state(self, name: str, state: str = "connected", timeout: float = 30) -> dict[str, Any]:  # noqa: ASYNC109 - a bound
+    async def state(
+        self,
+        name: str,
+        state: str = "connected",
+        timeout: float = 30,  # noqa: ASYNC109
+    ) -> dict[str, Any]:
         """What the process says of a server, once it is in that state."""
         return await self._server.row(_STATUS, name, state, timeout=timeout)

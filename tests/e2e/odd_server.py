@@ -1,4 +1,5 @@
-"""A server with tools that use every field of a result, and with tools and a provider that misbehave."""
+"""A server with tools that use every field of a result, and with tools and a provider that
+misbehave."""
 
 import sys
 
@@ -113,4 +114,12 @@ class OddServer(LiveServer):
     """The real server, with those tools beside its samples and that provider behind them."""
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-c", _START, PICTURE, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+        return [
+            sys.executable,
+            "-c",
+            _START,
+            PICTURE,
+            "runserver",
+            f"127.0.0.1:{self.port}",
+            "--noreload",
+        ]

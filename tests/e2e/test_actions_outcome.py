@@ -13,12 +13,20 @@ from tests.fake_onebot import FakeOneBot, Frame, failed, ok
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call, held
 
-RESPONSES = json.loads((Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8"))
-JUDGED = [p for p in RESPONSES if "is_success" in p["becomes"] and p["becomes"].get("echo", "") is not None]
+RESPONSES = json.loads(
+    (Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8")
+)
+JUDGED = [
+    p
+    for p in RESPONSES
+    if "is_success" in p["becomes"] and p["becomes"].get("echo", "") is not None
+]
 NTEVENT = 'Timeout: NTEvent serviceAndMethod:NodeIKernelMsgService/sendMsg EventRet:\n{"result": 0}'
 
 
-async def unanswered(bot: FakeOneBot, model: ScriptedModel, user: int, answer: str = "heard?") -> Frame:
+async def unanswered(
+    bot: FakeOneBot, model: ScriptedModel, user: int, answer: str = "heard?"
+) -> Frame:
     """The action of an answer to ``user`` that the client keeps silent about."""
     model.script([answer])
     bot.stay_silent()
@@ -29,7 +37,11 @@ async def unanswered(bot: FakeOneBot, model: ScriptedModel, user: int, answer: s
 async def state_of(server: LiveServer, action: Frame, *states: str) -> Frame:
     """The row of the message that ``action`` sent, once it is in one of ``states``."""
     marks = ", ".join("?" for _ in states)
-    return await server.row(f"SELECT * FROM agent_message WHERE echo = ? AND state IN ({marks})", action["echo"], *states)
+    return await server.row(
+        f"SELECT * FROM agent_message WHERE echo = ? AND state IN ({marks})",
+        action["echo"],
+        *states,
+    )
 
 
 # --- The frame ------------------------------------------------------------------
@@ -39,8 +51,16 @@ async def test_a_frame_is_strict_compact_json_in_one_text_frame(live, model):
     model.script(['[CQ:at,qq=all]&< "你好" 😀'])
     account, user = fresh_id(), fresh_id()
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Self-ID": str(account)}
-    event = {"post_type": "message", "message_type": "private", "self_id": account, "user_id": user, "message": "hi"}
-    async with connect(live.ws_url, additional_headers=headers, compression=None, proxy=None) as socket:
+    event = {
+        "post_type": "message",
+        "message_type": "private",
+        "self_id": account,
+        "user_id": user,
+        "message": "hi",
+    }
+    async with connect(
+        live.ws_url, additional_headers=headers, compression=None, proxy=None
+    ) as socket:
         await socket.send(json.dumps(event))
         frame = await socket.recv()
     assert isinstance(frame, str)
@@ -78,7 +98,9 @@ async def test_nothing_but_messages_is_ever_asked_of_a_client(live, model):
     model.script([call("send_message", messages=[{"type": "plain", "text": "one"}]), "two"])
     async with client(live) as bot:
         await bot.heartbeat()
-        await bot.tell("notice", notice_type="notify", sub_type="poke", user_id=1, target_id=bot.self_id)
+        await bot.tell(
+            "notice", notice_type="notify", sub_type="poke", user_id=1, target_id=bot.self_id
+        )
         await bot.say_group(fresh_id(), fresh_id(), "hi")
         await bot.next_action()
         await bot.next_action()
@@ -96,8 +118,17 @@ async def test_the_record_says_what_the_client_said(live, model, payload):
         action = await unanswered(bot, model, user)
         await bot.answer(action, payload["frame"])
         row = await state_of(live, action, "delivered", "failed", "unknown")
-    wanted = "delivered" if becomes["is_success"] else "unknown" if becomes.get("is_uncertain") else "failed"
-    assert (row["state"], row["message_id"]) == (wanted, becomes.get("message_id", row["message_id"]))
+    wanted = (
+        "delivered"
+        if becomes["is_success"]
+        else "unknown"
+        if becomes.get("is_uncertain")
+        else "failed"
+    )
+    assert (row["state"], row["message_id"]) == (
+        wanted,
+        becomes.get("message_id", row["message_id"]),
+    )
     assert becomes.get("error_text", "") in row["detail"]
     assert await verdict(live, user) == ("failed" if wanted == "failed" else "answered", "private")
 
@@ -158,7 +189,12 @@ async def test_an_answer_in_parts_of_another_shape_changes_nothing(live, model):
     user = fresh_id()
     async with client(live) as bot:
         action = await unanswered(bot, model, user)
-        for echo in (action["echo"].upper(), action["echo"][:-1], [action["echo"]], {"echo": action["echo"]}):
+        for echo in (
+            action["echo"].upper(),
+            action["echo"][:-1],
+            [action["echo"]],
+            {"echo": action["echo"]},
+        ):
             await bot.answer({"echo": echo}, failed(1200, "not yours"))
         await bot.answer(action, ok({"message_id": 1}))
         assert (await state_of(live, action, "delivered"))["message_id"] == "1"
@@ -167,7 +203,9 @@ async def test_an_answer_in_parts_of_another_shape_changes_nothing(live, model):
 # --- Unknown outcomes -----------------------------------------------------------
 
 
-async def test_an_answer_that_does_not_come_is_of_unknown_outcome_and_not_sent_again(impatient, model):
+async def test_an_answer_that_does_not_come_is_of_unknown_outcome_and_not_sent_again(
+    impatient, model
+):
     user = fresh_id()
     async with client(impatient) as bot:
         action = await unanswered(bot, model, user)
@@ -178,7 +216,8 @@ async def test_an_answer_that_does_not_come_is_of_unknown_outcome_and_not_sent_a
 
 
 @pytest.mark.parametrize(
-    ("answer", "state", "message_id"), [(ok({"message_id": 7}), "delivered", "7"), (failed(1200, "muted"), "failed", "")]
+    ("answer", "state", "message_id"),
+    [(ok({"message_id": 7}), "delivered", "7"), (failed(1200, "muted"), "failed", "")],
 )
 async def test_a_late_answer_corrects_the_record(impatient, model, answer, state, message_id):
     async with client(impatient) as bot:
@@ -214,7 +253,10 @@ async def test_a_client_that_only_did_not_see_it_confirmed_leaves_the_outcome_un
 async def test_a_message_that_may_have_been_heard_is_history_and_a_refused_one_is_not(live, model):
     user = fresh_id()
     async with client(live) as bot:
-        for answer, response in (("maybe heard", failed(1200, NTEVENT)), ("never heard", failed(1200, "muted"))):
+        for answer, response in (
+            ("maybe heard", failed(1200, NTEVENT)),
+            ("never heard", failed(1200, "muted")),
+        ):
             action = await unanswered(bot, model, user, answer)
             await bot.answer(action, response)
             await state_of(live, action, "unknown", "failed")

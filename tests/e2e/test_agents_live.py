@@ -1,4 +1,5 @@
-"""Agents as tools on a real server: a run inside a run, on behalf of whoever asked, also when the server dies."""
+"""Agents as tools on a real server: a run inside a run, on behalf of whoever asked, also when the
+server dies."""
 
 import asyncio
 import re
@@ -80,8 +81,11 @@ def results(request: Request) -> list[str]:
     return [message["content"] for message in request.messages if message["role"] == "tool"]
 
 
-async def asked(server: LiveServer, model: ScriptedModel, tool: str = "researcher", *inner: Any) -> tuple[int, str]:
-    """Who asked in private, and the result that the chat's model was given of ``tool``, whose model answers ``inner``."""
+async def asked(
+    server: LiveServer, model: ScriptedModel, tool: str = "researcher", *inner: Any
+) -> tuple[int, str]:
+    """Who asked in private, and the result that the chat's model was given of ``tool``, whose model
+    answers ``inner``."""
     user = fresh_id()
     model.script([call(tool, request="go"), "the end"], model="scripted")
     model.script(inner, model="scripted-agent")
@@ -93,17 +97,31 @@ async def asked(server: LiveServer, model: ScriptedModel, tool: str = "researche
 
 
 async def test_an_agent_is_offered_as_a_tool_and_works_in_a_run_of_its_own(server, model):
-    user, result = await asked(server, model, "researcher", call("get_weather", city="北京"), "It is sunny.")
+    user, result = await asked(
+        server, model, "researcher", call("get_weather", city="北京"), "It is sunny."
+    )
     outer, first, second, _ = model.requests
     assert {"researcher", "thermometer"} <= set(outer.tool_names)
     assert [message["content"] for message in first.messages] == ["Find out.", "go"]
-    assert set(first.tool_names) == {"get_weather", "open_vault", "transfer", "send_message", "researcher"}
+    assert set(first.tool_names) == {
+        "get_weather",
+        "open_vault",
+        "transfer",
+        "send_message",
+        "researcher",
+    }
     assert results(second) == ["北京 的天气是晴朗，温度 25°C"]
     assert result == "It is sunny."
     (inner,) = server.rows(RUNS, str(user))
-    assert (inner["origin"], inner["state"], inner["model"]) == ("agent", "finished", "scripted-agent")
+    assert (inner["origin"], inner["state"], inner["model"]) == (
+        "agent",
+        "finished",
+        "scripted-agent",
+    )
     assert (inner["model_calls"], inner["input_tokens"], inner["output_tokens"]) == (2, 22, 14)
-    around = await server.row("SELECT * FROM agent_run WHERE id = ? AND finished_at IS NOT NULL", inner["outer_run"])
+    around = await server.row(
+        "SELECT * FROM agent_run WHERE id = ? AND finished_at IS NOT NULL", inner["outer_run"]
+    )
     assert (around["message_id"], around["model_calls"]) == (inner["message_id"], 2)
 
 
@@ -120,7 +138,9 @@ async def test_the_operator_finds_the_agents_run_from_the_run_around_and_back(se
 
 
 async def test_an_agent_is_a_row_among_the_tools(server, model):
-    (row,) = server.rows("SELECT provider_name, timeout_seconds FROM tools_toolconfig WHERE name = 'thermometer'")
+    (row,) = server.rows(
+        "SELECT provider_name, timeout_seconds FROM tools_toolconfig WHERE name = 'thermometer'"
+    )
     assert row == {"provider_name": "agents", "timeout_seconds": 180}
 
 
@@ -146,7 +166,10 @@ async def test_a_call_inside_an_agent_waits_for_the_owner_and_is_made_in_the_cha
         assert results(model.requests[-1]) == ["It waits."]
         model.script(["It is paid."], model="scripted")
         await bot.say_private(owner, f"批准 {code}")
-        said = {(action["params"]["user_id"], spoken(action)) for action in [await bot.next_action(), await bot.next_action()]}
+        said = {
+            (action["params"]["user_id"], spoken(action))
+            for action in [await bot.next_action(), await bot.next_action()]
+        }
     assert (user, "It is paid.") in said
     assert results(model.requests[-1]) == ["5 transferred"]
 
@@ -154,7 +177,10 @@ async def test_a_call_inside_an_agent_waits_for_the_owner_and_is_made_in_the_cha
 async def test_what_an_agents_tool_says_goes_to_the_chat_and_counts_as_said(server, model):
     user = fresh_id()
     model.script([call("researcher", request="go"), ""], model="scripted")
-    model.script([call("send_message", messages=[{"type": "plain", "text": "half way"}]), "done"], model="scripted-agent")
+    model.script(
+        [call("send_message", messages=[{"type": "plain", "text": "half way"}]), "done"],
+        model="scripted-agent",
+    )
     async with client(server) as bot:
         await bot.say_private(user, "hi")
         assert spoken(await bot.next_action()) == "half way"
@@ -179,7 +205,9 @@ async def test_an_agent_with_an_output_schema_gives_an_object_or_fails(server, m
 
 async def test_agents_in_agents_end_at_the_third(server, model):
     again = call("researcher", request="you")
-    user, result = await asked(server, model, "researcher", again, again, again, "three", "two", "one")
+    user, result = await asked(
+        server, model, "researcher", again, again, again, "three", "two", "one"
+    )
     assert result == "one"
     assert "最多嵌套 3 层" in results(model.requests[4])[0]
     assert [row["final_text"] for row in server.rows(RUNS, str(user))] == ["one", "two", "three"]
@@ -193,10 +221,15 @@ async def test_the_time_of_the_run_around_ends_the_agents_run_too(server, model)
         await bot.say_private(user, "hi")
         assert "too late" not in spoken(await bot.next_action(timeout=10))
     (inner,) = server.rows(RUNS, str(user))
-    assert (inner["state"], inner["error"]) == ("interrupted", "the tool call was stopped before the agent had finished")
+    assert (inner["state"], inner["error"]) == (
+        "interrupted",
+        "the tool call was stopped before the agent had finished",
+    )
 
 
-async def test_after_a_crash_the_answer_is_given_by_the_run_around_and_the_agent_is_not_asked_again(server, model):
+async def test_after_a_crash_the_answer_is_given_by_the_run_around_and_the_agent_is_not_asked_again(
+    server, model
+):
     user, account = fresh_id(), fresh_id()
     model.script([call("researcher", request="go"), "the end"], model="scripted")
     model.script([held("too late")], model="scripted-agent")
@@ -211,4 +244,7 @@ async def test_after_a_crash_the_answer_is_given_by_the_run_around_and_the_agent
     assert "请勿重复执行" in results(model.requests[-1])[0]
     (inner,) = server.rows(RUNS, str(user))
     around = "SELECT state FROM agent_run WHERE message_id = ? AND parent_id IS NULL"
-    assert (inner["state"], server.rows(around, inner["message_id"])) == ("interrupted", [{"state": "finished"}])
+    assert (inner["state"], server.rows(around, inner["message_id"])) == (
+        "interrupted",
+        [{"state": "finished"}],
+    )

@@ -1,4 +1,5 @@
-"""What the chat is sent: the plain answer in its form, nothing for nothing, and an apology that leaks nothing."""
+"""What the chat is sent: the plain answer in its form, nothing for nothing, and an apology that
+leaks nothing."""
 
 import re
 
@@ -8,13 +9,25 @@ from tests.cast import fresh_id
 from tests.e2e.chat import client, outgoing, tell, verdict
 from tests.fake_onebot import Frame, at, ok, spoken, text
 from tests.live_server import LiveServer
-from tests.scripted_model import Answer, ScriptedModel, call, drops, fails, hangs, held, returns, says
+from tests.scripted_model import (
+    Answer,
+    ScriptedModel,
+    call,
+    drops,
+    fails,
+    hangs,
+    held,
+    returns,
+    says,
+)
 
 SECRET = "sk-upstream-secret at /srv/llm/server.py line 7"
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
-async def answer_to(server: LiveServer, model: ScriptedModel, answers: list[Answer | str], said: str = "hi") -> Frame:
+async def answer_to(
+    server: LiveServer, model: ScriptedModel, answers: list[Answer | str], said: str = "hi"
+) -> Frame:
     """The one action that answers ``said``, told in private, when the model gives ``answers``."""
     model.script(answers)
     user = fresh_id()
@@ -58,16 +71,27 @@ async def test_a_quote_names_the_message_answered_as_text(contrary, model, messa
     group = fresh_id()
     model.script(["hello"])
     async with client(contrary) as bot:
-        await tell(bot, [at(bot.self_id), text("hi")], user=fresh_id(), group=group, message_id=message_id)
+        await tell(
+            bot, [at(bot.self_id), text("hi")], user=fresh_id(), group=group, message_id=message_id
+        )
         action = await bot.next_action()
-    assert action["params"]["message"] == [{"type": "reply", "data": {"id": str(message_id)}}, text("hello")]
+    assert action["params"]["message"] == [
+        {"type": "reply", "data": {"id": str(message_id)}},
+        text("hello"),
+    ]
 
 
 @pytest.mark.parametrize("message_id", [0, -1, None])
 async def test_a_message_that_cannot_be_quoted_is_answered_without(contrary, model, message_id):
     model.script(["hello"])
     async with client(contrary) as bot:
-        await tell(bot, [at(bot.self_id), text("hi")], user=fresh_id(), group=fresh_id(), message_id=message_id)
+        await tell(
+            bot,
+            [at(bot.self_id), text("hi")],
+            user=fresh_id(),
+            group=fresh_id(),
+            message_id=message_id,
+        )
         assert (await bot.next_action())["params"]["message"] == [text("hello")]
 
 
@@ -86,7 +110,15 @@ async def test_a_mention_and_a_quote_go_together_and_can_both_be_left_out(start_
 
 
 @pytest.mark.parametrize(
-    "words", ["[CQ:at,qq=all]&<", "&#91;CQ:shake&#93;", '"}],"echo":"x"}', "line\nline\r\n\tend", "😀\u0000\u2028é", "a" * 12_000]
+    "words",
+    [
+        "[CQ:at,qq=all]&<",
+        "&#91;CQ:shake&#93;",
+        '"}],"echo":"x"}',
+        "line\nline\r\n\tend",
+        "😀\u0000\u2028é",
+        "a" * 12_000,
+    ],
 )
 async def test_the_models_words_are_sent_as_they_are_in_one_text(live, model, words):
     action = await answer_to(live, model, [words])
@@ -117,7 +149,9 @@ async def test_an_empty_answer_is_asked_for_once_more(live, model, answer):
     assert first.body == second.body
 
 
-async def test_nothing_twice_sends_an_apology_and_the_reason_is_on_the_message_and_the_run(live, model):
+async def test_nothing_twice_sends_an_apology_and_the_reason_is_on_the_message_and_the_run(
+    live, model
+):
     model.script([says(None), says("", refusal=SECRET, finish_reason="content_filter")])
     user = fresh_id()
     async with client(live) as bot:
@@ -129,9 +163,13 @@ async def test_nothing_twice_sends_an_apology_and_the_reason_is_on_the_message_a
         "SELECT m.detail, r.error, r.id FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ? ORDER BY r.id",
         str(user),
     )
-    why = f"the model answered with nothing twice (finish_reason: content_filter; refusal: {SECRET})"
+    why = (
+        f"the model answered with nothing twice (finish_reason: content_filter; refusal: {SECRET})"
+    )
     assert (row["detail"], row["error"]) == (why, why)
-    steps = live.rows("SELECT finish_reason FROM agent_step WHERE run_id = ? ORDER BY number", row["id"])
+    steps = live.rows(
+        "SELECT finish_reason FROM agent_step WHERE run_id = ? ORDER BY number", row["id"]
+    )
     assert [step["finish_reason"] for step in steps] == ["stop", "content_filter"]
 
 
@@ -140,14 +178,21 @@ async def test_nothing_twice_sends_an_apology_and_the_reason_is_on_the_message_a
 
 @pytest.mark.parametrize(
     "content",
-    ["hello", [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}], [{"type": "output_text", "text": "hello"}]],
+    [
+        "hello",
+        [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}],
+        [{"type": "output_text", "text": "hello"}],
+    ],
 )
 async def test_content_may_be_text_or_parts(live, model, content):
     assert spoken(await answer_to(live, model, [says(content)])) == "hello"
 
 
 async def test_an_answer_cut_short_by_the_model_is_still_an_answer(live, model):
-    assert spoken(await answer_to(live, model, [says("half an ans", finish_reason="length")])) == "half an ans"
+    assert (
+        spoken(await answer_to(live, model, [says("half an ans", finish_reason="length")]))
+        == "half an ans"
+    )
 
 
 # --- Trying again ---------------------------------------------------------------
@@ -155,7 +200,13 @@ async def test_an_answer_cut_short_by_the_model_is_still_an_answer(live, model):
 
 @pytest.mark.parametrize(
     "failure",
-    [fails(429, retry_after=0.01), fails(500), fails(503, retry_after=0.01), fails(408, retry_after=0.01), drops()],
+    [
+        fails(429, retry_after=0.01),
+        fails(500),
+        fails(503, retry_after=0.01),
+        fails(408, retry_after=0.01),
+        drops(),
+    ],
     ids=["429 with Retry-After", "500", "503", "408", "reset"],
 )
 async def test_a_passing_failure_is_tried_again(live, model, failure):
@@ -190,14 +241,18 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
-async def test_a_failed_model_call_sends_one_apology_and_none_of_the_upstreams_words(live, model, failure):
+async def test_a_failed_model_call_sends_one_apology_and_none_of_the_upstreams_words(
+    live, model, failure
+):
     said = spoken(await answer_to(live, model, [failure], said="你好吗"))
     assert HAN.search(said)
     assert not re.search(r"[A-Za-z]", said)
     assert len(said) < 100
 
 
-async def test_the_apology_is_chinese_to_chinese_and_else_in_the_servers_language(live, contrary, model):
+async def test_the_apology_is_chinese_to_chinese_and_else_in_the_servers_language(
+    live, contrary, model
+):
     async def apology(server: LiveServer, said: str) -> str:
         return spoken(await answer_to(server, model, [fails(400)], said))
 
@@ -216,7 +271,8 @@ async def test_a_failure_is_on_record_with_what_the_upstream_said(live, model):
         await bot.next_action()
         assert await verdict(live, user) == ("failed", "private")
     (row,) = live.rows(
-        "SELECT r.error FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ?", str(user)
+        "SELECT r.error FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ?",
+        str(user),
     )
     assert SECRET in row["error"]
     assert (await outgoing(live, user))["state"] == "delivered"
@@ -240,7 +296,9 @@ async def test_a_model_that_says_nothing_is_given_up_after_its_time(contrary, mo
 
 async def test_a_run_that_takes_too_long_is_ended_with_an_apology(impatient, model):
     user = fresh_id()
-    model.script([call("send_message", messages=[{"type": "plain", "text": "looking"}]), held("too late")])
+    model.script(
+        [call("send_message", messages=[{"type": "plain", "text": "looking"}]), held("too late")]
+    )
     async with client(impatient) as bot:
         await bot.say_private(user, "hi")
         assert spoken(await bot.next_action()) == "looking"

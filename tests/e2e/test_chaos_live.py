@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+pytest.importorskip(
+    "tests.services", reason="no server wheels for this platform", exc_type=ImportError
+)
 from chaos.faults import KILL
 from chaos.load import Load
 from chaos.play import Options, play

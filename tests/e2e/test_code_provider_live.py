@@ -1,4 +1,5 @@
-"""A provider that a developer registers in code: its tools are in the admin before anybody talks to the bot."""
+"""A provider that a developer registers in code: its tools are in the admin before anybody talks to
+the bot."""
 
 import asyncio
 import sys
@@ -56,7 +57,9 @@ def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
         yield server
 
 
-async def test_its_tools_have_rows_that_the_operator_can_switch_off(live: LiveServer, model_server: ScriptedModel):
+async def test_its_tools_have_rows_that_the_operator_can_switch_off(
+    live: LiveServer, model_server: ScriptedModel
+):
     cockpit = Cockpit(live)
     async with client(live) as bot:  # the agent of a server starts with its first client
         row = await live.row("SELECT * FROM tools_toolconfig WHERE name = ?", "fly_kite")

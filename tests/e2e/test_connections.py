@@ -23,7 +23,9 @@ def client(server: LiveServer, account: int, **options) -> FakeOneBot:
 
 async def bot_row(server: LiveServer, account: int, condition: str = "1") -> dict:
     """The account's row, awaited until it fulfils ``condition``."""
-    return await server.row(f"SELECT * FROM onebot_bot WHERE self_id = ? AND {condition}", str(account))
+    return await server.row(
+        f"SELECT * FROM onebot_bot WHERE self_id = ? AND {condition}", str(account)
+    )
 
 
 # --- Signs of life --------------------------------------------------------------
@@ -132,7 +134,9 @@ async def test_an_answer_waits_for_a_client_that_is_away(live, model):
         await model.wait_for_requests(1)
     await bot_row(live, account, "NOT online")
     model.release()
-    await live.row("SELECT id FROM agent_message WHERE direction = 'out' AND state = 'pending' AND text = 'welcome back'")
+    await live.row(
+        "SELECT id FROM agent_message WHERE direction = 'out' AND state = 'pending' AND text = 'welcome back'"
+    )
     async with client(live, account) as bot:
         assert spoken(await bot.next_action()) == "welcome back"
         await bot.no_action(user=user)
@@ -157,7 +161,9 @@ async def test_a_client_that_reconnects_without_end_leaves_nothing_behind(live, 
 
 
 @pytest.mark.parametrize(("api_path", "event_path"), [("", ""), ("/api", "/event")])
-async def test_a_split_client_hears_answers_on_its_api_socket_alone(live, model, api_path, event_path):
+async def test_a_split_client_hears_answers_on_its_api_socket_alone(
+    live, model, api_path, event_path
+):
     model.script(["split"])
     account = fresh_id()
     api = FakeOneBot(live.ws_url + api_path, account, token=TOKEN, role="Api", greet=False)
@@ -179,16 +185,22 @@ async def test_the_account_stays_online_while_one_of_its_sockets_is_there(live, 
         assert (await bot_row(live, account, "last_heartbeat_at IS NOT NULL"))["online"]
 
 
-async def test_events_are_recorded_while_the_api_socket_is_away_and_answered_when_it_is_back(live, model):
+async def test_events_are_recorded_while_the_api_socket_is_away_and_answered_when_it_is_back(
+    live, model
+):
     model.script(["as soon as I can"])
     account, user = fresh_id(), fresh_id()
     async with client(live, account, role="Event") as events:
         await events.say_private(user, "hi")
         await live.row("SELECT id FROM agent_message WHERE sender_id = ?", str(user))
-        await live.row("SELECT id FROM agent_message WHERE state = 'pending' AND text = 'as soon as I can'")
+        await live.row(
+            "SELECT id FROM agent_message WHERE state = 'pending' AND text = 'as soon as I can'"
+        )
         async with client(live, account, role="Api", greet=False) as api:
             assert spoken(await api.next_action()) == "as soon as I can"
-    await live.row("SELECT id FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
+    await live.row(
+        "SELECT id FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user)
+    )
 
 
 # --- Several accounts -----------------------------------------------------------
@@ -229,8 +241,12 @@ async def test_an_answer_on_the_next_socket_finds_its_action(live, model):
         action = await old.next_action()
     async with client(live, account) as new:
         await new.answer(action, ok({"message_id": user}))
-        await live.row("SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(user))
-        await live.row("SELECT id FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user))
+        await live.row(
+            "SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(user)
+        )
+        await live.row(
+            "SELECT id FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user)
+        )
         await new.no_action(user=user)
 
 
@@ -244,13 +260,17 @@ async def test_an_answer_of_another_account_is_not_taken(live, model):
         await stranger.answer(action, ok({"message_id": 1}))
         await stranger.no_action()
         await bot.answer(action, ok({"message_id": user}))
-        await live.row("SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(user))
+        await live.row(
+            "SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(user)
+        )
 
 
 # --- Restarts and idle clients -------------------------------------------------------
 
 
-async def test_an_echo_of_an_earlier_life_repairs_the_record_and_is_no_answer_to_a_new_call(start_server, model):
+async def test_an_echo_of_an_earlier_life_repairs_the_record_and_is_no_answer_to_a_new_call(
+    start_server, model
+):
     model.script(["before", "after"])
     server, account, user = start_server(), fresh_id(), fresh_id()
     async with client(server, account) as bot:
@@ -266,13 +286,19 @@ async def test_an_echo_of_an_earlier_life_repairs_the_record_and_is_no_answer_to
         new = await bot.next_action()
         assert (spoken(new), new["echo"] != old["echo"]) == ("after", True)
         await bot.answer(old, ok({"message_id": 1}))
-        await server.row("SELECT id FROM agent_message WHERE text = 'before' AND state = 'delivered'")
-        assert server.rows("SELECT state FROM agent_message WHERE text = 'after'") == [{"state": "sent"}]
+        await server.row(
+            "SELECT id FROM agent_message WHERE text = 'before' AND state = 'delivered'"
+        )
+        assert server.rows("SELECT state FROM agent_message WHERE text = 'after'") == [
+            {"state": "sent"}
+        ]
 
 
 async def test_a_client_that_only_pings_stays_connected(live):
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Self-ID": str(fresh_id())}
-    async with connect(live.ws_url, additional_headers=headers, compression=None, proxy=None) as socket:
+    async with connect(
+        live.ws_url, additional_headers=headers, compression=None, proxy=None
+    ) as socket:
         for _ in range(3):
             await (await socket.ping())
         assert socket.close_code is None

@@ -1,4 +1,5 @@
-"""The tools with which the model steers its turn: it waits, ends, keeps silent, replies, and is asked first if it should."""
+"""The tools with which the model steers its turn: it waits, ends, keeps silent, replies, and is
+asked first if it should."""
 
 import asyncio
 import time
@@ -20,7 +21,11 @@ def results(request: Request) -> list[str]:
 
 
 def quoted(action: dict[str, Any]) -> list[str]:
-    return [segment["data"]["id"] for segment in action["params"]["message"] if segment["type"] == "reply"]
+    return [
+        segment["data"]["id"]
+        for segment in action["params"]["message"]
+        if segment["type"] == "reply"
+    ]
 
 
 # --- The end of a turn ------------------------------------------------------------
@@ -41,7 +46,9 @@ async def test_a_turn_can_end_without_a_word_and_the_record_says_why(live, model
         await bot.say_private(user, "hm")
         assert await verdict(live, user) == ("silent", "private")
         await bot.no_action(user=user)
-    row, *_ = live.rows("SELECT detail FROM agent_message WHERE sender_id = ? ORDER BY id", str(user))
+    row, *_ = live.rows(
+        "SELECT detail FROM agent_message WHERE sender_id = ? ORDER BY id", str(user)
+    )
     assert row["detail"] == detail
 
 
@@ -53,7 +60,10 @@ async def test_after_the_end_no_other_call_of_the_answer_is_made(live, model):
         await bot.say_private(user, "hm")
         assert await verdict(live, user) == ("silent", "private")
         await bot.no_action(user=user)
-    rows = live.rows("SELECT state, result FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user))
+    rows = live.rows(
+        "SELECT state, result FROM agent_toolcall WHERE requested_by = ? ORDER BY position",
+        str(user),
+    )
     assert [row["state"] for row in rows] == ["succeeded", "failed"]
     assert "本轮已经结束" in rows[1]["result"]
 
@@ -108,7 +118,9 @@ async def test_a_message_breaks_a_wait_in_private(live, model):
     model.script([call("wait", seconds="for ever"), "First.", "Second."])
     async with client(live) as bot:
         await bot.say_private(user, "wait")
-        await live.row("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user))
+        await live.row(
+            "SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user)
+        )
         await bot.say_private(user, NEXT)
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["First.", "Second."]
     assert "计划 30 秒" in results(model.requests[1])[0]
@@ -122,7 +134,9 @@ async def test_a_message_that_came_before_the_wait_breaks_it_too(live, model):
         await bot.say_private(user, "wait")
         await model.wait_for_requests(1)
         await bot.say_private(user, NEXT)
-        await live.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'waiting'", str(user))
+        await live.row(
+            "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'waiting'", str(user)
+        )
         model.release()
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["First.", "Second."]
     assert "提前结束" in results(model.requests[1])[0]
@@ -134,7 +148,9 @@ async def test_a_message_does_not_break_a_wait_in_a_group(live, model):
     async with client(live) as bot:
         begun = time.monotonic()
         await bot.say_group(group, user, "wait")
-        await live.row("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user))
+        await live.row(
+            "SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user)
+        )
         await bot.say_group(group, user, NEXT)
         assert [spoken(await bot.next_action()).strip() for _ in range(2)] == ["First.", "Second."]
         assert time.monotonic() - begun >= 0.5
@@ -146,8 +162,12 @@ async def test_there_are_so_many_waits_in_a_row_and_then_rest(live, model):
     async with client(live) as bot:
         await bot.say_private(user, "wait")
         assert await verdict(live, user) == ("silent", "private")
-    rows = live.rows("SELECT result FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user))
-    assert [row["result"].split("：")[0].split("，")[0] for row in rows] == ["等待结束"] * 3 + ["已连续等待 3 次"]
+    rows = live.rows(
+        "SELECT result FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user)
+    )
+    assert [row["result"].split("：")[0].split("，")[0] for row in rows] == ["等待结束"] * 3 + [
+        "已连续等待 3 次"
+    ]
 
 
 async def test_a_wait_goes_on_after_a_crash_where_it_was(start_server, model):
@@ -164,25 +184,36 @@ async def test_a_wait_goes_on_after_a_crash_where_it_was(start_server, model):
     assert results(model.requests[-1])[0].startswith("等待结束：计划 3 秒，实际 ")
 
 
-async def test_several_chats_wait_at_once_and_a_message_breaks_the_wait_of_its_own_chat_alone(live, model):
+async def test_several_chats_wait_at_once_and_a_message_breaks_the_wait_of_its_own_chat_alone(
+    live, model
+):
     one, two = fresh_id(), fresh_id()
 
     def answer(request: Request) -> Any:
         if request.messages[-1]["role"] == "tool":
             return "Waited."
-        return f"To {request.last_text[-1]}." if NEXT in request.last_text else call("wait", seconds=600)
+        return (
+            f"To {request.last_text[-1]}."
+            if NEXT in request.last_text
+            else call("wait", seconds=600)
+        )
 
     model.answer_with(answer)
     async with client(live) as bot:
         for user in (one, two):
             await bot.say_private(user, "wait")
-            await live.row("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user))
+            await live.row(
+                "SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'",
+                str(user),
+            )
         for number in (1, 2):
             await bot.say_private(two, f"{NEXT}{number}")
         said = [await bot.next_action() for _ in range(3)]
         assert [spoken(action) for action in said] == ["Waited.", "To 1.", "To 2."]
         assert {action["params"]["user_id"] for action in said} == {two}
-        assert live.rows("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(one))
+        assert live.rows(
+            "SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(one)
+        )
         await bot.say_private(one, f"{NEXT}3")
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["Waited.", "To 3."]
 
@@ -194,21 +225,37 @@ async def test_a_reply_quotes_its_message_once_and_the_final_text_is_kept_and_no
     group, user = fresh_id(), fresh_id()
     async with client(live) as bot:
         event = await bot.say_group(group, user, "the first thing", mention=False)
-        model.script([call("reply", msg_id=str(event["message_id"]), text="One.\n\nTwo.", attach_at=["20002"]), "done thinking"])
+        model.script(
+            [
+                call(
+                    "reply",
+                    msg_id=str(event["message_id"]),
+                    text="One.\n\nTwo.",
+                    attach_at=["20002"],
+                ),
+                "done thinking",
+            ]
+        )
         await bot.say_group(group, user, "reply to the first")
         one, two = await bot.next_action(), await bot.next_action()
         await bot.no_action(group=group)
     assert (quoted(one), quoted(two)) == ([str(event["message_id"])], [])
     assert one["params"]["message"][1:] == [at(20002), text(" One.")]
     assert two["params"]["message"] == [text("Two.")]
-    (run,) = live.rows("SELECT final_text FROM agent_run WHERE final_text = 'done thinking' ORDER BY id DESC LIMIT 1")
+    (run,) = live.rows(
+        "SELECT final_text FROM agent_run WHERE final_text = 'done thinking' ORDER BY id DESC LIMIT 1"
+    )
     assert run["final_text"] == "done thinking"
 
 
 async def test_a_reply_by_the_replyer_is_sent_and_its_run_is_on_record(live, model):
     user, message_id = fresh_id(), fresh_id()
     wanted = call(
-        "reply", msg_id=str(message_id), reply_reference="say that all is well", reply_style="简短表达", set_quote=False
+        "reply",
+        msg_id=str(message_id),
+        reply_reference="say that all is well",
+        reply_style="简短表达",
+        set_quote=False,
     )
     model.script([wanted, "All is well.", ""])
     async with client(live) as bot:
@@ -217,7 +264,8 @@ async def test_a_reply_by_the_replyer_is_sent_and_its_run_is_on_record(live, mod
         assert await verdict(live, user) == ("answered", "private")
     assert "say that all is well" in model.requests[1].last_text
     (run,) = live.rows(
-        "SELECT r.origin FROM agent_run r JOIN agent_toolcall c ON c.id = r.parent_id WHERE c.requested_by = ?", str(user)
+        "SELECT r.origin FROM agent_run r JOIN agent_toolcall c ON c.id = r.parent_id WHERE c.requested_by = ?",
+        str(user),
     )
     assert run["origin"] == "agent"
 
@@ -227,16 +275,25 @@ async def test_a_reply_by_the_replyer_is_sent_and_its_run_is_on_record(live, mod
     [
         ({"msg_id": " ", "text": "x"}, "msg_id 不能为空"),
         ({"text": "x"}, "msg_id"),
-        ({"msg_id": "123456789", "text": "x"}, "工具执行失败: 本会话中没有 message_id 为 123456789 的消息"),
+        (
+            {"msg_id": "123456789", "text": "x"},
+            "工具执行失败: 本会话中没有 message_id 为 123456789 的消息",
+        ),
         ({"msg_id": "{id}"}, "text 和 reply_reference 不能都为空"),
         ({"msg_id": "{id}", "text": "x", "attach_pic": ["/etc/passwd"]}, "attach_pic[0].path "),
-        ({"msg_id": "{id}", "text": "x", "attach_pic": ["file:///etc/passwd"]}, "attach_pic[0].url "),
+        (
+            {"msg_id": "{id}", "text": "x", "attach_pic": ["file:///etc/passwd"]},
+            "attach_pic[0].url ",
+        ),
         ({"msg_id": "{id}", "text": "x", "reply_style": "诗"}, "reply_style"),
     ],
 )
 async def test_a_reply_that_cannot_be_made_is_explained(live, model, arguments, told):
     user, message_id = fresh_id(), fresh_id()
-    filled = {name: value.format(id=message_id) if isinstance(value, str) else value for name, value in arguments.items()}
+    filled = {
+        name: value.format(id=message_id) if isinstance(value, str) else value
+        for name, value in arguments.items()
+    }
     model.script([call("reply", **filled), "hm"])
     async with client(live) as bot:
         await bot.say_private(user, "hi", message_id=message_id)
@@ -259,7 +316,12 @@ async def test_a_recalled_message_is_not_replied_to(live, model):
     async with client(live) as bot:
         await bot.say_group(group, user, "oops", message_id=message_id, mention=False)
         await bot.tell(
-            "notice", notice_type="group_recall", group_id=group, user_id=user, operator_id=user, message_id=message_id
+            "notice",
+            notice_type="group_recall",
+            group_id=group,
+            user_id=user,
+            operator_id=user,
+            message_id=message_id,
         )
         model.script([call("reply", msg_id=str(message_id), text="x"), "hm"])
         await bot.say_group(group, user, "reply to what I took back")
@@ -271,7 +333,9 @@ async def test_a_reply_that_the_client_refuses_is_told_and_the_final_text_goes_o
     user, message_id = fresh_id(), fresh_id()
     model.script([call("reply", msg_id=str(message_id), text="rude"), "polite"])
     async with client(live) as bot:
-        bot.answer_with(lambda action: failed(1200, "被禁言了") if spoken(action) == "rude" else ok())
+        bot.answer_with(
+            lambda action: failed(1200, "被禁言了") if spoken(action) == "rude" else ok()
+        )
         await bot.say_private(user, "hi", message_id=message_id)
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["rude", "polite"]
     assert "被禁言了" in results(model.requests[-1])[0]
@@ -322,7 +386,10 @@ async def test_a_gate_that_never_decides_means_no_action_after_three_tries(live,
     model.script(["I wonder.", call("get_weather", city="北京"), "Still wondering."])
     await gated.say_private(user, "hi")
     assert await verdict(live, user) == ("silent", "private")
-    assert [sum("没有调用可用的工具" in str(m["content"]) for m in request.messages) for request in model.requests[-3:]] == [
+    assert [
+        sum("没有调用可用的工具" in str(m["content"]) for m in request.messages)
+        for request in model.requests[-3:]
+    ] == [
         0,
         1,
         1,
@@ -382,10 +449,18 @@ async def test_the_gates_tokens_are_counted_and_a_chat_has_its_own_switch(live, 
 
 async def test_only_the_first_of_the_gates_calls_is_made(live, model, gated):
     user = fresh_id()
-    model.script([calls(Call("continue"), Call("no_action"), Call("get_weather", {"city": "北京"})), "An answer."])
+    model.script(
+        [
+            calls(Call("continue"), Call("no_action"), Call("get_weather", {"city": "北京"})),
+            "An answer.",
+        ]
+    )
     await gated.say_private(user, "hi")
     assert spoken(await gated.next_action()) == "An answer."
-    rows = live.rows("SELECT tool_name, state FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user))
+    rows = live.rows(
+        "SELECT tool_name, state FROM agent_toolcall WHERE requested_by = ? ORDER BY position",
+        str(user),
+    )
     assert [row["state"] for row in rows] == ["succeeded", "failed", "failed"]
 
 
@@ -405,7 +480,9 @@ async def gated_server(start_server: Any, model: Any, account: int) -> Any:
     return server
 
 
-async def test_a_wait_of_the_gate_goes_on_after_a_crash_and_the_gate_decides_again(start_server, model):
+async def test_a_wait_of_the_gate_goes_on_after_a_crash_and_the_gate_decides_again(
+    start_server, model
+):
     account, user = fresh_id(), fresh_id()
     server = await gated_server(start_server, model, account)
     model.script([call("wait", seconds=3)])
@@ -418,8 +495,20 @@ async def test_a_wait_of_the_gate_goes_on_after_a_crash_and_the_gate_decides_aga
     async with client(server, account) as bot:
         assert spoken(await bot.next_action(timeout=20)) == "There."
     gate, planner = model.requests[-2:]
-    assert results(gate) == [result := server.rows("SELECT result FROM agent_toolcall WHERE tool_name = 'wait'")[0]["result"]]
+    assert results(gate) == [
+        result := server.rows("SELECT result FROM agent_toolcall WHERE tool_name = 'wait'")[0][
+            "result"
+        ]
+    ]
     assert result.startswith("等待结束：计划 3 秒，实际 ")
-    assert planner.messages[1:] == [message for message in gate.messages[1:] if message["role"] == "user"]
-    steps = server.rows("SELECT s.phase, s.number FROM agent_step s JOIN agent_toolcall c ON c.run_id = s.run_id GROUP BY s.id")
-    assert [(step["phase"], step["number"]) for step in steps] == [("timing", 1), ("timing", 2), ("action", 3)]
+    assert planner.messages[1:] == [
+        message for message in gate.messages[1:] if message["role"] == "user"
+    ]
+    steps = server.rows(
+        "SELECT s.phase, s.number FROM agent_step s JOIN agent_toolcall c ON c.run_id = s.run_id GROUP BY s.id"
+    )
+    assert [(step["phase"], step["number"]) for step in steps] == [
+        ("timing", 1),
+        ("timing", 2),
+        ("action", 3),
+    ]

@@ -1,4 +1,5 @@
-"""kill -9 at every named boundary and at any other moment: nothing that was received is lost, nothing is done twice."""
+"""kill -9 at every named boundary and at any other moment: nothing that was received is lost,
+nothing is done twice."""
 
 import asyncio
 import contextlib
@@ -51,7 +52,8 @@ def looking_up(request: Request) -> Answer:
 
 
 def is_well_formed(request: Request) -> bool:
-    """Whether each tool message answers a call of an assistant message before it, and each call is answered."""
+    """Whether each tool message answers a call of an assistant message before it, and each call is
+    answered."""
     asked: list[str] = []
     for message in request.messages:
         if message["role"] == "tool":
@@ -68,7 +70,8 @@ def is_well_formed(request: Request) -> bool:
 
 
 class Witness:
-    """The client of one account over several lives of the server: it remembers what was told and what was heard."""
+    """The client of one account over several lives of the server: it remembers what was told and
+    what was heard."""
 
     def __init__(self, server: LiveServer) -> None:
         self.server = server
@@ -85,7 +88,9 @@ class Witness:
             try:
                 yield bot
             finally:
-                self.heard += [action for action in bot.actions if action["action"].startswith("send_")]
+                self.heard += [
+                    action for action in bot.actions if action["action"].startswith("send_")
+                ]
 
     async def tell_again(self, bot: FakeOneBot) -> None:
         """Report every event again, as clients do that do not know what came through."""
@@ -93,11 +98,15 @@ class Witness:
             await bot.send_raw(json.dumps(event))
 
     async def death(self) -> None:
-        assert await asyncio.to_thread(self.server.exit_code, 10) == -signal.SIGKILL, self.server.log[-2000:]
+        assert await asyncio.to_thread(self.server.exit_code, 10) == -signal.SIGKILL, (
+            self.server.log[-2000:]
+        )
 
     async def recorded(self, count: int) -> None:
         """Wait until so many of the messages told are on record."""
-        await self.server.row(f"{INCOMING} GROUP BY account HAVING count(*) = ?", str(self.account), count)
+        await self.server.row(
+            f"{INCOMING} GROUP BY account HAVING count(*) = ?", str(self.account), count
+        )
 
     async def settled(self) -> None:
         """Wait until every message told is on record with its end."""
@@ -105,18 +114,29 @@ class Witness:
         await self.server.row(query, str(self.account), len(self.told), timeout=20)
 
     async def silence(self, bot: FakeOneBot) -> None:
-        """Let the server finish with every chat, so that whatever it would still send has been heard."""
-        for chat in {event.get("group_id", event["user_id"]): event for event in self.told}.values():
-            await bot.send_raw(json.dumps(chat | {"message": [at(self.account), text(PROBE)], "message_id": fresh_id()}))
+        """Let the server finish with every chat, so that whatever it would still send has been
+        heard."""
+        for chat in {
+            event.get("group_id", event["user_id"]): event for event in self.told
+        }.values():
+            await bot.send_raw(
+                json.dumps(
+                    chat | {"message": [at(self.account), text(PROBE)], "message_id": fresh_id()}
+                )
+            )
             while PROBE_ANSWER not in spoken(await bot.next_action()):
                 pass
 
     def words(self) -> list[str]:
         """What was heard over all lives, the probes' answers left out."""
-        return [words for action in self.heard if PROBE_ANSWER not in (words := spoken(action).strip())]
+        return [
+            words for action in self.heard if PROBE_ANSWER not in (words := spoken(action).strip())
+        ]
 
     def incoming(self) -> list[dict[str, Any]]:
-        return self.server.rows(f"{INCOMING} AND text <> ? ORDER BY message.id", str(self.account), PROBE)
+        return self.server.rows(
+            f"{INCOMING} AND text <> ? ORDER BY message.id", str(self.account), PROBE
+        )
 
     def outgoing(self) -> dict[str, str]:
         """The state of each outgoing message by its text, of which there is one row each."""
@@ -127,7 +147,9 @@ class Witness:
     def runs(self) -> list[tuple[str, str]]:
         """The message and the state of each run."""
         query = f"SELECT text, run.state FROM ({INCOMING} AND text <> ?) JOIN agent_run run ON run.message_id = pk"
-        return [(row["text"], row["state"]) for row in self.server.rows(query, str(self.account), PROBE)]
+        return [
+            (row["text"], row["state"]) for row in self.server.rows(query, str(self.account), PROBE)
+        ]
 
 
 MESSAGES = (
@@ -141,7 +163,11 @@ OUTGOING = f"{MESSAGES} AND direction = 'out'"
 @pytest.fixture(scope="module")
 def mortal(model_server: ScriptedModel) -> Iterator[LiveServer]:
     """A server that each test starts by itself, on a data folder that is kept from test to test."""
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "ONEBOT_ACCESS_TOKEN": TOKEN}
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "MODEL_NAME": "scripted",
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+    }
     server = LiveServer(env)
     yield server
     server.remove()
@@ -168,9 +194,12 @@ async def tell_the_others(witness: Witness, bot: FakeOneBot) -> None:
 
 
 async def outlive(server: LiveServer, model: ScriptedModel, story: Story, boundary: str) -> Witness:
-    """Five messages, a server that dies at ``boundary`` on the way of the first, and its next life."""
+    """Five messages, a server that dies at ``boundary`` on the way of the first, and its next
+    life."""
     witness = Witness(server)
-    model.answer_with(lambda request: story(request) if has_called(request) else held(story(request)))
+    model.answer_with(
+        lambda request: story(request) if has_called(request) else held(story(request))
+    )
     async with witness.life(FROST_FAULT=boundary) as bot:
         if boundary == "frame_written":
             bot.stay_silent()
@@ -192,19 +221,28 @@ async def outlive(server: LiveServer, model: ScriptedModel, story: Story, bounda
 
 
 @pytest.mark.parametrize(("story", "boundary", "unknown"), LIVES)
-async def test_each_message_is_answered_once_when_the_server_dies_at(mortal, model, story, boundary, unknown):
+async def test_each_message_is_answered_once_when_the_server_dies_at(
+    mortal, model, story, boundary, unknown
+):
     witness = await outlive(mortal, model, story, boundary)
     check_five(witness, story, unknown)
     assert all(is_well_formed(request) for request in model.requests)
 
 
 def check_five(witness: Witness, story: Story, unknown: list[str]) -> None:
-    """Each of the five was answered once, in order within its chat; what is ``unknown`` was heard and not sent again."""
+    """Each of the five was answered once, in order within its chat; what is ``unknown`` was heard
+    and not sent again."""
     answers = [f"re {words}" for words in QUESTIONS]
     announcements = [f"wait {words}" for words in QUESTIONS] if story is announcing else []
     assert sorted(witness.words()) == sorted(answers + announcements)
-    assert [words for words in witness.words() if words.startswith("re a")] == ["re a1", "re a2", "re a3"]
-    assert witness.outgoing() == {words: "unknown" if words in unknown else "delivered" for words in answers + announcements}
+    assert [words for words in witness.words() if words.startswith("re a")] == [
+        "re a1",
+        "re a2",
+        "re a3",
+    ]
+    assert witness.outgoing() == {
+        words: "unknown" if words in unknown else "delivered" for words in answers + announcements
+    }
     assert [row["state"] for row in witness.incoming()] == ["answered"] * 5
     assert sorted(witness.runs()) == [(words, "finished") for words in QUESTIONS]
 
@@ -216,7 +254,10 @@ async def test_a_late_answer_settles_what_was_unknown_after_the_restart(mortal, 
     action = next(action for action in witness.heard if spoken(action) == lost)
     async with FakeOneBot(mortal.ws_url, witness.account, token=TOKEN) as bot:
         await bot.answer(action, ok({"message_id": 4711}))
-        await mortal.row("SELECT 1 FROM agent_message WHERE text = ? AND state = 'delivered' AND message_id = '4711'", lost)
+        await mortal.row(
+            "SELECT 1 FROM agent_message WHERE text = ? AND state = 'delivered' AND message_id = '4711'",
+            lost,
+        )
         await witness.silence(bot)
 
 
@@ -224,7 +265,9 @@ async def test_a_tool_call_that_was_broken_off_is_not_repeated_and_the_model_is_
     check_five(await outlive(mortal, model, looking_up, "tool_run"), looking_up, [])
     retold = next(request for request in model.requests if has_called(request))
     assert "请勿重复执行" in retold.last_text
-    states = mortal.rows("SELECT state FROM agent_toolcall WHERE call_id = ?", retold.messages[-1]["tool_call_id"])
+    states = mortal.rows(
+        "SELECT state FROM agent_toolcall WHERE call_id = ?", retold.messages[-1]["tool_call_id"]
+    )
     assert states == [{"state": "unknown"}]
 
 
@@ -253,9 +296,14 @@ def any_story(request: Request) -> Answer:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_nothing_is_lost_or_doubled_when_the_server_is_killed_at_any_moment(mortal, model, seed):
+async def test_nothing_is_lost_or_doubled_when_the_server_is_killed_at_any_moment(
+    mortal, model, seed
+):
     chance = random.Random(seed)
-    witness, chats = Witness(mortal), {letter: fresh_id() for letter in ("p1", "p2", "s1", "s2", "m1")}
+    witness, chats = (
+        Witness(mortal),
+        {letter: fresh_id() for letter in ("p1", "p2", "s1", "s2", "m1")},
+    )
     model.answer_with(any_story)
     words = [f"{letter}-{number}" for number in range(6) for letter in chats]
     for part in range(2):
@@ -274,7 +322,8 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed_at_any_momen
 
 
 def check_the_end(witness: Witness, words: list[str]) -> None:
-    """Every message has one run and one answer, which was heard once, or perhaps not if its outcome is unknown."""
+    """Every message has one run and one answer, which was heard once, or perhaps not if its outcome
+    is unknown."""
     heard, states = Counter(witness.words()), witness.outgoing()
     assert [row["text"] for row in witness.incoming() if row["state"] == "answered"] == words
     assert sorted(witness.runs()) == sorted((said, "finished") for said in words)

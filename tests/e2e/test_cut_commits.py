@@ -1,4 +1,5 @@
-"""PostgreSQL connections that end right at a COMMIT: the answer to it is lost, whether it took effect or not."""
+"""PostgreSQL connections that end right at a COMMIT: the answer to it is lost, whether it took
+effect or not."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,8 +14,14 @@ from tests.e2e.chat import client
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.scripted_model import Answer, Request, ScriptedModel, call, held, says
 
-#: What is said to the database at each moment of one message's life, in their order: before the final answer, and at it.
-EARLY = ['INSERT INTO "agent_message"', 'INSERT INTO "agent_run"', 'INSERT INTO "agent_step"', 'UPDATE "agent_toolcall"']
+#: What is said to the database at each moment of one message's life, in their order: before the
+#: final answer, and at it.
+EARLY = [
+    'INSERT INTO "agent_message"',
+    'INSERT INTO "agent_run"',
+    'INSERT INTO "agent_step"',
+    'UPDATE "agent_toolcall"',
+]
 LATE = ['INSERT INTO "agent_message"', 'UPDATE "agent_run"', 'UPDATE "agent_message"']
 ROWS = (
     "SELECT m.direction, m.text, m.state, m.claimed_by FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
@@ -28,7 +35,11 @@ CALLS = (
 
 def story(request: Request) -> Answer:
     """A tool first; the answer then, when it is let out."""
-    return held(says("sunny")) if request.messages[-1]["role"] == "tool" else call("get_weather", city="Oslo")
+    return (
+        held(says("sunny"))
+        if request.messages[-1]["role"] == "tool"
+        else call("get_weather", city="Oslo")
+    )
 
 
 @pytest.fixture
@@ -38,8 +49,11 @@ async def cutter(postgres_server) -> AsyncIterator[CommitCutter]:
 
 
 @pytest.fixture
-async def server(cutter: CommitCutter, postgres_url: str, model_server: ScriptedModel) -> AsyncIterator[BriskServer]:
-    """A server whose every word to the database passes the cutter, but not what the test looks up."""
+async def server(
+    cutter: CommitCutter, postgres_url: str, model_server: ScriptedModel
+) -> AsyncIterator[BriskServer]:
+    """A server whose every word to the database passes the cutter, but not what the test looks
+    up."""
     server = BriskServer(scripted_env(model_server) | {"DATABASE_URL": postgres_url})
     await asyncio.to_thread(server.migrate)
     server.env["DATABASE_URL"] = cutter.through(postgres_url)
@@ -51,15 +65,26 @@ async def server(cutter: CommitCutter, postgres_url: str, model_server: Scripted
 
 async def is_answered_once(server: BriskServer, bot: FakeOneBot, user: int) -> None:
     assert spoken(await bot.next_action(timeout=15)) == "sunny"
-    await server.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user), timeout=15)
+    await server.row(
+        "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'",
+        str(user),
+        timeout=15,
+    )
     found = await asyncio.to_thread(server.rows, ROWS, str(user))
-    assert [(row["direction"], row["state"]) for row in found] == [("in", "answered"), ("out", "delivered")]
-    assert await asyncio.to_thread(server.rows, CALLS, str(user)) == [{"run": "finished", "call": "succeeded"}]
+    assert [(row["direction"], row["state"]) for row in found] == [
+        ("in", "answered"),
+        ("out", "delivered"),
+    ]
+    assert await asyncio.to_thread(server.rows, CALLS, str(user)) == [
+        {"run": "finished", "call": "succeeded"}
+    ]
     await bot.no_action(user=user, timeout=15)
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
-async def test_each_message_is_answered_once_whichever_of_its_commits_is_cut(cutter, server, model, place):
+async def test_each_message_is_answered_once_whichever_of_its_commits_is_cut(
+    cutter, server, model, place
+):
     model.answer_with(story)
     async with client(server) as bot:
         for count, moment in enumerate(EARLY):

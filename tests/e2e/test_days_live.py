@@ -1,4 +1,5 @@
-"""Some days in a group, as the people there and the operator see them. The clock is the server's, and is moved on."""
+"""Some days in a group, as the people there and the operator see them. The clock is the server's,
+and is moved on."""
 
 import asyncio
 import sys
@@ -38,7 +39,15 @@ class Calendar(LiveServer):
 
     def _command(self) -> list[str]:
         self.move_to(self.day)
-        return [sys.executable, "-c", _START, str(self.folder / "day"), "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+        return [
+            sys.executable,
+            "-c",
+            _START,
+            str(self.folder / "day"),
+            "runserver",
+            f"127.0.0.1:{self.port}",
+            "--noreload",
+        ]
 
     def move_to(self, day: int) -> None:
         self.day = day
@@ -83,10 +92,19 @@ async def test_some_days_in_a_group(server, model):
         await say(bob, "哈哈哈")
         await _settled(server, group, "silent")
         question = await say(bob, "有人知道几点集合吗？", mention=False)
-        model.script([call("wait", seconds=0.3), call("reply", msg_id=str(question["message_id"]), text="晚上七点。"), "答过了"])
+        model.script(
+            [
+                call("wait", seconds=0.3),
+                call("reply", msg_id=str(question["message_id"]), text="晚上七点。"),
+                "答过了",
+            ]
+        )
         await say(ann, "你帮他答一下")
         quote, *words = (await bot.next_action())["params"]["message"]
-        assert (quote["data"]["id"], words[0]["data"]["text"]) == (str(question["message_id"]), "晚上七点。")
+        assert (quote["data"]["id"], words[0]["data"]["text"]) == (
+            str(question["message_id"]),
+            "晚上七点。",
+        )
         # Wednesday: a sticker.
         server.move_to(2)
         model.script([call("send_emoji", words="开心"), ""])
@@ -97,7 +115,9 @@ async def test_some_days_in_a_group(server, model):
         server.move_to(3)
     server.restart()
     async with client(server, account) as bot:
-        model.script(["宫保鸡丁，不放花生。", "不知道。", call("query_memory", query="花生"), "没有。"])
+        model.script(
+            ["宫保鸡丁，不放花生。", "不知道。", call("query_memory", query="花生"), "没有。"]
+        )
         await say(bob, "给 Ann 点菜，她能吃花生吗")
         assert "不放花生" in spoken(await bot.next_action())
         assert knows_of_the_peanuts(model.requests[-1])

@@ -1,4 +1,5 @@
-"""Deferred tools in a running server: named, found, called, kept over restarts, and steered in the admin."""
+"""Deferred tools in a running server: named, found, called, kept over restarts, and steered in the
+admin."""
 
 import asyncio
 import signal
@@ -26,7 +27,9 @@ def city(model_server: ScriptedModel) -> Iterator[LiveServer]:
         yield server
 
 
-async def asked(server: LiveServer, model: ScriptedModel, user: int, *answers: Answer) -> list[Request]:
+async def asked(
+    server: LiveServer, model: ScriptedModel, user: int, *answers: Answer
+) -> list[Request]:
     """The model's requests of one private run in which it gives ``answers`` and then ends."""
     before = len(model.requests)
     model.script([*answers, "the end"])
@@ -47,7 +50,11 @@ def system(request: Request) -> str:
 
 async def test_deferred_tools_are_found_and_called_and_the_offer_only_grows_at_its_end(city, model):
     first, second, third = await asked(
-        city, model, fresh_id(), call("tool_search", query="从北京到上海的路线怎么走"), call("plan_route", start="a", end="b")
+        city,
+        model,
+        fresh_id(),
+        call("tool_search", query="从北京到上海的路线怎么走"),
+        call("plan_route", start="a", end="b"),
     )
     assert (outside(first), outside(second)) == ([], ["plan_route"])
     assert second.body["tools"][:-1] == first.body["tools"]
@@ -69,7 +76,9 @@ async def test_what_was_found_is_there_after_a_restart_in_the_same_chat_alone(ci
         request: Request = model.requests[-1]
         return request
 
-    last = await offered(call("tool_search", query="air_quality"), call("tool_search", query="地图"))
+    last = await offered(
+        call("tool_search", query="air_quality"), call("tool_search", query="地图")
+    )
     assert outside(last) == ["air_quality", "city_map"]
     await asyncio.to_thread(city.restart)
     assert (await offered()).body["tools"] == last.body["tools"]

@@ -1,4 +1,5 @@
-"""The first start makes what is missing, once; a wrong setting stops it; nothing secret is ever printed."""
+"""The first start makes what is missing, once; a wrong setting stops it; nothing secret is ever
+printed."""
 
 import asyncio
 import contextlib
@@ -26,9 +27,16 @@ def logs_in(server: LiveServer, name: str, password: str) -> bool:
     with requests.Session() as browser:
         browser.trust_env = False
         url = f"{server.url}/admin/login/"
-        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(url, timeout=10).text)
+        token = re.search(
+            r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(url, timeout=10).text
+        )
         assert token
-        form = {"username": name, "password": password, "csrfmiddlewaretoken": token[1], "next": "/admin/"}
+        form = {
+            "username": name,
+            "password": password,
+            "csrfmiddlewaretoken": token[1],
+            "next": "/admin/",
+        }
         return browser.post(url, form, allow_redirects=False, timeout=10).status_code == 302
 
 
@@ -37,7 +45,9 @@ def logs_in(server: LiveServer, name: str, password: str) -> bool:
 
 @BOTH
 def test_a_password_is_made_up_and_shown_on_the_first_start_only(start_server, program):
-    server = start_server(program, DJANGO_SUPERUSER_USERNAME="", DJANGO_SUPERUSER_PASSWORD="", LANGUAGE_CODE="en")
+    server = start_server(
+        program, DJANGO_SUPERUSER_USERNAME="", DJANGO_SUPERUSER_PASSWORD="", LANGUAGE_CODE="en"
+    )
     (password,) = SHOWN.findall(server.log)
     assert len(password) >= 12
     assert logs_in(server, "admin", password)
@@ -100,7 +110,15 @@ def start(program: str, **env: str) -> tuple[int, str]:
     environment = clean_environment(**{"DJANGO_SETTINGS_MODULE": "frostproject.settings", **env})
     command = [sys.executable, *commands[program]]
     try:
-        ended = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=10, check=False)
+        ended = subprocess.run(
+            command,
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         pytest.fail("it started")
     return ended.returncode, ended.stderr
@@ -147,7 +165,8 @@ GUESS = "a-wrong-guess-5c5c"
 
 
 async def ask_all_doors(server: LiveServer) -> None:
-    """Handshakes and questions with the right token and with a wrong one, in every place a token may stand."""
+    """Handshakes and questions with the right token and with a wrong one, in every place a token
+    may stand."""
     token = SECRETS["ONEBOT_ACCESS_TOKEN"]
     for given in (token, GUESS):
         await handshake_status(f"{server.ws_url}?access_token={given}", self_id=fresh_id())
@@ -155,27 +174,43 @@ async def ask_all_doors(server: LiveServer) -> None:
         await handshake_status(server.ws_url, self_id=fresh_id(), headers={"Authorization": given})
     for given in (SECRETS["HTTP_API_TOKEN"], GUESS):
         await asyncio.to_thread(post, f"{server.url}/agent/query?access_token={given}", given)
-    await asyncio.to_thread(requests.get, f"{server.url}/ws/frostagent?access_token={token}", timeout=10)
+    await asyncio.to_thread(
+        requests.get, f"{server.url}/ws/frostagent?access_token={token}", timeout=10
+    )
     assert not await asyncio.to_thread(logs_in, server, ADMIN, GUESS)
 
 
 def post(url: str, token: str) -> None:
-    with contextlib.closing(requests.post(url, "no json", headers={"Authorization": f"Bearer {token}"}, timeout=10)) as answer:
+    with contextlib.closing(
+        requests.post(url, "no json", headers={"Authorization": f"Bearer {token}"}, timeout=10)
+    ) as answer:
         assert answer.status_code in (400, 401)
 
 
 @BOTH
 async def test_no_token_key_or_password_is_ever_logged_or_recorded(start_server, model, program):
-    model.answer_with(lambda request: fails(401, message=f"Incorrect API key provided: {SECRETS['UPSTREAM_API_KEY']}"))
+    model.answer_with(
+        lambda request: fails(
+            401, message=f"Incorrect API key provided: {SECRETS['UPSTREAM_API_KEY']}"
+        )
+    )
     server, user = await asyncio.to_thread(start_server, program, **SECRETS), fresh_id()
     await ask_all_doors(server)
     async with FakeOneBot(server.ws_url, fresh_id(), token=SECRETS["ONEBOT_ACCESS_TOKEN"]) as bot:
         await bot.say_private(user, "hi")
         apology = spoken(await bot.next_action())
     log = await server.logged("was not answered")
-    secrets = [*SECRETS.values(), GUESS, ADMIN_PASSWORD, (server.data_dir / "secret_key").read_text()]
+    secrets = [
+        *SECRETS.values(),
+        GUESS,
+        ADMIN_PASSWORD,
+        (server.data_dir / "secret_key").read_text(),
+    ]
     assert [secret for secret in secrets if secret in log] == []
     assert SECRETS["UPSTREAM_API_KEY"] not in apology
-    rows = [server.rows(f"SELECT * FROM {table}") for table in ("agent_run", "agent_step", "agent_message")]
+    rows = [
+        server.rows(f"SELECT * FROM {table}")
+        for table in ("agent_run", "agent_step", "agent_message")
+    ]
     assert "401" in str(rows)
     assert SECRETS["UPSTREAM_API_KEY"] not in str(rows)

@@ -1,4 +1,5 @@
-"""Frames over real sockets: whatever a client sends, the socket stays and the next message is answered."""
+"""Frames over real sockets: whatever a client sends, the socket stays and the next message is
+answered."""
 
 import contextlib
 import json
@@ -13,7 +14,9 @@ from tests.conftest import TOKEN
 from tests.fake_onebot import MISSING, FakeOneBot, ok, spoken, text
 from tests.live_server import LiveServer
 
-MALFORMED = json.loads((Path(__file__).parents[1] / "payloads" / "malformed.json").read_text(encoding="utf-8"))
+MALFORMED = json.loads(
+    (Path(__file__).parents[1] / "payloads" / "malformed.json").read_text(encoding="utf-8")
+)
 MIB = 2**20
 
 
@@ -23,7 +26,13 @@ def client(server: LiveServer, account: int) -> FakeOneBot:
 
 def private_event(account: int | str, user: int | str, words: str, **fields: object) -> dict:
     """A private message as little as a client can make it."""
-    event = {"post_type": "message", "message_type": "private", "self_id": account, "user_id": user, "message": words}
+    event = {
+        "post_type": "message",
+        "message_type": "private",
+        "self_id": account,
+        "user_id": user,
+        "message": words,
+    }
     return {**event, **fields}
 
 
@@ -96,7 +105,9 @@ async def test_a_binary_frame_is_as_good_as_a_text_frame(live, model):
     model.script(["read"])
     account = fresh_id()
     async with client(live, account) as bot:
-        await bot.send_raw(json.dumps(private_event(account, fresh_id(), "二进制"), ensure_ascii=False).encode())
+        await bot.send_raw(
+            json.dumps(private_event(account, fresh_id(), "二进制"), ensure_ascii=False).encode()
+        )
         assert spoken(await bot.next_action()) == "read"
     assert model.requests[0].last_text.endswith("二进制")
 
@@ -105,7 +116,9 @@ async def test_a_frame_in_a_hundred_pieces_is_put_together(live, model):
     model.script(["whole"])
     account = fresh_id()
     frame = json.dumps(private_event(account, fresh_id(), "piece by piece " * 50))
-    pieces = [frame[place : place + len(frame) // 99] for place in range(0, len(frame), len(frame) // 99)]
+    pieces = [
+        frame[place : place + len(frame) // 99] for place in range(0, len(frame), len(frame) // 99)
+    ]
     async with client(live, account) as bot:
         await bot._socket.send(pieces)
         assert spoken(await bot.next_action()) == "whole"
@@ -138,7 +151,9 @@ async def test_a_frame_of_70_mib_costs_the_connection_and_not_the_server(live, m
 # --- Events and responses told apart --------------------------------------------
 
 
-@pytest.mark.parametrize("fields", [{"echo": "e"}, {"status": "ok"}, {"retcode": 0, "echo": None, "data": {}}])
+@pytest.mark.parametrize(
+    "fields", [{"echo": "e"}, {"status": "ok"}, {"retcode": 0, "echo": None, "data": {}}]
+)
 async def test_an_event_that_looks_like_a_response_is_an_event(live, model, fields):
     model.script(["an event"])
     account = fresh_id()
@@ -147,11 +162,15 @@ async def test_an_event_that_looks_like_a_response_is_an_event(live, model, fiel
         assert spoken(await bot.next_action()) == "an event"
 
 
-@pytest.mark.parametrize("echo", ["never-sent", "", None, 1, 1.5, True, {"seq": 1}, ["e"], MISSING, "x" * 10_000])
+@pytest.mark.parametrize(
+    "echo", ["never-sent", "", None, 1, 1.5, True, {"seq": 1}, ["e"], MISSING, "x" * 10_000]
+)
 async def test_a_response_nobody_waits_for_is_passed_over(live, model, echo):
     frame = {**ok(), "echo": echo}
     async with client(live, fresh_id()) as bot:
-        await bot.send_raw(json.dumps({name: value for name, value in frame.items() if value is not MISSING}))
+        await bot.send_raw(
+            json.dumps({name: value for name, value in frame.items() if value is not MISSING})
+        )
         await is_answered(bot, model)
 
 
@@ -177,22 +196,26 @@ async def test_an_account_is_recognised_in_every_form(live, model, form):
     frame = json.dumps(event)
     forms = {"string": f'"{account}"', "float": f"{account}.0"}
     async with client(live, account) as bot:
-        await bot.send_raw(frame.replace(str(account), forms.get(form, ""), 1) if form in forms else frame)
+        await bot.send_raw(
+            frame.replace(str(account), forms.get(form, ""), 1) if form in forms else frame
+        )
         assert spoken(await bot.next_action()) == "that is me"
 
 
-@pytest.mark.parametrize("group", ["90071992547409931", "9007199254740993.0", "4000000000.0", "9.007199254740993e15"])
+@pytest.mark.parametrize(
+    "group", ["90071992547409931", "9007199254740993.0", "4000000000.0", "9.007199254740993e15"]
+)
 async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group):
     model.script(["exact"])
     account, user = fresh_id(), fresh_id()
     at = f'[{{"type":"at","data":{{"qq":{account}}}}},{{"type":"text","data":{{"text":"hi"}}}}]'
-    frame = (
-        f'{{"post_type":"message","message_type":"group","self_id":{account},"user_id":{user},"group_id":{group},"message":{at}}}'
-    )
+    frame = f'{{"post_type":"message","message_type":"group","self_id":{account},"user_id":{user},"group_id":{group},"message":{at}}}'
     async with client(live, account) as bot:
         await bot.send_raw(frame)
         action = await bot.next_action()
-    wanted = {"90071992547409931": 90071992547409931, "4000000000.0": 4000000000}.get(group, 9007199254740993)
+    wanted = {"90071992547409931": 90071992547409931, "4000000000.0": 4000000000}.get(
+        group, 9007199254740993
+    )
     assert action["params"]["group_id"] == wanted
     assert action["params"]["message"][0] == {"type": "at", "data": {"qq": str(user)}}
 
@@ -204,11 +227,23 @@ async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group)
     ("post_type", "fields"),
     [
         ("notice", {"notice_type": "notify", "sub_type": "poke", "user_id": 1, "target_id": 2}),
-        ("notice", {"notice_type": "never_heard_of", "operator_id": 0, "user_id": 0, "duration": -1}),
+        (
+            "notice",
+            {"notice_type": "never_heard_of", "operator_id": 0, "user_id": 0, "duration": -1},
+        ),
         ("request", {"request_type": "friend", "user_id": 1, "comment": None, "flag": "a|b|c"}),
         ("meta_event", {"meta_event_type": "quota"}),
         ("telemetry", {"telemetry_type": "cpu", "nested": {"x": [1, None, 1.5]}}),
-        ("message", {"message_type": "guild", "guild_id": "63900", "channel_id": "77", "user_id": "144", "message": "hi"}),
+        (
+            "message",
+            {
+                "message_type": "guild",
+                "guild_id": "63900",
+                "channel_id": "77",
+                "user_id": "144",
+                "message": "hi",
+            },
+        ),
     ],
 )
 async def test_an_event_of_another_kind_is_kept_and_not_answered(live, model, post_type, fields):
@@ -225,7 +260,13 @@ async def test_a_storm_of_typing_notices_leaves_no_trace(live, model):
     account = fresh_id()
     async with client(live, account) as bot:
         for _ in range(500):
-            await bot.tell("notice", notice_type="notify", sub_type="input_status", user_id=1, status_text="typing")
+            await bot.tell(
+                "notice",
+                notice_type="notify",
+                sub_type="input_status",
+                user_id=1,
+                status_text="typing",
+            )
         await bot.no_action()
     assert not live.rows("SELECT id FROM onebot_clientevent WHERE self_id = ?", str(account))
 

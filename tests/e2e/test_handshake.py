@@ -1,4 +1,5 @@
-"""The handshake over real sockets: who gets in, and that a refusal is a 403 with a reason in the log."""
+"""The handshake over real sockets: who gets in, and that a refusal is a 403 with a reason in the
+log."""
 
 import asyncio
 import http.client
@@ -15,21 +16,28 @@ from tests.live_server import LiveServer
 
 
 async def status(server: LiveServer, **headers: str | None) -> int:
-    """The answer to a handshake with these headers and no other token; underscores stand for hyphens."""
+    """The answer to a handshake with these headers and no other token; underscores stand for
+    hyphens."""
     return await handshake_status(
-        server.ws_url, self_id=fresh_id(), headers={name.replace("_", "-"): value for name, value in headers.items()}
+        server.ws_url,
+        self_id=fresh_id(),
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
 
 
 # --- With a token ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"Token {TOKEN}", f"bearer {TOKEN}", f"BEARER {TOKEN}"])
+@pytest.mark.parametrize(
+    "authorization", [f"Bearer {TOKEN}", f"Token {TOKEN}", f"bearer {TOKEN}", f"BEARER {TOKEN}"]
+)
 async def test_the_token_opens_the_door(live, authorization):
     assert await status(live, Authorization=authorization) == 101
 
 
-@pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", TOKEN, f"Basic {TOKEN}"])
+@pytest.mark.parametrize(
+    "authorization", [None, "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", TOKEN, f"Basic {TOKEN}"]
+)
 async def test_everything_else_is_refused_with_a_403(live, authorization):
     assert await status(live, Authorization=authorization) == 403
 
@@ -47,7 +55,10 @@ async def test_the_token_in_the_address_opens_the_door_and_is_not_logged(live):
 async def test_a_token_in_the_address_is_not_in_the_access_log(contrary):
     """daphne's own command writes one."""
     account = fresh_id()
-    assert await handshake_status(f"{contrary.ws_url}?access_token=gu3ss-{account}", self_id=account) == 403
+    assert (
+        await handshake_status(f"{contrary.ws_url}?access_token=gu3ss-{account}", self_id=account)
+        == 403
+    )
     assert await handshake_status(f"{contrary.ws_url}?access_token={TOKEN}", self_id=account) == 101
     await contrary.logged(f"Account {account} disconnected")
     assert f"gu3ss-{account}" not in contrary.log
@@ -60,7 +71,8 @@ async def test_an_account_that_is_no_number_is_refused(live, self_id):
 
 
 @pytest.mark.parametrize(
-    ("role", "wanted"), [(None, 101), ("universal", 101), ("API", 101), ("Api", 101), ("EVENT", 101), ("banana", 403)]
+    ("role", "wanted"),
+    [(None, 101), ("universal", 101), ("API", 101), ("Api", 101), ("EVENT", 101), ("banana", 403)],
 )
 async def test_roles_are_understood_in_any_case_and_unknown_ones_refused(live, role, wanted):
     assert await status(live, Authorization=f"Bearer {TOKEN}", X_Client_Role=role) == wanted
@@ -69,26 +81,41 @@ async def test_roles_are_understood_in_any_case_and_unknown_ones_refused(live, r
 async def test_an_account_without_a_name_is_learnt_from_its_first_event(live, model):
     model.script(["hello"])
     account, user = fresh_id(), fresh_id()
-    async with FakeOneBot(live.ws_url, account, token=TOKEN, headers={"X-Self-ID": None}, greet=False) as bot:
+    async with FakeOneBot(
+        live.ws_url, account, token=TOKEN, headers={"X-Self-ID": None}, greet=False
+    ) as bot:
         await bot.say_private(user, "hi")
         assert spoken(await bot.next_action()) == "hello"
-        assert (await live.row("SELECT online FROM onebot_bot WHERE self_id = ?", str(account)))["online"]
+        assert (await live.row("SELECT online FROM onebot_bot WHERE self_id = ?", str(account)))[
+            "online"
+        ]
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/api", "/api/", "/event", "/event/"])
 async def test_every_documented_path_leads_in(live, suffix):
-    assert await handshake_status(live.ws_url + suffix, self_id=fresh_id(), token=TOKEN, role=None) == 101
+    assert (
+        await handshake_status(live.ws_url + suffix, self_id=fresh_id(), token=TOKEN, role=None)
+        == 101
+    )
 
 
-@pytest.mark.parametrize("path", ["/", "/ws", "/ws/frostagentx", "/ws/frostagent/other", "/ws/astrbot", "/admin/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/ws", "/ws/frostagentx", "/ws/frostagent/other", "/ws/astrbot", "/admin/"]
+)
 async def test_other_paths_lead_nowhere(live, path):
-    assert await handshake_status(f"ws://127.0.0.1:{live.port}{path}", self_id=fresh_id(), token=TOKEN) == 403
+    assert (
+        await handshake_status(f"ws://127.0.0.1:{live.port}{path}", self_id=fresh_id(), token=TOKEN)
+        == 403
+    )
 
 
 async def test_the_log_tells_why_a_client_was_refused(live):
     assert await status(live, Authorization=f"Bearer {TOKEN}", X_Client_Role="banana") == 403
     assert await status(live, Authorization=f"Bearer {TOKEN}", X_Self_ID="abc") == 403
-    assert await status(live, Authorization=f"Bearer {TOKEN}", Sec_WebSocket_Protocol="12.frost") == 403
+    assert (
+        await status(live, Authorization=f"Bearer {TOKEN}", Sec_WebSocket_Protocol="12.frost")
+        == 403
+    )
     await live.logged("X-Client-Role is not one of")
     await live.logged("X-Self-ID is not a number")
     assert TOKEN not in (await live.logged("OneBot 12")).replace(f"access_token={TOKEN}", "")
@@ -108,14 +135,18 @@ async def test_a_hundred_refusals_are_one_line_in_the_log_and_disturb_nobody(liv
 @pytest.mark.parametrize("compression", [None, "deflate"])
 async def test_a_client_may_offer_compression_or_not(live, compression):
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Self-ID": str(fresh_id())}
-    async with connect(live.ws_url, additional_headers=headers, compression=compression, proxy=None) as socket:
+    async with connect(
+        live.ws_url, additional_headers=headers, compression=compression, proxy=None
+    ) as socket:
         await (await socket.ping())
 
 
 async def test_a_locked_database_does_not_hold_a_handshake_up(live, model):
     model.script(["late but here"])
     account, user = fresh_id(), fresh_id()
-    with closing(sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         async with asyncio.timeout(2):  # clients give up after so long
             bot = await FakeOneBot(live.ws_url, account, token=TOKEN).__aenter__()
@@ -128,8 +159,13 @@ async def test_a_locked_database_does_not_hold_a_handshake_up(live, model):
 # --- Without a token ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("authorization", "wanted"), [(None, 101), ("Bearer", 101), ("Basic x", 101), ("Bearer anything", 403)])
-async def test_where_loopback_is_trusted_a_client_of_this_machine_needs_no_token(contrary, authorization, wanted):
+@pytest.mark.parametrize(
+    ("authorization", "wanted"),
+    [(None, 101), ("Bearer", 101), ("Basic x", 101), ("Bearer anything", 403)],
+)
+async def test_where_loopback_is_trusted_a_client_of_this_machine_needs_no_token(
+    contrary, authorization, wanted
+):
     assert await status(contrary, Authorization=authorization) == wanted
 
 
@@ -156,7 +192,12 @@ async def test_where_loopback_is_trusted_nobody_gets_in_through_a_proxy(contrary
     ],
 )
 async def test_browsers_get_in_from_this_host_and_from_listed_origins(contrary, origin, wanted):
-    assert await handshake_status(contrary.ws_url, self_id=fresh_id(), origin=origin.format(port=contrary.port)) == wanted
+    assert (
+        await handshake_status(
+            contrary.ws_url, self_id=fresh_id(), origin=origin.format(port=contrary.port)
+        )
+        == wanted
+    )
 
 
 async def test_a_page_whose_name_was_pointed_at_this_machine_does_not_get_in(contrary):
@@ -169,7 +210,12 @@ async def test_a_page_whose_name_was_pointed_at_this_machine_does_not_get_in(con
 
 @pytest.mark.parametrize(
     ("path", "wanted"),
-    [("/ws/frostagent", 426), ("/ws/frostagent/", 426), ("/ws/frostagent/api", 426), ("/nowhere", 404)],
+    [
+        ("/ws/frostagent", 426),
+        ("/ws/frostagent/", 426),
+        ("/ws/frostagent/api", 426),
+        ("/nowhere", 404),
+    ],
 )
 async def test_a_plain_request_is_told_what_is_there(live, path, wanted):
     connection = http.client.HTTPConnection("127.0.0.1", live.port, timeout=5)

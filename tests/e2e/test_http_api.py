@@ -24,15 +24,25 @@ def http(server: LiveServer, method: str, path: str, **options: Any) -> requests
     """One request past every proxy setting of the machine."""
     with requests.Session() as session:
         session.trust_env = False
-        return session.request(method, server.url + path, timeout=10, allow_redirects=False, **options)
+        return session.request(
+            method, server.url + path, timeout=10, allow_redirects=False, **options
+        )
 
 
-def query(server: LiveServer, body: Any, *, token: str | None = TOKEN, **headers: str) -> requests.Response:
+def query(
+    server: LiveServer, body: Any, *, token: str | None = TOKEN, **headers: str
+) -> requests.Response:
     """``POST /agent/query`` with ``body`` as JSON, bytes as they are."""
     bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return http(server, "POST", "/agent/query", data=data, headers={"Content-Type": "application/json", **bearer, **named})
+    return http(
+        server,
+        "POST",
+        "/agent/query",
+        data=data,
+        headers={"Content-Type": "application/json", **bearer, **named},
+    )
 
 
 def roles(messages: list[dict[str, Any]]) -> list[str]:
@@ -52,13 +62,18 @@ def test_health_and_readiness_are_told_without_a_token(live):
     assert not re.search(r"(/health|/ready)\b(?!/none)", live.log)
 
 
-def test_a_server_without_its_database_or_channel_layer_serves_and_says_what_is_missing(start_server):
+def test_a_server_without_its_database_or_channel_layer_serves_and_says_what_is_missing(
+    start_server,
+):
     server = start_server(REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
     layer_gone = http(server, "GET", "/ready")
     assert (layer_gone.status_code, layer_gone.json()["missing"]) == (503, ["channel layer"])
     (server.data_dir / "frostagent.sqlite3").rename(server.data_dir / "elsewhere")
     both_gone = http(server, "GET", "/ready")
-    assert (both_gone.status_code, both_gone.json()["missing"]) == (503, ["database", "channel layer"])
+    assert (both_gone.status_code, both_gone.json()["missing"]) == (
+        503,
+        ["database", "channel layer"],
+    )
     assert http(server, "GET", "/health").status_code == 200
 
 
@@ -78,7 +93,10 @@ def test_a_question_is_answered(live, model):
     answer = query(live, {"input": "what is it?"})
     assert (answer.status_code, answer.json()["result"]) == (200, "42")
     (request,) = model.requests
-    assert request.messages == [{"role": "system", "content": PROMPT}, {"role": "user", "content": "what is it?"}]
+    assert request.messages == [
+        {"role": "system", "content": PROMPT},
+        {"role": "user", "content": "what is it?"},
+    ]
 
 
 def test_a_conversation_is_continued_and_the_input_comes_last(live, model):
@@ -92,7 +110,10 @@ def test_a_conversation_is_continued_and_the_input_comes_last(live, model):
 
 def test_a_system_message_of_the_callers_own_takes_the_personas_place(live, model):
     model.script(["arr"])
-    messages = [{"role": "system", "content": "You are a pirate."}, {"role": "user", "content": "hi"}]
+    messages = [
+        {"role": "system", "content": "You are a pirate."},
+        {"role": "user", "content": "hi"},
+    ]
     assert query(live, {"messages": messages}).status_code == 200
     assert model.requests[0].messages == messages
 
@@ -129,14 +150,22 @@ def test_an_empty_answer_is_asked_for_once_more_and_then_a_failure(live, model):
 def test_a_run_that_never_ends_is_ended_with_fixed_words(contrary, model):
     model.script([call("get_weather", city="a"), call("get_weather", city="b")])
     answer = query(contrary, {"input": "hi"}, token=None)
-    assert (answer.status_code, answer.json()["result"]) == (200, "达到最大迭代次数，未能得出最终答案")
+    assert (answer.status_code, answer.json()["result"]) == (
+        200,
+        "达到最大迭代次数，未能得出最终答案",
+    )
 
 
 def test_a_question_is_on_record(live, model):
     model.script(["42"])
     run = query(live, {"input": "what is it?"}).json()["run"]
     (row,) = live.rows("SELECT * FROM agent_run WHERE id = ?", run)
-    assert (row["origin"], row["state"], row["final_text"], row["session_id"]) == ("http", "finished", "42", None)
+    assert (row["origin"], row["state"], row["final_text"], row["session_id"]) == (
+        "http",
+        "finished",
+        "42",
+        None,
+    )
 
 
 async def test_a_chat_is_answered_while_a_question_waits(live, model):
@@ -193,7 +222,9 @@ def test_a_missing_or_wrong_token_is_refused(live, model, token):
 
 def test_the_scheme_of_the_token_may_be_written_in_any_case(live, model):
     model.script(["ok"])
-    assert query(live, {"input": "hi"}, token=None, Authorization=f"bearer {TOKEN}").status_code == 200
+    assert (
+        query(live, {"input": "hi"}, token=None, Authorization=f"bearer {TOKEN}").status_code == 200
+    )
 
 
 def test_without_a_configured_token_programs_of_this_machine_may_ask(contrary, model):
@@ -208,8 +239,13 @@ def test_without_a_configured_token_nobody_may_ask_through_a_proxy(contrary, mod
 
 
 def test_without_a_configured_token_no_web_page_may_ask(contrary, model):
-    assert query(contrary, {"input": "hi"}, token=None, Origin="https://evil.example").status_code == 401
-    assert query(contrary, {"input": "hi"}, token=None, Host="evil.example", Origin="http://evil.example").status_code in (
+    assert (
+        query(contrary, {"input": "hi"}, token=None, Origin="https://evil.example").status_code
+        == 401
+    )
+    assert query(
+        contrary, {"input": "hi"}, token=None, Host="evil.example", Origin="http://evil.example"
+    ).status_code in (
         400,
         401,
     )
@@ -240,7 +276,12 @@ def test_a_request_that_is_broken_off_harms_nobody(live, model):
 
 @pytest.mark.parametrize(
     "failure",
-    [fails(400, message=SECRET), fails(401, message=SECRET), returns(SECRET.encode()), returns({"error": {"message": SECRET}})],
+    [
+        fails(400, message=SECRET),
+        fails(401, message=SECRET),
+        returns(SECRET.encode()),
+        returns({"error": {"message": SECRET}}),
+    ],
     ids=["400", "401", "no JSON", "an error in a 200"],
 )
 def test_a_failure_of_the_model_is_a_502_that_leaks_nothing(live, model, failure):

@@ -1,4 +1,5 @@
-"""Traps of the platform: idle sockets on Redis, large frames under both commands, many writers on SQLite."""
+"""Traps of the platform: idle sockets on Redis, large frames under both commands, many writers on
+SQLite."""
 
 import asyncio
 import json
@@ -39,12 +40,23 @@ class HastyServer(LiveServer):
     """The real server on a redis-py that loses patience with a silent connection sooner."""
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-c", _SHORT_DEFAULT, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+        return [
+            sys.executable,
+            "-c",
+            _SHORT_DEFAULT,
+            "runserver",
+            f"127.0.0.1:{self.port}",
+            "--noreload",
+        ]
 
 
 @pytest.fixture
 def hasty(model_server, redis_url) -> Iterator[LiveServer]:
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "ONEBOT_ACCESS_TOKEN": TOKEN, "REDIS_URL": redis_url}
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "REDIS_URL": redis_url,
+    }
     with HastyServer(env) as server:
         yield server
 
@@ -59,9 +71,14 @@ async def test_a_socket_that_idles_longer_than_redis_would_wait_is_still_answere
     assert "Timeout" not in hasty.log
 
 
-async def test_a_layer_that_leaves_the_time_limit_to_redis_does_not_survive_idling(redis_url, monkeypatch):
-    """Without this the test above would prove nothing on a version of redis-py that waits for ever by itself."""
-    monkeypatch.setattr(Connection, "__init__", partialmethod(Connection.__init__, socket_timeout=SHORT))
+async def test_a_layer_that_leaves_the_time_limit_to_redis_does_not_survive_idling(
+    redis_url, monkeypatch
+):
+    """Without this the test above would prove nothing on a version of redis-py that waits for ever
+    by itself."""
+    monkeypatch.setattr(
+        Connection, "__init__", partialmethod(Connection.__init__, socket_timeout=SHORT)
+    )
     layer = RedisChannelLayer(hosts=[redis_url])
     with pytest.raises(RedisTimeoutError):
         await asyncio.wait_for(layer.receive("nobody"), 4)
@@ -78,7 +95,13 @@ async def test_a_frame_of_64_mib_is_accepted_under_both_commands(request, model,
     model.script(["heard all of it"])
     account, user = fresh_id(), fresh_id()
     async with FakeOneBot(request.getfixturevalue(server).ws_url, account, token=TOKEN) as bot:
-        event = {"post_type": "message", "message_type": "private", "self_id": account, "user_id": user, "message": [text("hi")]}
+        event = {
+            "post_type": "message",
+            "message_type": "private",
+            "self_id": account,
+            "user_id": user,
+            "message": [text("hi")],
+        }
         size = 64 * 2**20 - len(json.dumps({**event, "padding": ""}))
         await bot.send_raw(json.dumps({**event, "padding": "x" * size}))
         assert spoken(await bot.next_action(timeout=30)) == "heard all of it"

@@ -1,4 +1,5 @@
-"""The prompt of a real server: filled in for each chat, obeying the admin's page from the next message on."""
+"""The prompt of a real server: filled in for each chat, obeying the admin's page from the next
+message on."""
 
 import asyncio
 import json
@@ -21,7 +22,12 @@ PROMPT = 'You are {bot_name}, in {chat_kind}. Topic: { topic }. Ask {tool:get_we
 @pytest.fixture(scope="module")
 def actor(model_server: ScriptedModel) -> Iterator[LiveServer]:
     """A server whose prompt has placeholders."""
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "BOT_NAME": "Frosty", "SYSTEM_PROMPT": PROMPT}
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "MODEL_NAME": "scripted",
+        "BOT_NAME": "Frosty",
+        "SYSTEM_PROMPT": PROMPT,
+    }
     with LiveServer(env | {"ONEBOT_ACCESS_TOKEN": TOKEN, "HTTP_API_TOKEN": TOKEN}) as server:
         yield server
 
@@ -55,14 +61,19 @@ async def test_values_stand_in_the_prompt_and_what_has_none_is_noted(actor, mode
     assert note.endswith("\n{ topic }")
 
 
-async def test_what_the_admin_writes_counts_in_that_chat_from_the_next_message_on(actor, model, cockpit):
+async def test_what_the_admin_writes_counts_in_that_chat_from_the_next_message_on(
+    actor, model, cockpit
+):
     user, other = fresh_id(), fresh_id()
     await prompt_for(actor, model, user)
     (chat,) = actor.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(user))
     state = {"topic": "茶 {bot_name}", "mood": True, "bot_name": "Sir Frost"}
     await asyncio.to_thread(cockpit.set_state, chat["id"], state)
     prompt, notes = await prompt_for(actor, model, user)
-    assert prompt == 'You are Sir Frost, in 私聊. Topic: 茶 {bot_name}. Ask get_weather. Say {"mood": true}.'
+    assert (
+        prompt
+        == 'You are Sir Frost, in 私聊. Topic: 茶 {bot_name}. Ask get_weather. Say {"mood": true}.'
+    )
     assert notes == []
     assert "Topic: { topic }" in (await prompt_for(actor, model, other))[0]
 
@@ -78,10 +89,15 @@ async def test_a_tool_that_is_switched_off_is_not_named_and_noted(actor, model, 
 async def test_a_question_over_http_has_the_prompt_filled_in_too(actor, model):
     model.script(["fine"])
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    ask = asyncio.to_thread(requests.post, f"{actor.url}/agent/query", json={"input": "hi"}, headers=headers, timeout=10)
+    ask = asyncio.to_thread(
+        requests.post, f"{actor.url}/agent/query", json={"input": "hi"}, headers=headers, timeout=10
+    )
     assert (await ask).json()["result"] == "fine"
     prompt = model.requests[0].messages[0]["content"]
-    assert prompt == 'You are Frosty, in {chat_kind}. Topic: { topic }. Ask get_weather. Say {"mood": }.'
+    assert (
+        prompt
+        == 'You are Frosty, in {chat_kind}. Topic: { topic }. Ask get_weather. Say {"mood": }.'
+    )
     (row,) = actor.rows("SELECT notes FROM agent_run WHERE origin = 'http'")
     assert json.loads(row["notes"])[0].endswith("\n{chat_kind}, { topic }")
 

@@ -1,4 +1,5 @@
-"""Frames of many MiB over a real socket: what they cost, and that nothing of them is lost in a crash."""
+"""Frames of many MiB over a real socket: what they cost, and that nothing of them is lost in a
+crash."""
 
 import asyncio
 import base64
@@ -31,7 +32,9 @@ def forget_peak(pid: int) -> None:
 MESSAGES = {
     "letters": lambda: [text("x" * SIZE)],
     "words": lambda: [text("吃“什么”？😀\n" * (SIZE // 40))],
-    "a picture": lambda: [image("", file=f"base64://{base64.b64encode(os.urandom(SIZE * 3 // 4)).decode()}")],
+    "a picture": lambda: [
+        image("", file=f"base64://{base64.b64encode(os.urandom(SIZE * 3 // 4)).decode()}")
+    ],
     "many values": lambda: [text("x")] * (SIZE // 45),
 }
 
@@ -58,7 +61,9 @@ async def test_a_picture_in_a_large_frame_is_seen_also_after_a_crash(start_serve
     account = fresh_id()
     server = start_server(FROST_FAULT="message_committed")
     async with client(server, account) as bot:
-        await bot.say_private(fresh_id(), [image("", file=f"base64://{base64.b64encode(content).decode()}")])
+        await bot.say_private(
+            fresh_id(), [image("", file=f"base64://{base64.b64encode(content).decode()}")]
+        )
         assert await asyncio.to_thread(server.exit_code, 20) is not None
     model.script(["一张图"], model=VISION)
     model.script(["seen"])

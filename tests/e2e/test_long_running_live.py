@@ -44,8 +44,14 @@ async def test_the_chat_goes_on_and_is_told_of_progress_and_of_the_end(live, mod
         assert spoken(await bot.next_action()) == "Done."
     assert results(model.requests[-1]) == [f"{name} is rendered"]
     assert live.lines("begun").count(name) == 1
-    (row,) = live.rows("SELECT state, result, progress FROM agent_toolcall WHERE requested_by = ?", str(user))
-    assert (row["state"], row["result"], row["progress"]) == ("succeeded", f"{name} is rendered", f"{name} is half done")
+    (row,) = live.rows(
+        "SELECT state, result, progress FROM agent_toolcall WHERE requested_by = ?", str(user)
+    )
+    assert (row["state"], row["result"], row["progress"]) == (
+        "succeeded",
+        f"{name} is rendered",
+        f"{name} is half done",
+    )
 
 
 async def test_the_later_failure_of_a_tool_is_told_as_one(live, model):
@@ -82,5 +88,7 @@ async def test_work_that_dies_with_the_server_is_told_of_and_not_repeated(start_
     model.script(["Lost."])
     async with client(server, account) as bot:
         assert spoken(await bot.next_action(timeout=20)) == "Lost."
-    assert results(model.requests[-1]) == ["工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"]
+    assert results(model.requests[-1]) == [
+        "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
+    ]
     assert server.lines("begun") == ["lost"]

@@ -1,4 +1,5 @@
-"""Tools of MCP servers that no one of this project wrote, in real runs: over stdio, streamable HTTP and SSE."""
+"""Tools of MCP servers that no one of this project wrote, in real runs: over stdio, streamable HTTP
+and SSE."""
 
 import asyncio
 import contextlib
@@ -24,7 +25,9 @@ from tests.reference_servers import HttpServer, ReferenceServers, reference_serv
 from tests.scripted_model import Request, ScriptedModel, call
 
 ECHO = "Echo: 你好"
-on_linux = pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
+on_linux = pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="processes are looked up in /proc"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,8 @@ def servers() -> ReferenceServers:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that the filesystem server may look into, and where the memory server keeps its memory."""
+    """A folder that the filesystem server may look into, and where the memory server keeps its
+    memory."""
     place = Path(tempfile.mkdtemp(prefix="frost-mcp-")).resolve()
     (place / "note.txt").write_text("冰霜\nthe second line\n", encoding="utf-8")
     yield place
@@ -42,9 +46,15 @@ def folder() -> Iterator[Path]:
 
 
 def installation(model_server: ScriptedModel, servers: ReferenceServers) -> LiveServer:
-    """An installation whose operator allows the programs of the reference servers, and sees every tool in full."""
+    """An installation whose operator allows the programs of the reference servers, and sees every
+    tool in full."""
     allowed = ",".join({servers.node, servers.time()[0]})
-    env = {"MCP_ALLOWED_COMMANDS": allowed, "FETCH_ALLOW": "127.0.0.1", "DEFER_TOOLS_ABOVE": "500", "HTTP_API_TOKEN": TOKEN}
+    env = {
+        "MCP_ALLOWED_COMMANDS": allowed,
+        "FETCH_ALLOW": "127.0.0.1",
+        "DEFER_TOOLS_ABOVE": "500",
+        "HTTP_API_TOKEN": TOKEN,
+    }
     return LiveServer(scripted_env(model_server) | env)
 
 
@@ -55,17 +65,36 @@ def over_http(servers: ReferenceServers) -> Iterator[HttpServer]:
 
 
 @pytest.fixture(scope="module")
-def live(model_server: ScriptedModel, servers: ReferenceServers, folder: Path, over_http: HttpServer) -> Iterator[LiveServer]:
+def live(
+    model_server: ScriptedModel, servers: ReferenceServers, folder: Path, over_http: HttpServer
+) -> Iterator[LiveServer]:
     """One installation with all of them connected; where tools are the same, under a prefix."""
-    with HttpServer(servers.everything("sse")) as over_sse, installation(model_server, servers) as server:
+    with (
+        HttpServer(servers.everything("sse")) as over_sse,
+        installation(model_server, servers) as server,
+    ):
         rows = McpRows(server)
         rows.save(
             everything=stdio(servers.everything(), environment={"FROST_WORD": "handed on"}),
-            http={"transport": "streamable_http", "url": f"http://127.0.0.1:{over_http.port}/mcp", "name_prefix": "http_"},
-            sse={"transport": "sse", "url": f"http://127.0.0.1:{over_sse.port}/sse", "name_prefix": "sse_"},
+            http={
+                "transport": "streamable_http",
+                "url": f"http://127.0.0.1:{over_http.port}/mcp",
+                "name_prefix": "http_",
+            },
+            sse={
+                "transport": "sse",
+                "url": f"http://127.0.0.1:{over_sse.port}/sse",
+                "name_prefix": "sse_",
+            },
             time=stdio(servers.time()),
-            memory=stdio(servers.memory(), environment={"MEMORY_FILE_PATH": str(folder / "memory.jsonl")}),
-            files=stdio(servers.filesystem(folder), include="read_* list_directory write_file", exclude="read_multiple_*"),
+            memory=stdio(
+                servers.memory(), environment={"MEMORY_FILE_PATH": str(folder / "memory.jsonl")}
+            ),
+            files=stdio(
+                servers.filesystem(folder),
+                include="read_* list_directory write_file",
+                exclude="read_multiple_*",
+            ),
         )
         rows.wait_connected()
         rows.look()
@@ -73,7 +102,9 @@ def live(model_server: ScriptedModel, servers: ReferenceServers, folder: Path, o
 
 
 @pytest.fixture
-def start(model_server: ScriptedModel, servers: ReferenceServers) -> Iterator[Callable[..., LiveServer]]:
+def start(
+    model_server: ScriptedModel, servers: ReferenceServers
+) -> Iterator[Callable[..., LiveServer]]:
     """Start an installation of this test's own with these rows."""
     with contextlib.ExitStack() as running:
 
@@ -126,7 +157,7 @@ class Talker:
     async def until(self, model: ScriptedModel, is_so: Callable[[set[str]], bool]) -> set[str]:
         """The tools offered, once they are so."""
         async with asyncio.timeout(40):
-            while not is_so(offered := await self.tools(model)):  # noqa: ASYNC110 - another process makes it so
+            while not is_so(offered := await self.tools(model)):  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
         return offered
 
@@ -140,13 +171,21 @@ async def told(server: LiveServer, model: ScriptedModel, tool: str, /, **argumen
 # --- Offers and calls -----------------------------------------------------------
 
 
-async def test_the_tools_of_all_servers_are_offered_with_their_schemas_by_filter_and_prefix(live, model):
+async def test_the_tools_of_all_servers_are_offered_with_their_schemas_by_filter_and_prefix(
+    live, model
+):
     async with talker(live) as somebody:
         (request,) = await somebody.asks(model)
     offered = {tool["function"]["name"]: tool["function"] for tool in request.body["tools"]}
-    assert {"echo", "http_echo", "sse_echo", "get_current_time", "create_entities", "read_text_file", "write_file"} <= set(
-        offered
-    )
+    assert {
+        "echo",
+        "http_echo",
+        "sse_echo",
+        "get_current_time",
+        "create_entities",
+        "read_text_file",
+        "write_file",
+    } <= set(offered)
     assert not {"move_file", "read_multiple_files", "directory_tree"} & set(offered)
     assert offered["get-sum"]["parameters"]["properties"]["a"]["type"] == "number"
     assert offered["http_get-sum"]["parameters"] == offered["get-sum"]["parameters"]
@@ -177,7 +216,9 @@ async def test_structured_content_is_told_and_on_record(live, model):
 
 
 async def test_annotated_parts_links_and_resources_are_told_in_words(live, model):
-    assert "Error: Operation failed" in await told(live, model, "get-annotated-message", messageType="error")
+    assert "Error: Operation failed" in await told(
+        live, model, "get-annotated-message", messageType="error"
+    )
     assert "[资源链接]" in await told(live, model, "get-resource-links", count=2)
     referred = await told(live, model, "get-resource-reference", resourceType="Text", resourceId=1)
     assert "Resource 1" in referred
@@ -246,24 +287,34 @@ async def test_a_program_gets_its_own_variables_and_none_of_ours(live, model):
 
 
 @on_linux
-async def test_a_server_that_was_killed_is_started_again_and_its_tools_come_back(start, model, servers, folder):
+async def test_a_server_that_was_killed_is_started_again_and_its_tools_come_back(
+    start, model, servers, folder
+):
     place = folder / "killed"
     place.mkdir()
     server = await asyncio.to_thread(start, files=stdio(servers.filesystem(place)))
     await asyncio.to_thread(McpRows(server).look, "read_text_file")
     async with talker(server) as somebody:
         assert "read_text_file" in await somebody.tools(model)
-        (child,) = [pid for pid, command in processes(str(place)) if "process_reaper" not in command]
+        (child,) = [
+            pid for pid, command in processes(str(place)) if "process_reaper" not in command
+        ]
         os.kill(child, signal.SIGKILL)
-        await somebody.until(model, lambda offered: "read_text_file" in offered and _is_another(child, place))
+        await somebody.until(
+            model, lambda offered: "read_text_file" in offered and _is_another(child, place)
+        )
         assert "[FILE]" not in await somebody.result(model, "list_directory", path=str(place))
 
 
 def _is_another(child: int, place: Path) -> bool:
-    return any(pid != child and "process_reaper" not in command for pid, command in processes(str(place)))
+    return any(
+        pid != child and "process_reaper" not in command for pid, command in processes(str(place))
+    )
 
 
-async def test_a_server_that_is_down_is_offered_no_more_the_refusal_says_why_and_it_comes_back(start, model, servers):
+async def test_a_server_that_is_down_is_offered_no_more_the_refusal_says_why_and_it_comes_back(
+    start, model, servers
+):
     with HttpServer(servers.everything("streamableHttp")) as remote:
         row = {"transport": "streamable_http", "url": f"http://127.0.0.1:{remote.port}/mcp"}
         server = await asyncio.to_thread(start, remote=row)
@@ -271,7 +322,9 @@ async def test_a_server_that_is_down_is_offered_no_more_the_refusal_says_why_and
         async with talker(server) as somebody:
             assert await somebody.result(model, "echo", message="你好") == ECHO
             await asyncio.to_thread(remote.kill)
-            assert (await somebody.result(model, "echo", message="你好")).startswith("工具执行失败: ")
+            assert (await somebody.result(model, "echo", message="你好")).startswith(
+                "工具执行失败: "
+            )
             await somebody.until(model, lambda offered: "echo" not in offered)
             refusal = await somebody.result(model, "echo", message="你好")
             assert refusal.splitlines()[0] == "Tool not found: echo"
@@ -307,9 +360,15 @@ async def test_a_server_that_is_switched_off_while_the_bot_talks_is_gone_with_th
         assert "echo" not in await somebody.tools(model)
         refusal = await somebody.result(model, "echo", message="x")
         assert "停用" in refusal
-        await asyncio.to_thread(rows.save, everything={"enabled": True, "name_prefix": "again_", "include": "echo"})
+        await asyncio.to_thread(
+            rows.save, everything={"enabled": True, "name_prefix": "again_", "include": "echo"}
+        )
         await asyncio.to_thread(rows.look, "again_echo")
-        assert {name for name in await somebody.until(model, lambda all_: "again_echo" in all_) if "get-sum" in name} == set()
+        assert {
+            name
+            for name in await somebody.until(model, lambda all_: "again_echo" in all_)
+            if "get-sum" in name
+        } == set()
         assert await somebody.result(model, "again_echo", message="你好") == ECHO
 
 
@@ -321,7 +380,9 @@ def processes(word: str) -> list[tuple[int, str]]:
     found = []
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (
+                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
             if folder.name.isdigit() and int(folder.name) != os.getpid() and word in command:
                 found.append((int(folder.name), command))
     return found

@@ -1,4 +1,5 @@
-"""``/mcp``: our tools for programs that speak the Model Context Protocol, through the SDK's own client."""
+"""``/mcp``: our tools for programs that speak the Model Context Protocol, through the SDK's own
+client."""
 
 import asyncio
 import json
@@ -10,7 +11,14 @@ from typing import Any
 
 import pytest
 from mcp.client.subscriptions import ToolsListChanged
-from mcp_types import AudioContent, CallToolResult, EmbeddedResource, ImageContent, ResourceLink, TextContent
+from mcp_types import (
+    AudioContent,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
 
 from tests.conftest import scripted_env
 from tests.e2e.cockpit import Cockpit
@@ -53,7 +61,9 @@ def cockpit(host: McpHost) -> Iterator[Cockpit]:
     operator.close()
 
 
-def post(server: LiveServer, body: Any, *, token: str | None = TOKEN, path: str = "/mcp", **headers: str) -> Any:
+def post(
+    server: LiveServer, body: Any, *, token: str | None = TOKEN, path: str = "/mcp", **headers: str
+) -> Any:
     """``POST /mcp`` with ``body`` as JSON, bytes as they are."""
     bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -63,7 +73,12 @@ def post(server: LiveServer, body: Any, *, token: str | None = TOKEN, path: str 
 
 def linger(server: LiveServer, name: str) -> "asyncio.Task[Any]":
     """A call of ``linger`` under way, by a program that does not mind how it ends."""
-    called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "linger", "arguments": {"name": name}}}
+    called = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "linger", "arguments": {"name": name}},
+    }
     return asyncio.create_task(asyncio.to_thread(post, server, called))
 
 
@@ -102,14 +117,23 @@ async def test_the_enabled_tools_that_need_no_chat_are_listed_with_all_that_is_d
     assert (paint.title, paint.description) == ("The painter", "Paint a picture.")
     assert paint.annotations
     hints = paint.annotations
-    assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint) == (
+    assert (
+        hints.read_only_hint,
+        hints.destructive_hint,
+        hints.idempotent_hint,
+        hints.open_world_hint,
+    ) == (
         True,
         False,
         True,
         False,
     )
     assert recite.input_schema["properties"]["length"]["type"] == "integer"
-    assert tools["count"].output_schema == {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    assert tools["count"].output_schema == {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    }
 
 
 @pytest.mark.parametrize("mode", GENERATIONS)
@@ -139,7 +163,8 @@ async def test_a_structured_result_arrives_as_it_was_promised_and_can_be_read_as
     async with mcp_client(host, mode) as client:
         await client.list_tools()  # from now on the client checks what was promised
         measured, counted, said = [
-            await client.call_tool(name, given) for name, given in (("measure", {}), ("count", {}), ("recite", {"length": 2}))
+            await client.call_tool(name, given)
+            for name, given in (("measure", {}), ("count", {}), ("recite", {"length": 2}))
         ]
     assert measured.structured_content == {"宽": 3}
     assert measured.content == [TextContent(text='{"宽": 3}')]
@@ -163,7 +188,9 @@ async def test_a_structured_result_arrives_as_it_was_promised_and_can_be_read_as
 @pytest.mark.parametrize("mode", GENERATIONS)
 async def test_a_call_that_fails_says_why_and_is_an_error(host, mode, tool, arguments, told):
     async with mcp_client(host, mode) as client:
-        result = await client.call_tool(tool, json.loads(json.dumps(arguments).replace("\\ud800", "?")))
+        result = await client.call_tool(
+            tool, json.loads(json.dumps(arguments).replace("\\ud800", "?"))
+        )
     assert result.is_error
     assert told in words(result)
     assert not host.has("transferred")
@@ -219,9 +246,15 @@ async def test_a_listener_is_told_when_the_tools_change_and_the_others_need_not_
 
 async def test_many_calls_at_once_each_get_their_own_result(host):
     async with mcp_client(host) as newest, mcp_client(host, "legacy") as older:
-        sent = [client.call_tool("recite", {"length": n}) for n in range(40) for client in (newest, older)]
+        sent = [
+            client.call_tool("recite", {"length": n})
+            for n in range(40)
+            for client in (newest, older)
+        ]
         results = await asyncio.gather(*sent)
-    assert [words(result) for result in results[2:]] == ["霜" * n for n in range(1, 40) for _ in range(2)]
+    assert [words(result) for result in results[2:]] == [
+        "霜" * n for n in range(1, 40) for _ in range(2)
+    ]
     assert [result.is_error for result in results] == [False] * 80
 
 
@@ -235,22 +268,38 @@ async def test_every_call_is_on_record_and_in_the_admin(host, cockpit, mode):
         row = newest_call(host)
         await client.call_tool("tear")
         failed = newest_call(host)
-    assert (row["origin"], row["run_state"], row["session_id"], row["requested_by"]) == ("mcp", "finished", None, "")
-    assert (row["tool_name"], row["provider_name"], row["state"], row["result"]) == ("recite", "samples", "succeeded", "霜霜霜")
+    assert (row["origin"], row["run_state"], row["session_id"], row["requested_by"]) == (
+        "mcp",
+        "finished",
+        None,
+        "",
+    )
+    assert (row["tool_name"], row["provider_name"], row["state"], row["result"]) == (
+        "recite",
+        "samples",
+        "succeeded",
+        "霜霜霜",
+    )
     assert (json.loads(row["arguments"]), bool(row["finished_at"])) == ({"length": 3}, True)
     assert (failed["state"], failed["run_state"]) == ("failed", "finished")
     page = await asyncio.to_thread(cockpit.page, f"/admin/agent/run/{row['run_id']}/change/")
     assert "recite" in page
     assert "霜霜霜" in page
-    assert "recite" in await asyncio.to_thread(cockpit.page, f"/admin/agent/toolcall/{row['id']}/change/")
+    assert "recite" in await asyncio.to_thread(
+        cockpit.page, f"/admin/agent/toolcall/{row['id']}/change/"
+    )
 
 
 async def test_an_agents_run_stands_inside_the_call_that_set_it_off(host, model):
     model.answer_with(lambda request: "def f(): ...")
     async with mcp_client(host) as client:
-        result = await client.call_tool("use_subagent", {"subagent_name": "Coder", "content": "write f"})
+        result = await client.call_tool(
+            "use_subagent", {"subagent_name": "Coder", "content": "write f"}
+        )
     assert words(result) == "def f(): ..." or words(result).startswith("（")
-    assert host.rows("SELECT 1 FROM agent_run WHERE origin = 'agent' AND parent_id = ?", newest_call(host)["id"])
+    assert host.rows(
+        "SELECT 1 FROM agent_run WHERE origin = 'agent' AND parent_id = ?", newest_call(host)["id"]
+    )
 
 
 @pytest.mark.parametrize("mode", GENERATIONS)
@@ -264,7 +313,11 @@ async def test_a_caller_that_goes_away_stops_its_call_and_the_record_says_so(hos
     await until(lambda: host.has(f"{name}.stopped"))
     await until(lambda: newest_call(host)["run_state"] != "running")
     row = newest_call(host)
-    assert (row["state"], row["run_state"], bool(row["finished_at"])) == ("unknown", "interrupted", True)
+    assert (row["state"], row["run_state"], bool(row["finished_at"])) == (
+        "unknown",
+        "interrupted",
+        True,
+    )
     assert row["run_error"]
 
 
@@ -373,7 +426,12 @@ def test_a_foreign_page_and_a_name_that_was_made_to_point_here_are_refused(host)
         {"jsonrpc": "2.0", "id": 1, "method": "no/such"},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call"},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 5}},
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recite", "arguments": "x"}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "recite", "arguments": "x"},
+        },
         {"jsonrpc": "2.0", "id": 1, "result": {}},
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
         {"jsonrpc": "2.0", "method": "no/such"},
@@ -383,7 +441,13 @@ def test_a_foreign_page_and_a_name_that_was_made_to_point_here_are_refused(host)
 @pytest.mark.parametrize("headers", [HEADERS, NEWEST], ids=["older", "newest"])
 def test_garbage_is_answered_and_harms_nobody(host, body, headers):
     log = len(host.log)
-    answer = http(host, "POST", "/mcp", data=_encoded(body), headers={**headers, "Authorization": f"Bearer {TOKEN}"})
+    answer = http(
+        host,
+        "POST",
+        "/mcp",
+        data=_encoded(body),
+        headers={**headers, "Authorization": f"Bearer {TOKEN}"},
+    )
     assert answer.status_code in (200, 202, 400, 404)
     assert answer.status_code == 202 or "error" in answer.text
     assert "/tools/" not in answer.text  # no path of ours
@@ -401,7 +465,12 @@ def test_arguments_that_no_tool_and_no_database_takes_are_refused_in_words(host,
     log = len(host.log)
     meta = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},'
     body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s"name":"recite","arguments":{"length":%s}}}'
-    named = {**headers, "Authorization": f"Bearer {TOKEN}", "Mcp-Method": "tools/call", "Mcp-Name": "recite"}
+    named = {
+        **headers,
+        "Authorization": f"Bearer {TOKEN}",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "recite",
+    }
     answer = http(host, "POST", "/mcp", data=(body % (meta, number)).encode(), headers=named)
     assert answer.status_code in (200, 400)
     assert '"isError":true' in answer.text or "error" in answer.text
@@ -410,7 +479,12 @@ def test_arguments_that_no_tool_and_no_database_takes_are_refused_in_words(host,
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Accept": "text/html"}, {"Content-Type": "text/plain"}, {"MCP-Protocol-Version": "1999-01-01"}]
+    "headers",
+    [
+        {"Accept": "text/html"},
+        {"Content-Type": "text/plain"},
+        {"MCP-Protocol-Version": "1999-01-01"},
+    ],
 )
 def test_a_request_in_another_form_is_refused(host, headers):
     answer = post(host, LIST, **{name.replace("-", "_"): value for name, value in headers.items()})

@@ -1,4 +1,5 @@
-"""Pictures and files on their way out: a real server, a real socket, and what the record says of it."""
+"""Pictures and files on their way out: a real server, a real socket, and what the record says of
+it."""
 
 import base64
 import json
@@ -52,7 +53,9 @@ def is_closing(action: Frame) -> bool:
     return action["action"].startswith("send_") and spoken(action) == THE_END
 
 
-async def sends(bot: FakeOneBot, model: ScriptedModel, user: int, *parts: dict[str, Any]) -> list[Frame]:
+async def sends(
+    bot: FakeOneBot, model: ScriptedModel, user: int, *parts: dict[str, Any]
+) -> list[Frame]:
     """What the client is asked in a run that sends ``parts``, up to its closing words."""
     model.script([call("send_message", messages=list(parts)), THE_END])
     await bot.say_private(user, "send it")
@@ -77,10 +80,18 @@ async def spoken_by_tool(server: LiveServer, user: int) -> list[dict[str, Any]]:
     )
 
 
-async def test_a_picture_of_the_media_folder_reaches_a_client_that_cannot_read_it_and_is_not_kept_twice(live, model):
+async def test_a_picture_of_the_media_folder_reaches_a_client_that_cannot_read_it_and_is_not_kept_twice(
+    live, model
+):
     user, file = fresh_id(), kept(live)
     async with client(live) as bot:
-        (action,) = await sends(bot, model, user, {"type": "plain", "text": "look"}, {"type": "image", "path": file.name})
+        (action,) = await sends(
+            bot,
+            model,
+            user,
+            {"type": "plain", "text": "look"},
+            {"type": "image", "path": file.name},
+        )
     assert action["action"] == "send_private_msg"
     assert action["params"]["message"][1] == {"type": "image", "data": {"file": in_base64(PICTURE)}}
     (row,) = await spoken_by_tool(live, user)
@@ -91,30 +102,55 @@ async def test_a_picture_of_the_media_folder_reaches_a_client_that_cannot_read_i
 async def test_a_file_follows_the_words_as_an_upload_and_both_are_on_record(live, model):
     user, file = fresh_id(), kept(live)
     async with client(live) as bot:
-        bot.answer_with(lambda action: ok(None) if action["action"] != "upload_private_file" else ok({"file_id": "/1"}))
-        words, upload = await sends(bot, model, user, {"type": "file", "path": file.name}, {"type": "plain", "text": "here"})
+        bot.answer_with(
+            lambda action: (
+                ok(None) if action["action"] != "upload_private_file" else ok({"file_id": "/1"})
+            )
+        )
+        words, upload = await sends(
+            bot, model, user, {"type": "file", "path": file.name}, {"type": "plain", "text": "here"}
+        )
     assert spoken(words) == "here"
     assert upload["action"] == "upload_private_file"
     assert upload["params"] == {"user_id": user, "file": in_base64(PICTURE), "name": file.name}
     rows = await spoken_by_tool(live, user)
-    assert [(row["text"], row["state"]) for row in rows] == [("here", "delivered"), (f"[文件:{file.name}]", "delivered")]
+    assert [(row["text"], row["state"]) for row in rows] == [
+        ("here", "delivered"),
+        (f"[文件:{file.name}]", "delivered"),
+    ]
     assert told(model.requests[1]) == "消息已发送"
 
 
 async def test_a_file_that_was_refused_is_on_record_beside_the_words_that_were_heard(live, model):
     user, file = fresh_id(), kept(live)
     async with client(live) as bot:
-        bot.answer_with(lambda action: failed(1200, "no space") if action["action"].startswith("upload") else ok())
-        await sends(bot, model, user, {"type": "plain", "text": "here"}, {"type": "file", "path": file.name})
+        bot.answer_with(
+            lambda action: (
+                failed(1200, "no space") if action["action"].startswith("upload") else ok()
+            )
+        )
+        await sends(
+            bot, model, user, {"type": "plain", "text": "here"}, {"type": "file", "path": file.name}
+        )
     rows = await spoken_by_tool(live, user)
-    assert [(row["state"], row["detail"]) for row in rows] == [("delivered", ""), ("failed", "no space")]
-    assert f"消息发送失败 [文件:{file.name}]: no space\n其余内容已发送或可能已送达，请勿重发" in told(model.requests[1])
+    assert [(row["state"], row["detail"]) for row in rows] == [
+        ("delivered", ""),
+        ("failed", "no space"),
+    ]
+    assert (
+        f"消息发送失败 [文件:{file.name}]: no space\n其余内容已发送或可能已送达，请勿重发"
+        in told(model.requests[1])
+    )
 
 
-async def test_what_the_client_refuses_as_base64_is_not_tried_again_and_the_model_hears_the_reason(live, model, site):
+async def test_what_the_client_refuses_as_base64_is_not_tried_again_and_the_model_hears_the_reason(
+    live, model, site
+):
     user = fresh_id()
     async with client(live) as bot:
-        bot.answer_with(lambda action: ok() if is_closing(action) else failed(1200, f"no {len(bot.actions)}"))
+        bot.answer_with(
+            lambda action: ok() if is_closing(action) else failed(1200, f"no {len(bot.actions)}")
+        )
         actions = await sends(bot, model, user, {"type": "image", "url": f"{site}/cat.png"})
     assert len(actions) == 1
     assert told(model.requests[1]).endswith("消息发送失败: no 1")
@@ -130,12 +166,20 @@ async def test_a_picture_that_may_have_arrived_is_not_sent_again(live, model, si
     assert told(model.requests[1]) == "消息可能已送达，请勿重发"
 
 
-async def test_a_large_file_goes_by_path_first_and_then_in_a_frame_that_the_client_survives(live, model):
+async def test_a_large_file_goes_by_path_first_and_then_in_a_frame_that_the_client_survives(
+    live, model
+):
     file = kept(live, b"")
     with file.open("r+b") as sparse:
         sparse.truncate(20 * 2**20)
     async with client(live) as bot:
-        bot.answer_with(lambda action: ok() if not json.dumps(action["params"]).count("file:///") else failed(1200, "ENOENT"))
+        bot.answer_with(
+            lambda action: (
+                ok()
+                if not json.dumps(action["params"]).count("file:///")
+                else failed(1200, "ENOENT")
+            )
+        )
         by_path, whole = await sends(bot, model, fresh_id(), {"type": "video", "path": file.name})
     file.unlink()
     assert by_path["params"]["message"] == [{"type": "video", "data": {"file": f"file://{file}"}}]
@@ -161,7 +205,9 @@ async def test_a_client_that_takes_only_paths_loads_an_address_by_itself(live, m
 
     async with client(live, headers={"User-Agent": "CQHttp/4.15.0"}) as bot:
         bot.answer_with(answer)
-        download, upload = await sends(bot, model, fresh_id(), {"type": "file", "url": f"{site}/cat.png"})
+        download, upload = await sends(
+            bot, model, fresh_id(), {"type": "file", "url": f"{site}/cat.png"}
+        )
     assert download["params"]["url"] == f"{site}/cat.png"
     assert (upload["action"], upload["params"]["file"]) == ("upload_private_file", "/cache/1")
 
@@ -185,10 +231,14 @@ class Uploader(Cockpit):
     def upload(self, name: str, content: bytes) -> str:
         """Upload one file; the page that is shown then."""
         address = f"{self._server.url}/admin/agent/mediafile/"
-        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', self._browser.get(address, timeout=10).text)
+        token = re.search(
+            r'name="csrfmiddlewaretoken" value="(\w+)"', self._browser.get(address, timeout=10).text
+        )
         assert token
         form = {"csrfmiddlewaretoken": token[1]}
-        answer: requests.Response = self._browser.post(f"{address}add/", form, files={"uploads": (name, content)}, timeout=10)
+        answer: requests.Response = self._browser.post(
+            f"{address}add/", form, files={"uploads": (name, content)}, timeout=10
+        )
         return answer.text
 
 

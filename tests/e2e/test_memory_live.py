@@ -11,8 +11,17 @@ from tests.scripted_model import Call, Request, ScriptedModel, call, calls
 
 def reminded(request: Request) -> list[str]:
     """The notes that the model was reminded of."""
-    blocks = [m["content"] for m in request.messages if m["role"] == "user" and m["content"].startswith("⟦以下是记忆⟧")]
-    return [json.loads(line)["text"] for block in blocks for line in block.splitlines() if line.startswith("{")]
+    blocks = [
+        m["content"]
+        for m in request.messages
+        if m["role"] == "user" and m["content"].startswith("⟦以下是记忆⟧")
+    ]
+    return [
+        json.loads(line)["text"]
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith("{")
+    ]
 
 
 async def ask(bot: Any, user: int, group: int, words: str) -> str:
@@ -23,7 +32,9 @@ async def ask(bot: Any, user: int, group: int, words: str) -> str:
 
 async def test_a_wish_is_kept_in_its_group_and_out_of_another(live, model: ScriptedModel):
     user, group, other = fresh_id(), fresh_id(), fresh_id()
-    model.script([call("remember", text="希望被叫作船长"), "好的，船长", "船长你好", "你好", "你好"])
+    model.script(
+        [call("remember", text="希望被叫作船长"), "好的，船长", "船长你好", "你好", "你好"]
+    )
     async with client(live) as bot:
         await ask(bot, user, group, "以后叫我船长")
         await ask(bot, user, group, "早上好")
@@ -35,15 +46,28 @@ async def test_a_wish_is_kept_in_its_group_and_out_of_another(live, model: Scrip
     assert reminded(same_group) == ["希望被叫作船长"]
     assert [reminded(request) for request in (first, other_group, private)] == [[], [], []]
     (note,) = live.rows("SELECT * FROM agent_note WHERE owner_id = ?", str(user))
-    assert (note["chat"], note["visibility"], note["said_by"]) == (f"group:{group}", "chat", str(user))
+    assert (note["chat"], note["visibility"], note["said_by"]) == (
+        f"group:{group}",
+        "chat",
+        str(user),
+    )
     (said,) = live.rows("SELECT text FROM agent_message WHERE id = ?", note["message_id"])
     assert "以后叫我船长" in said["text"]
 
 
-async def test_no_tool_brings_into_a_group_what_was_said_in_private_or_in_another_group(live, model: ScriptedModel):
+async def test_no_tool_brings_into_a_group_what_was_said_in_private_or_in_another_group(
+    live, model: ScriptedModel
+):
     user, group, other, secret = fresh_id(), fresh_id(), fresh_id(), fresh_id()
     async with client(live) as bot:
-        model.script([call("remember", text="暗号是芝麻", visibility="person"), "好", call("remember", text="暗号是绿豆"), "好"])
+        model.script(
+            [
+                call("remember", text="暗号是芝麻", visibility="person"),
+                "好",
+                call("remember", text="暗号是绿豆"),
+                "好",
+            ]
+        )
         await bot.say_private(user, "暗号是芝麻", message_id=secret)
         await bot.next_action()
         await ask(bot, user, other, "暗号是绿豆")
@@ -98,7 +122,9 @@ async def test_a_person_is_looked_up_and_a_note_forgotten(live, model: ScriptedM
     assert told[1:] == [f"已忘记编号 {note['id']} 的内容。", "没有找到相关的记忆。"]
 
 
-async def test_what_falls_out_of_the_window_is_summarised_and_stays_on_record(start_server, model: ScriptedModel):
+async def test_what_falls_out_of_the_window_is_summarised_and_stays_on_record(
+    start_server, model: ScriptedModel
+):
     server = start_server(MAX_CONTEXT_MESSAGES="6", SUMMARY_AFTER_MESSAGES="2")
     user, answers = fresh_id(), 5
     summaries = []

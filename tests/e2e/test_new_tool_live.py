@@ -1,4 +1,5 @@
-"""What an operator does with a tool that a developer has just written: one typed function with a docstring."""
+"""What an operator does with a tool that a developer has just written: one typed function with a
+docstring."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,7 +38,9 @@ async def results(live: LiveServer, model: ScriptedModel, answer: Answer) -> lis
     async with client(live) as bot:
         await bot.say_private(fresh_id(), "hi")
         assert spoken(await bot.next_action()) == "the end"
-    return [message["content"] for message in model.requests[-1].messages if message["role"] == "tool"]
+    return [
+        message["content"] for message in model.requests[-1].messages if message["role"] == "tool"
+    ]
 
 
 async def test_a_new_tool_appears_is_tried_limited_switched_off_and_put_back(live, model, cockpit):
@@ -54,7 +57,9 @@ async def test_a_new_tool_appears_is_tried_limited_switched_off_and_put_back(liv
     assert SAID in (await results(live, model, once))[0]
 
 
-async def test_a_call_that_the_row_makes_wait_is_approved_in_the_admin_and_told_in_the_chat(live, model, cockpit):
+async def test_a_call_that_the_row_makes_wait_is_approved_in_the_admin_and_told_in_the_chat(
+    live, model, cockpit
+):
     await asyncio.to_thread(cockpit.configure, TOOL, requires_approval="always")
     model.script([call(TOOL, user_id="1"), "I asked.", "Approved it is."])
     async with client(live) as bot:
@@ -62,7 +67,9 @@ async def test_a_call_that_the_row_makes_wait_is_approved_in_the_admin_and_told_
         assert "需要机器人主人批准" in spoken(await bot.next_action())
         assert spoken(await bot.next_action()) == "I asked."
         (approval,) = live.rows("SELECT id FROM agent_approval WHERE state = 'waiting'")
-        assert f"/agent/approval/{approval['id']}/change/" in await asyncio.to_thread(cockpit.page, "/admin/agent/approval/")
+        assert f"/agent/approval/{approval['id']}/change/" in await asyncio.to_thread(
+            cockpit.page, "/admin/agent/approval/"
+        )
         await asyncio.to_thread(cockpit.approve, approval["id"])
         assert spoken(await bot.next_action(10)) == "Approved it is."
     assert SAID in model.requests[-1].messages[-1]["content"]

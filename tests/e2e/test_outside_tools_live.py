@@ -1,4 +1,5 @@
-"""One question in a group, answered by an MCP server, a plugin and an HTTP tool, set up and switched in the admin meanwhile."""
+"""One question in a group, answered by an MCP server, a plugin and an HTTP tool, set up and
+switched in the admin meanwhile."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""More messages than may wait in one chat: the surplus is refused on record, the rest is answered in order, also later."""
+"""More messages than may wait in one chat: the surplus is refused on record, the rest is answered
+in order, also later."""
 
 import asyncio
 import re
@@ -25,9 +26,14 @@ def echo(request: Request) -> Answer:
 
 
 async def flood(server: LiveServer, model: ScriptedModel, bot: FakeOneBot, user: int) -> list[str]:
-    """Say more than may wait while the model is busy with the first message; everything that was said."""
+    """Say more than may wait while the model is busy with the first message; everything that was
+    said."""
     said = [f"message {number}" for number in range(1 + LIMIT + SURPLUS)]
-    model.answer_with(lambda request: held(echo(request)) if request.last_text.endswith("message 0") else echo(request))
+    model.answer_with(
+        lambda request: (
+            held(echo(request)) if request.last_text.endswith("message 0") else echo(request)
+        )
+    )
     await bot.say_private(user, said[0])
     await model.wait_for_requests(1)
     for words in said[1:]:
@@ -37,7 +43,9 @@ async def flood(server: LiveServer, model: ScriptedModel, bot: FakeOneBot, user:
     return said
 
 
-async def test_the_surplus_of_one_chat_is_refused_on_record_and_the_rest_answered_in_order(live, model):
+async def test_the_surplus_of_one_chat_is_refused_on_record_and_the_rest_answered_in_order(
+    live, model
+):
     user = fresh_id()
     async with FakeOneBot(live.ws_url, fresh_id(), token=TOKEN) as bot:
         said = await flood(live, model, bot, user)
@@ -50,7 +58,9 @@ async def test_the_surplus_of_one_chat_is_refused_on_record_and_the_rest_answere
     assert {row["reason"] for row in rows[-SURPLUS:]} == {"queue_full"}
 
 
-async def test_a_full_chat_holds_no_other_up_and_takes_messages_again_once_there_is_room(live, model):
+async def test_a_full_chat_holds_no_other_up_and_takes_messages_again_once_there_is_room(
+    live, model
+):
     user, other = fresh_id(), fresh_id()
     async with FakeOneBot(live.ws_url, fresh_id(), token=TOKEN) as bot:
         said = await flood(live, model, bot, user)
@@ -72,14 +82,18 @@ async def test_what_waited_in_a_full_chat_is_not_refused_by_the_next_life(start_
     async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
         assert [spoken(await bot.next_action()) for _ in range(1 + LIMIT)] == said[:-SURPLUS]
         await bot.no_action(user=user)
-    assert [row["state"] for row in server.rows(STATES, str(user))[-SURPLUS - 1 : -1]] == ["failed"] * SURPLUS
+    assert [row["state"] for row in server.rows(STATES, str(user))[-SURPLUS - 1 : -1]] == [
+        "failed"
+    ] * SURPLUS
 
 
 async def test_the_operator_finds_what_was_refused_and_why(live, model):
     user = fresh_id()
     async with FakeOneBot(live.ws_url, fresh_id(), token=TOKEN) as bot:
         await flood(live, model, bot, user)
-        page = await asyncio.to_thread(admin_page, live, f"/admin/agent/message/?state__exact=failed&q={user}")
+        page = await asyncio.to_thread(
+            admin_page, live, f"/admin/agent/message/?state__exact=failed&q={user}"
+        )
         model.release()
         while spoken(await bot.next_action()) != f"message {LIMIT}":
             pass
@@ -92,9 +106,16 @@ def admin_page(server: LiveServer, path: str) -> str:
         browser.trust_env = False
         browser.headers["Accept-Language"] = "en"
         login = f"{server.url}/admin/login/"
-        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(login, timeout=10).text)
+        token = re.search(
+            r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(login, timeout=10).text
+        )
         assert token
-        form = {"username": ADMIN, "password": ADMIN_PASSWORD, "csrfmiddlewaretoken": token[1], "next": path}
+        form = {
+            "username": ADMIN,
+            "password": ADMIN_PASSWORD,
+            "csrfmiddlewaretoken": token[1],
+            "next": path,
+        }
         answer = browser.post(login, form, timeout=10)
         assert answer.url.endswith(path), answer.url
         return answer.text

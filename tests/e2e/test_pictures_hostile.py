@@ -1,4 +1,5 @@
-"""Servers and models that mean harm: a picture keeps its placeholder, the record says why, and the chat is answered."""
+"""Servers and models that mean harm: a picture keeps its placeholder, the record says why, and the
+chat is answered."""
 
 import sys
 
@@ -9,14 +10,27 @@ from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.chat import client, words
 from tests.e2e.seeing import VISION, answered, image, medium, run_notes, text
-from tests.file_server import FileServer, Reply, bombs, claims_length, drips, hangs_up, redirects, sends, sends_endlessly
+from tests.file_server import (
+    FileServer,
+    Reply,
+    bombs,
+    claims_length,
+    drips,
+    hangs_up,
+    redirects,
+    sends,
+    sends_endlessly,
+)
 from tests.live_server import LiveServer
 from tests.pictures import picture, saved
 from tests.scripted_model import ScriptedModel, fails, hangs, returns
 
 INSIDE = "not public"
 HOSTILE: dict[str, tuple[Reply, str]] = {
-    "leads to the metadata of a cloud": (redirects("http://169.254.169.254/latest/meta-data"), INSIDE),
+    "leads to the metadata of a cloud": (
+        redirects("http://169.254.169.254/latest/meta-data"),
+        INSIDE,
+    ),
     "leads to this machine": (redirects("http://[::1]:8000/admin/"), INSIDE),
     "leads to a file": (redirects("file:///etc/passwd"), "http"),
     "leads in a circle": (redirects("/a"), "redirect"),
@@ -26,28 +40,44 @@ HOSTILE: dict[str, tuple[Reply, str]] = {
     "hangs up": (hangs_up(), "connect"),
     "is shorter than it says": (claims_length(picture(), 10_000), "not completed"),
     "claims to be endless": (claims_length(picture(), 2**60), "more than may be fetched"),
-    "is a page and says picture": (sends(b"<html><script>", "image/png"), "not what the message says"),
+    "is a page and says picture": (
+        sends(b"<html><script>", "image/png"),
+        "not what the message says",
+    ),
     "has very many pixels": (sends(saved(Image.new("1", (30_000, 30_000)))), "too many pixels"),
-    "is a picture cut in half": (sends(picture("PNG", size=(900, 900))[:-900], "image/png"), "decoded"),
+    "is a picture cut in half": (
+        sends(picture("PNG", size=(900, 900))[:-900], "image/png"),
+        "decoded",
+    ),
 }
 
 
 @pytest.fixture(scope="module")
 def wary(model_server: ScriptedModel):
     """A server that gives a message three seconds and a mebibyte, and a model two."""
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "VISUAL_MODEL_NAME": VISION}
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "MODEL_NAME": "scripted",
+        "VISUAL_MODEL_NAME": VISION,
+    }
     env |= {"ONEBOT_ACCESS_TOKEN": TOKEN, "FETCH_ALLOW": "127.0.0.1"}
-    with LiveServer({**env, "MEDIA_FETCH_SECONDS": "3", "MEDIA_FETCH_MIB": "1", "LLM_TIMEOUT": "2"}) as server:
+    with LiveServer(
+        {**env, "MEDIA_FETCH_SECONDS": "3", "MEDIA_FETCH_MIB": "1", "LLM_TIMEOUT": "2"}
+    ) as server:
         yield server
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-async def test_a_picture_of_a_hostile_server_costs_itself_alone(wary, model, file_server: FileServer, what):
+async def test_a_picture_of_a_hostile_server_costs_itself_alone(
+    wary, model, file_server: FileServer, what
+):
     reply, reason = HOSTILE[what]
     user = fresh_id()
     model.script(["I see nothing"])
     async with client(wary) as bot:
-        (asked,) = await answered(bot, model, [text(what), image(file_server.serve("/a", reply))], user)
+        (asked,) = await answered(
+            bot, model, [text(what), image(file_server.serve("/a", reply))], user
+        )
     assert words(asked) == f"{what}[图片]"
     assert reason in (await medium(wary, user))["reason"]
     assert "could not be had" in await run_notes(wary, user)
@@ -67,21 +97,30 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 
 class ReboundServer(LiveServer):
-    """The real server, for which the name ``rebinds.test`` has a permitted address once and another one from then on."""
+    """The real server, for which the name ``rebinds.test`` has a permitted address once and another
+    one from then on."""
 
     def _command(self) -> list[str]:
         return [sys.executable, "-c", _REBOUND, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
 
 
-async def test_a_name_that_rebinds_is_not_followed_inside(model_server: ScriptedModel, model, file_server: FileServer):
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "VISUAL_MODEL_NAME": VISION}
+async def test_a_name_that_rebinds_is_not_followed_inside(
+    model_server: ScriptedModel, model, file_server: FileServer
+):
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "MODEL_NAME": "scripted",
+        "VISUAL_MODEL_NAME": VISION,
+    }
     file_server.serve("/a", redirects("/b"))
     file_server.serve("/b", sends(picture()))
     user = fresh_id()
     model.script(["I see nothing"])
     with ReboundServer({**env, "ONEBOT_ACCESS_TOKEN": TOKEN, "FETCH_ALLOW": "127.0.0.1"}) as server:
         async with client(server) as bot:
-            (asked,) = await answered(bot, model, [image(f"{file_server.url_for('rebinds.test')}/a")], user)
+            (asked,) = await answered(
+                bot, model, [image(f"{file_server.url_for('rebinds.test')}/a")], user
+            )
         assert INSIDE in (await medium(server, user))["reason"]
     assert words(asked) == "[图片]"
     assert [request.target for request in file_server.requests] == ["/a"]
@@ -96,12 +135,20 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("what", FAILURES)
-async def test_a_vision_model_that_fails_costs_the_description_alone(wary, model, file_server: FileServer, what):
+async def test_a_vision_model_that_fails_costs_the_description_alone(
+    wary, model, file_server: FileServer, what
+):
     user = fresh_id()
     model.script(FAILURES[what], model=VISION)
     model.script(["fine"])
     async with client(wary) as bot:
-        asked = (await answered(bot, model, [text(what), image(file_server.serve("/a", sends(picture())))], user))[-1]
-        assert [action["params"]["message"][0]["data"]["text"] for action in bot.actions] == ["fine"]
+        asked = (
+            await answered(
+                bot, model, [text(what), image(file_server.serve("/a", sends(picture())))], user
+            )
+        )[-1]
+        assert [action["params"]["message"][0]["data"]["text"] for action in bot.actions] == [
+            "fine"
+        ]
     assert words(asked) == f"{what}[图片]"
     assert "were not described" in await run_notes(wary, user)

@@ -1,4 +1,5 @@
-"""What a plugin may do in a chat, as the operator decides it on the plugin's page: nothing, until it is granted."""
+"""What a plugin may do in a chat, as the operator decides it on the plugin's page: nothing, until
+it is granted."""
 
 import asyncio
 from collections.abc import Iterator
@@ -48,7 +49,10 @@ class Busy(Plugin):
 SCHEMA = {
     "type": "object",
     "required": ["word"],
-    "properties": {"word": {"type": "string", "format": "password"}, "times": {"type": "integer", "default": 3, "maximum": 9}},
+    "properties": {
+        "word": {"type": "string", "format": "password"},
+        "times": {"type": "integer", "default": 3, "maximum": 9},
+    },
 }
 
 
@@ -64,14 +68,18 @@ class Operator:
         row = await self.server.row("SELECT id FROM tools_plugin WHERE folder = 'busy'")
         self.path = f"/admin/tools/plugin/{row['id']}/change/"
         await asyncio.to_thread(lambda: self.cockpit.fill(self.path, enabled=True, **changes))
-        await self.server.row("SELECT id FROM tools_pluginstatus WHERE state = 'running'", timeout=30)
+        await self.server.row(
+            "SELECT id FROM tools_pluginstatus WHERE state = 'running'", timeout=30
+        )
 
     async def page(self) -> str:
         return await asyncio.to_thread(self.cockpit.page, self.path)
 
 
 @pytest.fixture(scope="module")
-def operator(model_server: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+def operator(
+    model_server: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
     root = tmp_path_factory.mktemp("plugins")
     plugin(root, "busy", SOURCE, capabilities=CAPABILITIES, config_schema=SCHEMA)
     with LiveServer(scripted_env(model_server) | {"PLUGINS_DIR": str(root)}) as server:
@@ -97,7 +105,10 @@ async def test_what_is_granted_is_done_in_the_chat_of_the_call_and_nothing_befor
         model.script([call("busy"), "rain", "done"])
         await bot.say_group(group, fresh_id(), "again")
         said = [await bot.next_action(), await bot.next_action()]
-    assert [(spoken(one).strip(), one["params"]["group_id"]) for one in said] == [("half way: rain", group), ("done", group)]
+    assert [(spoken(one).strip(), one["params"]["group_id"]) for one in said] == [
+        ("half way: rain", group),
+        ("done", group),
+    ]
     result = model.requests[-1].messages[-1]["content"]
     assert "it rains" in result
     assert "elsewhere" not in result

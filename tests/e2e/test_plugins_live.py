@@ -1,4 +1,5 @@
-"""Plugins of a real server: called by a model for a group, switched while the bot talks, and gone with the server."""
+"""Plugins of a real server: called by a model for a group, switched while the bot talks, and gone
+with the server."""
 
 import asyncio
 import sqlite3
@@ -25,7 +26,9 @@ def plugin_weather(city: str) -> str:
 """
 PATIENCE = 30
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+)
 
 
 @pytest.fixture
@@ -44,12 +47,16 @@ def switch(server: LiveServer, *, enabled: bool) -> None:
 
 async def switched_on(server: LiveServer) -> int:
     """The process that the plugin runs in, once its tool is there."""
-    await server.row("SELECT 1 FROM tools_plugin WHERE plugin_id = 'test.weather'", timeout=PATIENCE)
+    await server.row(
+        "SELECT 1 FROM tools_plugin WHERE plugin_id = 'test.weather'", timeout=PATIENCE
+    )
     switch(server, enabled=True)
     cockpit = await asyncio.to_thread(Cockpit, server)
     await asyncio.to_thread(cockpit.look_at, "plugin_weather")
     cockpit.close()
-    row = await server.row("SELECT runner_pid FROM tools_pluginstatus WHERE state = 'running'", timeout=PATIENCE)
+    row = await server.row(
+        "SELECT runner_pid FROM tools_pluginstatus WHERE state = 'running'", timeout=PATIENCE
+    )
     return int(row["runner_pid"])
 
 
@@ -62,7 +69,9 @@ async def told(server: LiveServer, model: Any) -> str:
     return str(model.requests[-1].messages[-1]["content"])
 
 
-async def test_a_model_calls_a_plugin_that_is_switched_on_and_off_while_the_bot_talks(server, model):
+async def test_a_model_calls_a_plugin_that_is_switched_on_and_off_while_the_bot_talks(
+    server, model
+):
     await switched_on(server)
     assert "北京: sunny, by " in await told(server, model)
     switch(server, enabled=False)

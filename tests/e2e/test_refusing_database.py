@@ -1,4 +1,5 @@
-"""A database that takes nothing for a while: everybody waits, is answered once and in the own chat, and the operator is told."""
+"""A database that takes nothing for a while: everybody waits, is answered once and in the own chat,
+and the operator is told."""
 
 import asyncio
 import contextlib
@@ -108,14 +109,20 @@ async def full_disk(server: LiveServer) -> AsyncIterator[None]:
 @contextlib.asynccontextmanager
 async def locked(server: LiveServer) -> AsyncIterator[None]:
     """Another program writes, and does not come to an end."""
-    with contextlib.closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", isolation_level=None)) as other:
+    with contextlib.closing(
+        sqlite3.connect(server.data_dir / "frostagent.sqlite3", isolation_level=None)
+    ) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
         other.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize(("trouble", "reason"), [(full_disk, "the disk reports an error"), (locked, "")])
-async def test_new_chats_that_speak_meanwhile_are_answered_afterwards_each_in_its_own(server, model, trouble, reason):
+@pytest.mark.parametrize(
+    ("trouble", "reason"), [(full_disk, "the disk reports an error"), (locked, "")]
+)
+async def test_new_chats_that_speak_meanwhile_are_answered_afterwards_each_in_its_own(
+    server, model, trouble, reason
+):
     model.answer_with(lambda request: says(f"re {words(request)}"))
     async with client(server) as bot:
         newcomers = Newcomers(bot)
@@ -153,7 +160,9 @@ async def test_the_operator_sees_in_the_admin_what_is_wrong_and_when_it_is_over(
             page = await asyncio.to_thread(cockpit.page, "/admin/")
             assert BANNER in page
             assert "the disk reports an error" in page
-            stranger = await asyncio.to_thread(requests.get, f"{server.url}/admin/login/", timeout=10)
+            stranger = await asyncio.to_thread(
+                requests.get, f"{server.url}/admin/login/", timeout=10
+            )
             assert BANNER not in stranger.text
         assert spoken(await bot.next_action(timeout=20)) == "after"
         assert BANNER not in await asyncio.to_thread(cockpit.page, "/admin/")

@@ -1,4 +1,5 @@
-"""What the model reads of a message: every segment in its words, whatever shape the message came in."""
+"""What the model reads of a message: every segment in its words, whatever shape the message came
+in."""
 
 import json
 
@@ -26,8 +27,14 @@ FACE = {"type": "mface", "data": {"summary": "[开心]", "emoji_id": "ab"}}
         ({"type": "file", "data": {"file": "b.pdf"}}, "[文件:b.pdf]"),
         ({"type": "reply", "data": {"id": "-5"}}, "[回复:-5]"),
         ({"type": "reply", "data": {"id": 1795228591665.0}}, "[回复:1795228591665]"),
-        ({"type": "location", "data": {"lat": 39.9, "lon": "116.4", "title": "北京"}}, "[位置:39.9,116.4 北京]"),
-        ({"type": "location", "data": {"lat": 0.0000001, "lon": 1e2, "title": ""}}, "[位置:0.0000001,100 ]"),
+        (
+            {"type": "location", "data": {"lat": 39.9, "lon": "116.4", "title": "北京"}},
+            "[位置:39.9,116.4 北京]",
+        ),
+        (
+            {"type": "location", "data": {"lat": 0.0000001, "lon": 1e2, "title": ""}},
+            "[位置:0.0000001,100 ]",
+        ),
         ({"type": "json", "data": {"data": '{"app":"x"}'}}, '[json:{"app":"x"}]'),
         ({"type": "json", "data": {"data": "not json"}}, "[json:not json]"),
         ({"type": "xml", "data": {"data": "<a/>"}}, "[xml:<a/>]"),
@@ -73,13 +80,20 @@ async def test_a_string_and_an_array_of_the_same_message_read_the_same(live, mod
         text("b,c=d"),
     ]
     async with client(live) as bot:
-        for message in (array, "a&#91;1&amp;2&#93;[CQ:at,qq=5][CQ:face,id=14][CQ:reply,id=-5]b,c=d"):
+        for message in (
+            array,
+            "a&#91;1&amp;2&#93;[CQ:at,qq=5][CQ:face,id=14][CQ:reply,id=-5]b,c=d",
+        ):
             await tell(bot, message, user=user)
             await bot.next_action()
-    assert words(model.requests[0]) == words(model.requests[1]) == "a[1&2][@5][表情:14][回复:-5]b,c=d"
+    assert (
+        words(model.requests[0]) == words(model.requests[1]) == "a[1&2][@5][表情:14][回复:-5]b,c=d"
+    )
 
 
-@pytest.mark.parametrize("odd", [None, "x", 5, {}, {"type": 5, "data": {}}, {"data": {"text": "x"}}, [], {"type": ""}])
+@pytest.mark.parametrize(
+    "odd", [None, "x", 5, {}, {"type": 5, "data": {}}, {"data": {"text": "x"}}, [], {"type": ""}]
+)
 async def test_what_is_no_segment_is_skipped(live, model, odd):
     model.script(["ok"])
     async with client(live) as bot:
@@ -96,7 +110,9 @@ async def test_a_message_of_one_segment_needs_no_list(live, model):
     assert words(model.requests[0]) == "alone"
 
 
-@pytest.mark.parametrize("message", ["[CQ:" * 200_000, "[CQ:shake]" * 300, "[CQ:at,qq=1," + "a=b," * 50_000 + "]"])
+@pytest.mark.parametrize(
+    "message", ["[CQ:" * 200_000, "[CQ:shake]" * 300, "[CQ:at,qq=1," + "a=b," * 50_000 + "]"]
+)
 async def test_a_string_made_to_hurt_is_read_in_no_time(live, model, message):
     model.script(["ok"])
     async with client(live) as bot:

@@ -1,4 +1,5 @@
-"""Every field of tools and results in real runs, and what misbehaving tools, models and people cannot do there."""
+"""Every field of tools and results in real runs, and what misbehaving tools, models and people
+cannot do there."""
 
 import asyncio
 import json
@@ -41,7 +42,9 @@ def seeing(start_odd: Any) -> Iterator[LiveServer]:
         yield server
 
 
-async def asked(server: LiveServer, model: ScriptedModel, answers: list[Answer], user: int = 0) -> list[Request]:
+async def asked(
+    server: LiveServer, model: ScriptedModel, answers: list[Answer], user: int = 0
+) -> list[Request]:
     """The model's requests of one private run in which it gives ``answers`` and then ends."""
     model.script([*answers, "the end"])
     async with client(server) as bot:
@@ -96,10 +99,14 @@ async def test_structured_content_is_told_as_json_and_kept_on_record(live, model
     assert json.loads(recorded(live, user)["structured_content"]) == {"宽": 3, "list": [1, None]}
 
 
-async def test_a_result_beside_its_output_schema_is_a_failure_and_the_schema_is_not_sent(live, model):
+async def test_a_result_beside_its_output_schema_is_a_failure_and_the_schema_is_not_sent(
+    live, model
+):
     first, second = await asked(live, model, [call("promise")])
     assert results(second)[0].startswith("工具执行失败: 工具返回的结果与其声明不符")
-    (offered,) = [tool["function"] for tool in first.body["tools"] if tool["function"]["name"] == "promise"]
+    (offered,) = [
+        tool["function"] for tool in first.body["tools"] if tool["function"]["name"] == "promise"
+    ]
     assert offered.keys() == {"name", "description", "parameters"}
 
 
@@ -154,15 +161,21 @@ def test_title_and_icon_of_a_tool_are_on_its_page(live):
     ],
     ids=["deep", "endless", "huge", "many"],
 )
-async def test_huge_and_deep_arguments_are_refused_in_a_line_and_the_chat_goes_on(live, model, arguments, told):
-    requests = await asked(live, model, [calls(Call("keep", arguments)), call("keep", value={"a": [1]})])
+async def test_huge_and_deep_arguments_are_refused_in_a_line_and_the_chat_goes_on(
+    live, model, arguments, told
+):
+    requests = await asked(
+        live, model, [calls(Call("keep", arguments)), call("keep", value={"a": [1]})]
+    )
     (refusal, second) = results(requests[-1])
     assert told in refusal
     assert len(refusal) < 300
     assert second == "kept"
 
 
-async def test_an_argument_that_names_another_user_is_an_argument_and_nobody_asks_with_it(live, model):
+async def test_an_argument_that_names_another_user_is_an_argument_and_nobody_asks_with_it(
+    live, model
+):
     user = fresh_id()
     forged = Call("whoami", {"user_id": "1", "context": {"user_id": "1"}})
     requests = await asked(live, model, [call("whoami", user_id="1"), calls(forged)], user)
@@ -183,7 +196,9 @@ async def test_a_tool_for_owners_is_not_called_for_a_stranger_who_names_an_owner
         cockpit.close()
 
 
-async def test_a_hidden_tool_that_the_model_remembers_is_refused_with_the_reason_and_near_names(live, model):
+async def test_a_hidden_tool_that_the_model_remembers_is_refused_with_the_reason_and_near_names(
+    live, model
+):
     cockpit = await asyncio.to_thread(Cockpit, live)
     before = await asyncio.to_thread(cockpit.configure, "measure", visibility="hidden")
     try:
@@ -191,7 +206,11 @@ async def test_a_hidden_tool_that_the_model_remembers_is_refused_with_the_reason
         assert "measure" not in requests[0].tool_names
         hidden, misspelt = results(requests[-1])
         assert hidden.splitlines()[:2] == ["Tool not found: measure", "该工具不开放调用。"]
-        assert misspelt.splitlines() == ["Tool not found: pant", "没有这个名称的工具。", "名称相近的可用工具: paint"]
+        assert misspelt.splitlines() == [
+            "Tool not found: pant",
+            "没有这个名称的工具。",
+            "名称相近的可用工具: paint",
+        ]
     finally:
         await asyncio.to_thread(cockpit.configure, "measure", **before)
         cockpit.close()
@@ -210,14 +229,20 @@ async def test_a_tool_may_end_the_run_and_claim_nothing_else(live, model):
         await bot.say_private(user, "hi")
         await verdict(live, user)
         await bot.no_action(user=user)
-    left, unmade = live.rows("SELECT * FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user))
+    left, unmade = live.rows(
+        "SELECT * FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user)
+    )
     assert (left["state"], left["mocked"], left["result"]) == ("succeeded", 0, "bye")
     assert "没有执行" in unmade["result"]
-    (message,) = live.rows("SELECT detail FROM agent_message WHERE sender_id = ? AND text = 'hi'", str(user))
+    (message,) = live.rows(
+        "SELECT detail FROM agent_message WHERE sender_id = ? AND text = 'hi'", str(user)
+    )
     assert message["detail"] == "the model ended its turn without a word"
 
 
-async def test_a_provider_that_hangs_costs_no_other_its_tools_and_no_server_its_end(start_odd, model):
+async def test_a_provider_that_hangs_costs_no_other_its_tools_and_no_server_its_end(
+    start_odd, model
+):
     with start_odd() as server:
         (request,) = await asked(server, model, [])
         assert "get_weather" in request.tool_names

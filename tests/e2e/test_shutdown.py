@@ -1,4 +1,5 @@
-"""SIGTERM and Ctrl-C: what runs is finished or handed on, clients are told, and the process ends with status 0."""
+"""SIGTERM and Ctrl-C: what runs is finished or handed on, clients are told, and the process ends
+with status 0."""
 
 import asyncio
 import contextlib
@@ -40,8 +41,14 @@ class HurriedServer(LiveServer):
         return [sys.executable, "-c", _HURRIED, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
 
 
-def installation(kind: type[LiveServer], model_server: ScriptedModel, *program: Any) -> Iterator[LiveServer]:
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "ONEBOT_ACCESS_TOKEN": TOKEN, "HTTP_API_TOKEN": TOKEN}
+def installation(
+    kind: type[LiveServer], model_server: ScriptedModel, *program: Any
+) -> Iterator[LiveServer]:
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "HTTP_API_TOKEN": TOKEN,
+    }
     server = kind(env, *program)
     yield server
     server.remove()
@@ -77,15 +84,21 @@ async def end_of(server: LiveServer) -> int | None:
 @pytest.mark.parametrize("age", [0, 0.5, 3])
 async def test_clients_are_told_and_the_status_is_zero_however_old_a_connection_is(either, age):
     await begin(either)
-    with socket.create_connection(("127.0.0.1", either.port)):  # one that asks for nothing does not hold the end up
+    with socket.create_connection(
+        ("127.0.0.1", either.port)
+    ):  # one that asks for nothing does not hold the end up
         async with FakeOneBot(either.ws_url, fresh_id(), token=TOKEN) as bot:
-            await asyncio.sleep(age)  # what went wrong under daphne's own server depended on just this
+            await asyncio.sleep(
+                age
+            )  # what went wrong under daphne's own server depended on just this
             os.kill(either.pid, signal.SIGTERM)
             assert await bot.close_code() == GOING_AWAY
             assert await end_of(either) == 0
 
 
-async def test_what_runs_is_answered_and_what_came_meanwhile_is_answered_after_the_restart(either, model):
+async def test_what_runs_is_answered_and_what_came_meanwhile_is_answered_after_the_restart(
+    either, model
+):
     model.answer_with(lambda request: held(f"re {request.last_text.rpartition(chr(10))[2]}"))
     await begin(either)
     account, user = fresh_id(), fresh_id()
@@ -96,7 +109,9 @@ async def test_what_runs_is_answered_and_what_came_meanwhile_is_answered_after_t
         os.kill(either.pid, signal.SIGTERM)
         await until_it_listens_no_more(either)
         await bot.say_private(user, "two")
-        await either.row("SELECT 1 FROM agent_message WHERE text = 'two' AND sender_id = ?", str(user))
+        await either.row(
+            "SELECT 1 FROM agent_message WHERE text = 'two' AND sender_id = ?", str(user)
+        )
         model.release(2)
         assert (await question, spoken(await bot.next_action())) == ((200, "re what?"), "re one")
         assert await bot.close_code() == GOING_AWAY
@@ -110,8 +125,15 @@ async def test_what_runs_is_answered_and_what_came_meanwhile_is_answered_after_t
 
 def ask(server: LiveServer, question: str) -> tuple[int, str]:
     """The status and the result of a question over HTTP."""
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
-        connection.request("POST", "/agent/query", json.dumps({"input": question}), {"Authorization": f"Bearer {TOKEN}"})
+    with contextlib.closing(
+        http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    ) as connection:
+        connection.request(
+            "POST",
+            "/agent/query",
+            json.dumps({"input": question}),
+            {"Authorization": f"Bearer {TOKEN}"},
+        )
         response = connection.getresponse()
         return response.status, json.loads(response.read())["result"]
 
@@ -129,7 +151,9 @@ async def test_control_c_ends_it_in_order_too(either):
 # --- What does not finish in time -------------------------------------------------
 
 
-async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not_written_again(hurried, model):
+async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not_written_again(
+    hurried, model
+):
     model.script([held("too late")])
     model.answer_with(lambda request: says(f"re {request.last_text.rpartition(chr(10))[2]}"))
     await begin(hurried)
@@ -145,29 +169,53 @@ async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not
     await begin(hurried)
     async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
         assert spoken(await bot.next_action()) == "re hi"
-        await hurried.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(waiting))
+        await hurried.row(
+            "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(waiting)
+        )
         await bot.no_action(user=waiting)
         await bot.no_action(user=thinking)
-        assert hurried.rows("SELECT state FROM agent_message WHERE echo = ?", written["echo"]) == [{"state": "unknown"}]
+        assert hurried.rows("SELECT state FROM agent_message WHERE echo = ?", written["echo"]) == [
+            {"state": "unknown"}
+        ]
         await bot.answer(written)
-        await hurried.row("SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", written["echo"])
+        await hurried.row(
+            "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", written["echo"]
+        )
     runs = "SELECT run.state FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text IN ('hi', 'hello')"
     assert hurried.rows(runs) == [{"state": "finished"}] * 2
 
 
-async def test_a_wait_is_left_to_be_taken_up_again_and_what_came_meanwhile_is_answered_after_it(hurried, model):
-    model.answer_with(lambda request: "There." if request.messages[-1]["role"] == "tool" else call("wait", seconds=3))
+async def test_a_wait_is_left_to_be_taken_up_again_and_what_came_meanwhile_is_answered_after_it(
+    hurried, model
+):
+    model.answer_with(
+        lambda request: (
+            "There." if request.messages[-1]["role"] == "tool" else call("wait", seconds=3)
+        )
+    )
     await begin(hurried)
     account, group, user = fresh_id(), fresh_id(), fresh_id()
     async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
         await bot.say_group(group, user, "wait")
-        await hurried.row("SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user))
+        await hurried.row(
+            "SELECT 1 FROM agent_toolcall WHERE requested_by = ? AND state = 'running'", str(user)
+        )
         await bot.say_group(group, user, "and then?")
-        await hurried.row("SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'waiting'", str(user))
+        await hurried.row(
+            "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'waiting'", str(user)
+        )
         assert await asyncio.to_thread(hurried.terminate) == 0
     model.script(["There.", "Then this."])
     await begin(hurried)
     async with FakeOneBot(hurried.ws_url, account, token=TOKEN) as bot:
-        assert [spoken(await bot.next_action(timeout=10)).strip() for _ in range(2)] == ["There.", "Then this."]
-    (wait,) = hurried.rows("SELECT state, result FROM agent_toolcall WHERE requested_by = ?", str(user))
-    assert (wait["state"], wait["result"].startswith("等待结束：计划 3 秒，实际 ")) == ("succeeded", True)
+        assert [spoken(await bot.next_action(timeout=10)).strip() for _ in range(2)] == [
+            "There.",
+            "Then this.",
+        ]
+    (wait,) = hurried.rows(
+        "SELECT state, result FROM agent_toolcall WHERE requested_by = ?", str(user)
+    )
+    assert (wait["state"], wait["result"].startswith("等待结束：计划 3 秒，实际 ")) == (
+        "succeeded",
+        True,
+    )

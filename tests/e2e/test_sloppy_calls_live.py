@@ -1,4 +1,5 @@
-"""What models write for tool calls that are none: the model is told and tries again, and the chat is answered."""
+"""What models write for tool calls that are none: the model is told and tries again, and the chat
+is answered."""
 
 import pytest
 
@@ -8,7 +9,9 @@ from tests.fake_onebot import spoken
 from tests.scripted_model import Call, call, calls, says
 
 
-@pytest.mark.parametrize("broken", [{}, "x", {"id": "c1", "function": None}, {"id": "c1", "function": {"name": ""}}])
+@pytest.mark.parametrize(
+    "broken", [{}, "x", {"id": "c1", "function": None}, {"id": "c1", "function": {"name": ""}}]
+)
 async def test_a_call_that_is_none_is_not_silence(live, model, broken):
     user = fresh_id()
     model.script([says(None, tool_calls=[broken]), call("get_weather", city="北京"), "晴"])
@@ -24,11 +27,19 @@ async def test_a_call_that_is_none_is_not_silence(live, model, broken):
         "JOIN agent_chatsession s ON s.id = r.session_id WHERE s.peer_id = ? ORDER BY t.id",
         str(user),
     )
-    assert [(row["state"], row["tool_name"]) for row in rows] == [("failed", "unnamed_call"), ("succeeded", "get_weather")]
+    assert [(row["state"], row["tool_name"]) for row in rows] == [
+        ("failed", "unnamed_call"),
+        ("succeeded", "get_weather"),
+    ]
 
 
 async def test_null_arguments_and_one_id_for_two_calls_are_no_fault(live, model):
-    model.script([calls(Call("fetch_history", "null", id="c1"), Call("fetch_history", "null", id="c1")), "done"])
+    model.script(
+        [
+            calls(Call("fetch_history", "null", id="c1"), Call("fetch_history", "null", id="c1")),
+            "done",
+        ]
+    )
     async with client(live) as bot:
         await bot.say_private(fresh_id(), "hi")
         assert spoken(await bot.next_action()) == "done"

@@ -1,4 +1,5 @@
-"""A start on a database that is damaged, gone, older or newer than the program ends with one sentence that says what to do."""
+"""A start on a database that is damaged, gone, older or newer than the program ends with one
+sentence that says what to do."""
 
 import contextlib
 import shutil
@@ -31,11 +32,22 @@ LOSSES: dict[str, Callable[[Path], object]] = {
 
 
 def manage(folder: Path, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    fixed = {"FROST_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "LANGUAGE_CODE": "en"}
+    fixed = {
+        "FROST_DATA_DIR": str(folder),
+        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+        "LANGUAGE_CODE": "en",
+    }
     command = [sys.executable, "manage.py", *arguments]
     environment = clean_environment(**(fixed | env))
     return subprocess.run(
-        command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=PROJECT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -88,7 +100,9 @@ def doubt(folder: Path, **env: str) -> str:
     """What ``doctor`` says of the database."""
     said = manage(folder, "doctor", **env)
     assert said.returncode == 1
-    (failed,) = [line for line in said.stdout.splitlines() if line.startswith("FAIL") and "atabase" in line]
+    (failed,) = [
+        line for line in said.stdout.splitlines() if line.startswith("FAIL") and "atabase" in line
+    ]
     return failed
 
 
@@ -96,8 +110,12 @@ def doubt(folder: Path, **env: str) -> str:
 
 
 @BOTH
-def test_a_database_of_between_two_versions_is_refused_and_what_it_lacks_is_named(folder, database, program):
-    change(database, "DROP TABLE tools_pluginstatus", "ALTER TABLE tools_plugin DROP COLUMN decided")
+def test_a_database_of_between_two_versions_is_refused_and_what_it_lacks_is_named(
+    folder, database, program
+):
+    change(
+        database, "DROP TABLE tools_pluginstatus", "ALTER TABLE tools_plugin DROP COLUMN decided"
+    )
     line = refusal(program, folder)
     assert "lacks what the program needs: tools_plugin.decided, tools_pluginstatus." in line
     assert "restore a backup" in line
@@ -110,18 +128,33 @@ def test_a_search_that_no_longer_follows_the_notes_is_refused(folder, database):
 
 
 def test_a_database_that_cannot_be_migrated_is_refused(folder, database):
-    change(database, "DROP TABLE agent_note", "DELETE FROM django_migrations WHERE app = 'agent' AND name >= '0003'")
-    assert "no such table: main.agent_note. It was made by a state of the program between" in refusal("runserver", folder)
+    change(
+        database,
+        "DROP TABLE agent_note",
+        "DELETE FROM django_migrations WHERE app = 'agent' AND name >= '0003'",
+    )
+    assert (
+        "no such table: main.agent_note. It was made by a state of the program between"
+        in refusal("runserver", folder)
+    )
 
 
 def test_a_database_of_a_newer_version_is_refused(folder, database):
-    change(database, "INSERT INTO django_migrations (app, name, applied) VALUES ('agent', '0999_later', '2026-01-01')")
-    assert "made by a newer version of the program, which knows agent.0999_later. Update" in refusal("daphne", folder)
+    change(
+        database,
+        "INSERT INTO django_migrations (app, name, applied) VALUES ('agent', '0999_later', '2026-01-01')",
+    )
+    assert (
+        "made by a newer version of the program, which knows agent.0999_later. Update"
+        in refusal("daphne", folder)
+    )
     assert "agent.0999_later" in doubt(folder)
 
 
 @BOTH
-def test_pending_migrations_on_postgresql_are_named_with_the_command_to_run(tmp_path, postgres_url, program):
+def test_pending_migrations_on_postgresql_are_named_with_the_command_to_run(
+    tmp_path, postgres_url, program
+):
     line = refusal(program, tmp_path, DATABASE_URL=postgres_url)
     assert line.endswith("The database is older than the program. Run: python manage.py migrate")
 
@@ -155,14 +188,18 @@ def test_doctor_and_chat_tell_of_a_damaged_file_too(folder, database):
 
 def test_doctor_finds_damage_that_a_start_does_not_meet(folder, database):
     with contextlib.closing(sqlite3.connect(database)) as connection:
-        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'agent_step'")
+        ((page,),) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'agent_step'"
+        )
     overwrite(database, (page - 1) * 4096, 4096)
     assert f"The database file {database} is damaged" in doubt(folder)
 
 
 async def test_damage_that_shows_while_running_is_told_in_the_log(folder, database, model_server):
     with contextlib.closing(sqlite3.connect(database)) as connection:
-        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'agent_message'")
+        ((page,),) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'agent_message'"
+        )
     overwrite(database, (page - 1) * 4096, 4096)
     server = LiveServer(scripted_env(model_server) | {"LANGUAGE_CODE": "en"})
     shutil.copytree(folder, server.data_dir)

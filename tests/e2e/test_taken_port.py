@@ -1,4 +1,5 @@
-"""A start on a port that another program has: one sentence, a status that says so, and nothing made."""
+"""A start on a port that another program has: one sentence, a status that says so, and nothing
+made."""
 
 import contextlib
 import socket
@@ -27,10 +28,20 @@ def other_program(host: str = "127.0.0.1") -> Iterator[int]:
 
 def refused(folder: Path, *command: str, **env: str) -> str:
     """What a start says that has to fail before it makes anything."""
-    fixed = {"FROST_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "frostproject.settings", "LANGUAGE_CODE": "en"}
+    fixed = {
+        "FROST_DATA_DIR": str(folder / "data"),
+        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+        "LANGUAGE_CODE": "en",
+    }
     environment = clean_environment(**fixed | env)
     ended = subprocess.run(
-        [sys.executable, *command], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, *command],
+        cwd=PROJECT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     return ended.stderr
@@ -46,9 +57,17 @@ def start(program: str, host: str, port: int) -> list[str]:
 @BOTH
 @pytest.mark.parametrize(
     ("taken", "wanted"),
-    [("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1"), ("0.0.0.0", "::")],
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "0.0.0.0"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::1", "::1"),
+        ("0.0.0.0", "::"),
+    ],
 )
-def test_a_taken_port_is_told_in_one_sentence_before_anything_is_made(tmp_path: Path, program: str, taken: str, wanted: str):
+def test_a_taken_port_is_told_in_one_sentence_before_anything_is_made(
+    tmp_path: Path, program: str, taken: str, wanted: str
+):
     with other_program(taken) as port:
         said = refused(tmp_path, *start(program, wanted, port))
     shown = f"[{wanted}]" if ":" in wanted else wanted
@@ -56,9 +75,17 @@ def test_a_taken_port_is_told_in_one_sentence_before_anything_is_made(tmp_path: 
     assert not (tmp_path / "data").exists()
 
 
-def test_the_address_may_come_from_the_settings_and_the_sentence_is_in_the_language_of_the_settings(tmp_path: Path):
+def test_the_address_may_come_from_the_settings_and_the_sentence_is_in_the_language_of_the_settings(
+    tmp_path: Path,
+):
     with other_program() as port:
-        said = refused(tmp_path, "manage.py", "runserver", WS_LISTEN_ADDR=f"127.0.0.1:{port}", LANGUAGE_CODE="zh-hans")
+        said = refused(
+            tmp_path,
+            "manage.py",
+            "runserver",
+            WS_LISTEN_ADDR=f"127.0.0.1:{port}",
+            LANGUAGE_CODE="zh-hans",
+        )
     assert f"127.0.0.1:{port}" in said
     assert len(said.splitlines()) == 1
     assert not (tmp_path / "data").exists()
@@ -72,13 +99,24 @@ def test_an_address_of_another_machine_is_told_with_the_reason(tmp_path: Path, p
     assert not (tmp_path / "data").exists()
 
 
-def test_endpoints_that_are_no_host_and_port_are_tried_by_daphne_itself_and_fail_too(tmp_path: Path):
+def test_endpoints_that_are_no_host_and_port_are_tried_by_daphne_itself_and_fail_too(
+    tmp_path: Path,
+):
     with other_program() as port:
         ended = subprocess.run(
-            [sys.executable, "-m", "daphne", "-e", f"tcp:{port}:interface=127.0.0.1", "frostproject.asgi:application"],
+            [
+                sys.executable,
+                "-m",
+                "daphne",
+                "-e",
+                f"tcp:{port}:interface=127.0.0.1",
+                "frostproject.asgi:application",
+            ],
             cwd=PROJECT,
             env=clean_environment(
-                FROST_DATA_DIR=str(tmp_path), DJANGO_SETTINGS_MODULE="frostproject.settings", LANGUAGE_CODE="en"
+                FROST_DATA_DIR=str(tmp_path),
+                DJANGO_SETTINGS_MODULE="frostproject.settings",
+                LANGUAGE_CODE="en",
             ),
             capture_output=True,
             text=True,
@@ -101,12 +139,18 @@ def test_endpoints_that_are_no_host_and_port_are_tried_by_daphne_itself_and_fail
         (["8000", "--verbosity"], None),
     ],
 )
-def test_the_address_of_runserver_is_read_as_the_command_reads_it(arguments: list[str], address: tuple[str, int] | None):
+def test_the_address_of_runserver_is_read_as_the_command_reads_it(
+    arguments: list[str], address: tuple[str, int] | None
+):
     assert listening.runserver_address(arguments) == address
 
 
 def test_every_option_of_runserver_that_takes_a_value_is_known():
-    options = [option for option in Command().create_parser("manage.py", "runserver")._actions if option.option_strings]
+    options = [
+        option
+        for option in Command().create_parser("manage.py", "runserver")._actions
+        if option.option_strings
+    ]
     for option in options:
         words = [option.option_strings[-1], *(["1"] if option.nargs is None else [])]
         assert listening.runserver_address([*words, "0.0.0.0:8000"]) == ("0.0.0.0", 8000)
@@ -124,7 +168,9 @@ def test_every_option_of_runserver_that_takes_a_value_is_known():
         (["-u", "/tmp/x.sock", "-p", "9000"], ("127.0.0.1", 9000)),
     ],
 )
-def test_the_address_of_the_daphne_command_is_read_as_it_reads_it(arguments: list[str], address: tuple[str, int] | None):
+def test_the_address_of_the_daphne_command_is_read_as_it_reads_it(
+    arguments: list[str], address: tuple[str, int] | None
+):
     assert listening.daphne_address([*arguments, "frostproject.asgi:application"]) == address
 
 

@@ -1,4 +1,5 @@
-"""Two processes, one of which dies or sleeps, and accounts that move between them: each message answered once, in order."""
+"""Two processes, one of which dies or sleeps, and accounts that move between them: each message
+answered once, in order."""
 
 import asyncio
 import os
@@ -17,7 +18,9 @@ from tests.fake_onebot import FakeOneBot, spoken
 from tests.file_server import FileServer
 from tests.scripted_model import Answer, Call, Request, ScriptedModel, calls, held, says, text_of
 
-pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+pytest.importorskip(
+    "tests.services", reason="no server wheels for this platform", exc_type=ImportError
+)
 from tests.services import RedisServer
 
 AWAY = "away for longer than its lease"
@@ -57,7 +60,9 @@ async def hear(bot: FakeOneBot, count: int, seconds: float = 15) -> list[str]:
 
 async def ended(server: BriskServer, user: int, count: int) -> list[dict[str, object]]:
     """What became of the messages of ``user``, once so many are answered."""
-    query = "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered' HAVING count(*) = ?"
+    query = (
+        "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered' HAVING count(*) = ?"
+    )
     await server.row(query, str(user), count, timeout=15)
     return server.rows(ENDS, str(user))
 
@@ -65,7 +70,9 @@ async def ended(server: BriskServer, user: int, count: int) -> list[dict[str, ob
 # --- A process that dies -------------------------------------------------------------
 
 
-async def test_a_chat_in_which_somebody_speaks_before_its_process_is_known_to_be_dead_goes_on_in_order(first, second, model):
+async def test_a_chat_in_which_somebody_speaks_before_its_process_is_known_to_be_dead_goes_on_in_order(
+    first, second, model
+):
     model.script([held("never heard")])
     model.answer_with(answers)
     account, user, other = fresh_id(), fresh_id(), fresh_id()
@@ -137,7 +144,9 @@ async def test_a_process_that_falls_asleep_in_the_middle_of_a_write_holds_the_ot
         await model.wait_for_requests(1)
         with psycopg.connect(first.env["DATABASE_URL"]) as lock:
             lock.execute("SELECT 1 FROM agent_serverprocess WHERE pid = %s FOR UPDATE", [first.pid])
-            await first.row("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%serverprocess%%'")
+            await first.row(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%serverprocess%%'"
+            )
             os.kill(first.pid, signal.SIGSTOP)
         bot.cut()
     try:
@@ -164,11 +173,16 @@ def apart(environment) -> Iterator[tuple[BriskServer, BriskServer, RedisServer]]
                 server.remove()
 
 
-async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_it_is_back(apart, model):
+async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_it_is_back(
+    apart, model
+):
     one, two, redis = apart
     model.answer_with(lambda request: held(answers(request)))
     account, users = fresh_id(), [fresh_id() for _ in range(3)]
-    async with client(one, account, role="Api", greet=False) as api, client(two, account, role="Event") as event:
+    async with (
+        client(one, account, role="Api", greet=False) as api,
+        client(two, account, role="Event") as event,
+    ):
         await known_to_others(one, account)
         api.stay_silent()
         await event.say_private(users[0], "on its way")
@@ -186,7 +200,9 @@ async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_i
         assert sorted(await hear(api, 3, 30)) == sorted(f"re of {user}" for user in users)
         for user in users:
             count = 2 if user == users[0] else 1
-            assert {(end["state"], end["run"]) for end in await ended(two, user, count)} == {("answered", "finished")}
+            assert {(end["state"], end["run"]) for end in await ended(two, user, count)} == {
+                ("answered", "finished")
+            }
         assert {row["state"] for row in two.rows(SAID, str(account))} == {"delivered"}
         await event.say_private(users[0], "afterwards")
         assert await hear(api, 1) == ["re afterwards"]
@@ -197,7 +213,8 @@ async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_i
 
 @pytest.fixture
 def forgetful(environment) -> Iterator[BriskServer]:
-    """A process that reads where the accounts are when it starts, and not again for a minute; not started."""
+    """A process that reads where the accounts are when it starts, and not again for a minute; not
+    started."""
     server = BriskServer(environment)
     server.refresh_seconds = 60
     yield server
@@ -205,7 +222,9 @@ def forgetful(environment) -> Iterator[BriskServer]:
 
 
 @pytest.mark.parametrize("comes_back", ["before the answer", "after the answer"])
-async def test_an_answer_finds_an_account_that_has_moved_while_it_was_made(first, second, forgetful, model, comes_back):
+async def test_an_answer_finds_an_account_that_has_moved_while_it_was_made(
+    first, second, forgetful, model, comes_back
+):
     model.answer_with(lambda request: held(answers(request)))
     account, user = fresh_id(), fresh_id()
     async with client(first, account, role="Api", greet=False):
@@ -217,19 +236,25 @@ async def test_an_answer_finds_an_account_that_has_moved_while_it_was_made(first
     await first.logged(f"Account {account} disconnected")
     if comes_back == "after the answer":
         model.release(100)
-        await second.row("SELECT 1 FROM agent_message WHERE text = 're hi' AND state = 'pending'", timeout=10)
+        await second.row(
+            "SELECT 1 FROM agent_message WHERE text = 're hi' AND state = 'pending'", timeout=10
+        )
     async with client(second, account, role="Api", greet=False) as api:
         await known_to_others(second, account)
         model.release(100)
         action = await api.next_action(10)
         assert spoken(action) == "re hi"
-        await second.row("SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", action["echo"])
+        await second.row(
+            "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", action["echo"]
+        )
         await event.say_private(user, "again")
         assert await hear(api, 1, 10) == ["re again"]
         await event.__aexit__(None)
 
 
-async def test_a_socket_that_its_client_has_left_behind_is_closed_when_the_account_connects_elsewhere(first, second, model):
+async def test_a_socket_that_its_client_has_left_behind_is_closed_when_the_account_connects_elsewhere(
+    first, second, model
+):
     model.answer_with(answers)
     account, user = fresh_id(), fresh_id()
     async with client(first, account) as left:
@@ -245,7 +270,10 @@ async def test_a_socket_that_its_client_has_left_behind_is_closed_when_the_accou
 async def test_the_role_of_a_socket_decides_whether_it_was_left_behind(first, second, model):
     model.answer_with(answers)
     account, user = fresh_id(), fresh_id()
-    async with client(first, account, role="Api", greet=False) as api, client(second, account, role="Event") as event:
+    async with (
+        client(first, account, role="Api", greet=False) as api,
+        client(second, account, role="Event") as event,
+    ):
         await known_to_others(first, account)
         await event.say_private(user, "hi")
         assert await hear(api, 1) == ["re hi"]

@@ -1,4 +1,5 @@
-"""Tools in real runs: in order, on record, within their bounds, and as the operator set them a moment ago."""
+"""Tools in real runs: in order, on record, within their bounds, and as the operator set them a
+moment ago."""
 
 import asyncio
 import json
@@ -43,18 +44,29 @@ async def asked(server: LiveServer, model: ScriptedModel, answers: list[Answer])
 
 
 async def test_a_tools_result_goes_back_to_the_model_behind_the_call(live, model):
-    _, second = await asked(live, model, [calls(Call("get_weather", {"city": "北京"}, id="c-1"), content="Let me look.")])
+    _, second = await asked(
+        live,
+        model,
+        [calls(Call("get_weather", {"city": "北京"}, id="c-1"), content="Let me look.")],
+    )
     *_, assistant, tool = second.messages
     assert assistant["role"] == "assistant"
     assert assistant["content"] == "Let me look."
     (wanted,) = assistant["tool_calls"]
-    assert (wanted["id"], wanted["type"], wanted["function"]["name"]) == ("c-1", "function", "get_weather")
+    assert (wanted["id"], wanted["type"], wanted["function"]["name"]) == (
+        "c-1",
+        "function",
+        "get_weather",
+    )
     assert json.loads(wanted["function"]["arguments"]) == {"city": "北京"}
     assert tool == {"role": "tool", "tool_call_id": "c-1", "content": WEATHER}
 
 
 async def test_several_calls_of_one_answer_run_in_their_order(live, model):
-    first, second = Call("send_message", {"messages": [plain("one")]}), Call("get_game_version", {"game": "Go"})
+    first, second = (
+        Call("send_message", {"messages": [plain("one")]}),
+        Call("get_game_version", {"game": "Go"}),
+    )
     third = Call("send_message", {"messages": [plain("two")]})
     model.script([calls(first, second, third), "three"])
     async with client(live) as bot:
@@ -66,7 +78,10 @@ async def test_several_calls_of_one_answer_run_in_their_order(live, model):
 
 
 async def test_every_tool_message_follows_the_assistant_message_that_called_it(live, model):
-    answers = [calls(*(Call("get_weather", {"city": str(n)}) for n in range(number))) for number in (1, 3, 2)]
+    answers = [
+        calls(*(Call("get_weather", {"city": str(n)}) for n in range(number)))
+        for number in (1, 3, 2)
+    ]
     requests = await asked(live, model, answers)
     open_calls: list[str] = []
     for message in requests[-1].messages:
@@ -93,7 +108,9 @@ async def test_every_call_is_on_record(live, model):
     async with client(live) as bot:
         await bot.say_private(user, "hi")
         await bot.next_action()
-    rows = live.rows("SELECT * FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user))
+    rows = live.rows(
+        "SELECT * FROM agent_toolcall WHERE requested_by = ? ORDER BY position", str(user)
+    )
     assert [(r["tool_name"], r["state"], bool(r["mocked"])) for r in rows] == [
         ("get_weather", "succeeded", True),
         ("nothing", "failed", False),
@@ -115,8 +132,14 @@ async def test_every_call_is_on_record(live, model):
         (Call("send_message", {}), "messages"),
         (Call("send_message", {"messages": []}), "messages"),
         (Call("send_message", {"messages": [plain("a"), plain(" ")]}), "messages[1].text 不能为空"),
-        (Call("send_message", {"messages": [{"type": "quote"}]}), "messages[0].message_id 不能为空"),
-        (Call("send_message", {"messages": [{"type": "mention_user"}]}), "messages[0].mention_user_id 不能为空"),
+        (
+            Call("send_message", {"messages": [{"type": "quote"}]}),
+            "messages[0].message_id 不能为空",
+        ),
+        (
+            Call("send_message", {"messages": [{"type": "mention_user"}]}),
+            "messages[0].mention_user_id 不能为空",
+        ),
         (Call("send_message", {"messages": [{"type": "image"}]}), "messages[0]"),
         (Call("send_message", {"messages": [{"type": "poem", "text": "x"}]}), "messages[0].type"),
         (Call("send_message", {"messages": [{"text": "x"}]}), "messages[0].type"),
@@ -150,7 +173,12 @@ async def test_arguments_are_read_with_forbearance(live, model):
 
 async def test_a_message_of_all_parts_is_sent_at_once_in_the_tools_order(live, model, file_server):
     picture = {"type": "image", "url": file_server.serve("/a.png", sends(b"cat")), "path": "a.png"}
-    parts = [{"type": "quote", "message_id": "-5"}, {"type": "mention_user", "mention_user_id": "20002"}, plain("look"), picture]
+    parts = [
+        {"type": "quote", "message_id": "-5"},
+        {"type": "mention_user", "mention_user_id": "20002"},
+        plain("look"),
+        picture,
+    ]
     model.script([call("send_message", messages=parts), "the end"])
     group = fresh_id()
     async with client(live) as bot:
@@ -169,7 +197,9 @@ async def test_a_message_of_all_parts_is_sent_at_once_in_the_tools_order(live, m
 @pytest.mark.parametrize("form", ["onebot:private:{user}", "private:{user}", ""])
 async def test_the_runs_own_session_may_be_named(live, model, form):
     user = fresh_id()
-    model.script([call("send_message", messages=[plain("here")], session=form.format(user=user)), "the end"])
+    model.script(
+        [call("send_message", messages=[plain("here")], session=form.format(user=user)), "the end"]
+    )
     async with client(live) as bot:
         await bot.say_private(user, "hi")
         assert (await bot.next_action())["params"]["user_id"] == user
@@ -177,31 +207,47 @@ async def test_the_runs_own_session_may_be_named(live, model, form):
     assert results(model.requests[1]) == ["消息已发送"]
 
 
-@pytest.mark.parametrize("session", ["onebot:group:30003", "onebot:private:20002", "telegram:private:1", "nonsense"])
+@pytest.mark.parametrize(
+    "session", ["onebot:group:30003", "onebot:private:20002", "telegram:private:1", "nonsense"]
+)
 async def test_another_session_is_refused_with_a_reason(live, model, session):
-    _, second = await asked(live, model, [call("send_message", messages=[plain("psst")], session=session)])
+    _, second = await asked(
+        live, model, [call("send_message", messages=[plain("psst")], session=session)]
+    )
     assert results(second)[0].startswith("session 只能是当前会话 onebot:private:")
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../secret_key", "a/../../secret_key", "link/secret_key", "~/x", "missing.png"])
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", "../secret_key", "a/../../secret_key", "link/secret_key", "~/x", "missing.png"],
+)
 async def test_a_path_outside_the_media_folder_is_refused_with_a_reason(live, model, path):
     link = live.data_dir / "media" / "link"
     link.unlink(missing_ok=True)
     link.symlink_to(live.data_dir)
-    _, second = await asked(live, model, [call("send_message", messages=[{"type": "file", "path": path}])])
+    _, second = await asked(
+        live, model, [call("send_message", messages=[{"type": "file", "path": path}])]
+    )
     assert results(second)[0].startswith("messages[0].path ")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x.example/a", "base64://AAAA", "/etc/passwd", "javascript:1"])
+@pytest.mark.parametrize(
+    "url",
+    ["file:///etc/passwd", "ftp://x.example/a", "base64://AAAA", "/etc/passwd", "javascript:1"],
+)
 async def test_an_address_that_is_not_of_the_web_is_refused(live, model, url):
-    _, second = await asked(live, model, [call("send_message", messages=[{"type": "image", "url": url}])])
+    _, second = await asked(
+        live, model, [call("send_message", messages=[{"type": "image", "url": url}])]
+    )
     assert results(second)[0].startswith("messages[0].url ")
 
 
 async def test_a_clients_refusal_is_told_to_the_model_in_its_words(live, model):
     model.script([call("send_message", messages=[plain("rude")]), "the end"])
     async with client(live) as bot:
-        bot.answer_with(lambda action: failed(1200, "被禁言了") if spoken(action) == "rude" else ok())
+        bot.answer_with(
+            lambda action: failed(1200, "被禁言了") if spoken(action) == "rude" else ok()
+        )
         await bot.say_private(fresh_id(), "hi")
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["rude", "the end"]
     assert "被禁言了" in results(model.requests[1])[0]
@@ -230,10 +276,17 @@ async def test_what_was_said_by_tool_is_answer_enough(live, model):
 
 async def test_under_load_every_message_goes_to_the_chat_it_belongs_to(live, model):
     def decide(request: Request) -> Any:
-        said = next(m for m in reversed(request.messages) if m["role"] == "user")["content"].rpartition("\n")[2]
+        said = next(m for m in reversed(request.messages) if m["role"] == "user")[
+            "content"
+        ].rpartition("\n")[2]
         if request.messages[-1]["role"] == "tool":
             return f"final {said}"
-        return calls(*(Call("send_message", {"messages": [plain(f"{part} {said}")]}) for part in ("first", "second")))
+        return calls(
+            *(
+                Call("send_message", {"messages": [plain(f"{part} {said}")]})
+                for part in ("first", "second")
+            )
+        )
 
     model.answer_with(decide)
     chats = [fresh_id() for _ in range(40)]
@@ -252,7 +305,9 @@ async def test_under_load_every_message_goes_to_the_chat_it_belongs_to(live, mod
 @pytest.mark.parametrize("name", ["Coder", "coder", " CODER "])
 async def test_a_task_goes_to_the_subagent_and_its_text_comes_back(live, model, name):
     model.script(["def f(): ..."], model="scripted-coder")
-    requests = await asked(live, model, [call("use_subagent", subagent_name=name, content="write f")])
+    requests = await asked(
+        live, model, [call("use_subagent", subagent_name=name, content="write f")]
+    )
     (to_coder,) = [request for request in requests if request.model == "scripted-coder"]
     assert [message["role"] for message in to_coder.messages] == ["system", "user"]
     assert to_coder.last_text == "write f"
@@ -261,14 +316,18 @@ async def test_a_task_goes_to_the_subagent_and_its_text_comes_back(live, model, 
 
 
 async def test_an_unknown_subagent_is_answered_with_the_known_ones(live, model):
-    _, second = await asked(live, model, [call("use_subagent", subagent_name="Poet", content="write")])
+    _, second = await asked(
+        live, model, [call("use_subagent", subagent_name="Poet", content="write")]
+    )
     assert "Poet" in results(second)[0]
     assert "Coder" in results(second)[0]
 
 
 async def test_a_subagent_that_fails_costs_the_call_and_not_the_run(live, model):
     model.script([fails(400, message="no such model")], model="scripted-coder")
-    requests = await asked(live, model, [call("use_subagent", subagent_name="Coder", content="write f")])
+    requests = await asked(
+        live, model, [call("use_subagent", subagent_name="Coder", content="write f")]
+    )
     assert results(requests[-1])[0].startswith("工具执行失败: ")
 
 
@@ -290,7 +349,9 @@ def configure(live) -> Iterator[Configure]:
     cockpit.close()
 
 
-async def test_a_disabled_tool_is_neither_offered_nor_callable_from_the_next_message(live, model, configure):
+async def test_a_disabled_tool_is_neither_offered_nor_callable_from_the_next_message(
+    live, model, configure
+):
     (first,) = await asked(live, model, [])
     assert "get_weather" in first.tool_names
     await configure("get_weather", enabled=False)
@@ -306,7 +367,9 @@ async def test_a_changed_mock_answers_the_next_message(live, model, configure):
     assert results(second) == ["北京 {x}: {snow}"]
 
 
-async def test_a_tool_without_a_live_source_fails_clearly_when_its_mock_is_off(live, model, configure):
+async def test_a_tool_without_a_live_source_fails_clearly_when_its_mock_is_off(
+    live, model, configure
+):
     await configure("get_game_version", mock_enabled=False)
     _, second = await asked(live, model, [call("get_game_version", game="原神")])
     assert results(second)[0].startswith("工具执行失败: ")
@@ -315,11 +378,15 @@ async def test_a_tool_without_a_live_source_fails_clearly_when_its_mock_is_off(l
 async def test_a_changed_description_is_told_to_the_model(live, model, configure):
     await configure("get_weather", description="Ask the frog.")
     (request,) = await asked(live, model, [])
-    described = {tool["function"]["name"]: tool["function"]["description"] for tool in request.body["tools"]}
+    described = {
+        tool["function"]["name"]: tool["function"]["description"] for tool in request.body["tools"]
+    }
     assert described["get_weather"] == "Ask the frog."
 
 
-async def test_a_send_that_takes_too_long_is_stopped_and_is_not_called_failed(live, model, configure):
+async def test_a_send_that_takes_too_long_is_stopped_and_is_not_called_failed(
+    live, model, configure
+):
     await configure("send_message", timeout_seconds=1)
     user = fresh_id()
     model.script([call("send_message", messages=[plain("slow")]), "the end"])
@@ -327,7 +394,11 @@ async def test_a_send_that_takes_too_long_is_stopped_and_is_not_called_failed(li
         bot.answer_with(lambda action: None if spoken(action) == "slow" else ok())
         await bot.say_private(user, "hi")
         assert [spoken(await bot.next_action()) for _ in range(2)] == ["slow", "the end"]
-        assert (await outgoing(live, user, "m.text = 'slow' AND m.settled_at IS NOT NULL"))["state"] == "unknown"
+        assert (await outgoing(live, user, "m.text = 'slow' AND m.settled_at IS NOT NULL"))[
+            "state"
+        ] == "unknown"
         await bot.answer(bot.actions[0], ok({"message_id": 7}))
-        assert (await outgoing(live, user, "m.text = 'slow' AND m.state = 'delivered'"))["message_id"] == "7"
+        assert (await outgoing(live, user, "m.text = 'slow' AND m.state = 'delivered'"))[
+            "message_id"
+        ] == "7"
     assert results(model.requests[1]) == ["消息可能已送达，请勿重发"]

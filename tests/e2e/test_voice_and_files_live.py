@@ -1,4 +1,5 @@
-"""Voice and files on a real server: from the segment a client sends to the words the chat model is given."""
+"""Voice and files on a real server: from the segment a client sends to the words the chat model is
+given."""
 
 import asyncio
 import base64
@@ -23,8 +24,16 @@ MP3 = b"ID3\x03\x00" + b"mp3" * 500
 @pytest.fixture(scope="module")
 def hearing(model_server: ScriptedModel):
     """A server that has a transcription model, and may fetch from this machine."""
-    env = {"UPSTREAM_ENDPOINT": model_server.url, "UPSTREAM_API_KEY": "sk-test", "MODEL_NAME": "scripted"}
-    env |= {"TRANSCRIBE_MODEL_NAME": "whisper", "ONEBOT_ACCESS_TOKEN": TOKEN, "FETCH_ALLOW": "127.0.0.1"}
+    env = {
+        "UPSTREAM_ENDPOINT": model_server.url,
+        "UPSTREAM_API_KEY": "sk-test",
+        "MODEL_NAME": "scripted",
+    }
+    env |= {
+        "TRANSCRIBE_MODEL_NAME": "whisper",
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "FETCH_ALLOW": "127.0.0.1",
+    }
     with LiveServer(env) as server:
         yield server
 
@@ -39,11 +48,14 @@ def file(**data: str) -> Frame:
 
 def hears(what: str) -> Callable[[Request], Answer | str]:
     """A model that hears ``what`` in every voice, and says "ok" to every message."""
-    return lambda request: returns({"text": what}) if request.path.endswith("/audio/transcriptions") else "ok"
+    return lambda request: (
+        returns({"text": what}) if request.path.endswith("/audio/transcriptions") else "ok"
+    )
 
 
 def answers(action: str, data: Frame) -> Callable[[Frame], Frame]:
-    """A client that answers ``action`` with ``data``, sends what it is given to send, and can do nothing else."""
+    """A client that answers ``action`` with ``data``, sends what it is given to send, and can do
+    nothing else."""
 
     def answer(asked: Frame) -> Frame:
         if asked["action"] == action:
@@ -63,7 +75,11 @@ async def told(bot: FakeOneBot, model: ScriptedModel, message: list[Frame], **wh
 async def test_a_voice_is_converted_by_the_client_and_heard(hearing: LiveServer, model):
     model.answer_with(hears("明天下午开会"))
     async with client(hearing) as bot:
-        converted = {"file": "/app/ptt/a.amr.mp3", "file_name": "a.mp3", "base64": base64.b64encode(MP3).decode()}
+        converted = {
+            "file": "/app/ptt/a.amr.mp3",
+            "file_name": "a.mp3",
+            "base64": base64.b64encode(MP3).decode(),
+        }
         bot.answer_with(answers("get_record", converted))
         voice = record(file="a.amr", url="/app/ptt/a.amr", path="/app/ptt/a.amr", file_size="3200")
         assert await told(bot, model, [voice]) == "[语音] 【语音内容】: 明天下午开会"
@@ -75,7 +91,10 @@ async def test_a_voice_that_cannot_be_had_is_answered_all_the_same(hearing: Live
     model.answer_with(hears("nothing"))
     user = fresh_id()
     async with client(hearing) as bot:
-        assert await told(bot, model, [record(file="a.amr", path="/etc/passwd")], user=user) == "[语音]"
+        assert (
+            await told(bot, model, [record(file="a.amr", path="/etc/passwd")], user=user)
+            == "[语音]"
+        )
     row = await hearing.row(
         "SELECT r.notes FROM agent_run r JOIN agent_chatsession s ON s.id = r.session_id "
         "WHERE s.peer_id = ? AND r.state = 'finished'",
@@ -90,7 +109,10 @@ async def test_a_group_file_is_fetched_by_its_id_and_read(live: LiveServer, mode
     group = fresh_id()
     async with client(live) as bot:
         bot.answer_with(answers("get_group_file_url", {"url": url}))
-        upload = [file(file="小说.txt", file_id="/abc-1", file_size="12"), {"type": "at", "data": {"qq": str(bot.self_id)}}]
+        upload = [
+            file(file="小说.txt", file_id="/abc-1", file_size="12"),
+            {"type": "at", "data": {"qq": str(bot.self_id)}},
+        ]
         assert await told(bot, model, upload, group=group) == (
             "[文件:小说.txt] 【文件内容】: 第一章\n正文\n【以上是文件“小说.txt”的内容】"
         )
@@ -98,16 +120,21 @@ async def test_a_group_file_is_fetched_by_its_id_and_read(live: LiveServer, mode
 
 
 @pytest.mark.parametrize(
-    ("action", "said"), [("get_group_file_url", {"busid": 102}), ("get_private_file_url", {"file_hash": "AB"})]
+    ("action", "said"),
+    [("get_group_file_url", {"busid": 102}), ("get_private_file_url", {"file_hash": "AB"})],
 )
-async def test_a_client_hears_again_what_it_said_of_a_file(live: LiveServer, model, file_server, action, said):
+async def test_a_client_hears_again_what_it_said_of_a_file(
+    live: LiveServer, model, file_server, action, said
+):
     model.answer_with(lambda request: "ok")
     where = {"group": fresh_id()} if "group" in action else {}
     url = file_server.serve("/f", sends(f"about {action}".encode()))
     async with client(live) as bot:
         bot.answer_with(answers(action, {"url": url}))
         upload = {"type": "file", "data": {"file": "a.txt", "file_id": "/1", **said}}
-        assert action in await told(bot, model, [upload, {"type": "at", "data": {"qq": str(bot.self_id)}}], **where)
+        assert action in await told(
+            bot, model, [upload, {"type": "at", "data": {"qq": str(bot.self_id)}}], **where
+        )
         assert said.items() <= bot.actions[0]["params"].items()
 
 
@@ -118,7 +145,9 @@ async def test_a_document_inside_the_message_is_read(live: LiveServer, model):
     document.save(content)
     inside = file(name="a.docx", file="base64://" + base64.b64encode(content.getvalue()).decode())
     async with client(live) as bot:
-        assert (await told(bot, model, [inside])).startswith("[文件:a.docx] 【文件内容】: 会议纪要\n")
+        assert (await told(bot, model, [inside])).startswith(
+            "[文件:a.docx] 【文件内容】: 会议纪要\n"
+        )
 
 
 async def test_a_file_that_is_quoted_later_is_read_then(live: LiveServer, model, file_server):
@@ -126,13 +155,22 @@ async def test_a_file_that_is_quoted_later_is_read_then(live: LiveServer, model,
     url = file_server.serve("/f", sends(b"a,b\n1,2"))
     group, message_id = fresh_id(), fresh_id()
     async with client(live) as bot:
-        await tell(bot, [file(file="t.csv", url=url)], user=fresh_id(), group=group, message_id=message_id)
-        question = [{"type": "reply", "data": {"id": str(message_id)}}, {"type": "at", "data": {"qq": str(bot.self_id)}}]
+        await tell(
+            bot, [file(file="t.csv", url=url)], user=fresh_id(), group=group, message_id=message_id
+        )
+        question = [
+            {"type": "reply", "data": {"id": str(message_id)}},
+            {"type": "at", "data": {"qq": str(bot.self_id)}},
+        ]
         said = await told(bot, model, [*question, text("sum?")], group=group)
-        assert said == f"[回复:{message_id}]sum? 【文件内容】: a,b\n1,2\n【以上是文件“t.csv”的内容】"
+        assert (
+            said == f"[回复:{message_id}]sum? 【文件内容】: a,b\n1,2\n【以上是文件“t.csv”的内容】"
+        )
 
 
-async def test_whose_files_are_read_is_changed_from_one_message_to_the_next(live: LiveServer, model, file_server):
+async def test_whose_files_are_read_is_changed_from_one_message_to_the_next(
+    live: LiveServer, model, file_server
+):
     model.answer_with(lambda request: "ok")
     upload, user = [file(file="a.txt", url=file_server.serve("/f", sends(b"hello")))], fresh_id()
     cockpit = await asyncio.to_thread(Cockpit, live)
@@ -141,7 +179,9 @@ async def test_whose_files_are_read_is_changed_from_one_message_to_the_next(live
         await asyncio.to_thread(cockpit.set_bot, bot.self_id, read_files="owners")
         assert await told(bot, model, upload, user=user) == "[文件:a.txt]"
         await asyncio.to_thread(cockpit.set_bot, bot.self_id, owners=str(user))
-        assert (await told(bot, model, upload, user=user)).startswith("[文件:a.txt] 【文件内容】: hello")
+        assert (await told(bot, model, upload, user=user)).startswith(
+            "[文件:a.txt] 【文件内容】: hello"
+        )
     cockpit.close()
 
 

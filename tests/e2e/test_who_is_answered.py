@@ -76,7 +76,9 @@ async def test_a_group_message_for_others_is_recorded_and_not_answered(live, mod
 # --- Wake words and quotes ------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", ["frosty, are you there?", "FROSTY!", "hey Frosty", "小霜在吗", "ask f.R. about it"])
+@pytest.mark.parametrize(
+    "said", ["frosty, are you there?", "FROSTY!", "hey Frosty", "小霜在吗", "ask f.R. about it"]
+)
 async def test_a_wake_word_in_any_case_is_answered(contrary, model, said):
     model.script(["here"])
     group = fresh_id()
@@ -86,7 +88,10 @@ async def test_a_wake_word_in_any_case_is_answered(contrary, model, said):
         assert await verdict(contrary, group) == ("answered", "wake_word")
 
 
-@pytest.mark.parametrize("said", ["frost", "fxrx", [{"type": "json", "data": {"data": "Frosty"}}], "[CQ:at,qq=5,name=Frosty]"])
+@pytest.mark.parametrize(
+    "said",
+    ["frost", "fxrx", [{"type": "json", "data": {"data": "Frosty"}}], "[CQ:at,qq=5,name=Frosty]"],
+)
 async def test_what_holds_no_wake_word_is_not_answered(contrary, model, said):
     group = fresh_id()
     async with client(contrary) as bot:
@@ -102,7 +107,9 @@ async def test_a_quote_of_the_bots_own_message_is_answered(live, model):
         bot.answer_with(lambda _action: ok({"message_id": -group}))
         await bot.say_group(group, fresh_id(), "hi")
         await bot.next_action()
-        await live.row("SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(-group))
+        await live.row(
+            "SELECT id FROM agent_message WHERE message_id = ? AND state = 'delivered'", str(-group)
+        )
         await tell(bot, [quote(-group), text("and then?")], user=fresh_id(), group=group)
         assert spoken(await bot.next_action()) == " second"
         assert await verdict(live, group) == ("answered", "quote")
@@ -123,7 +130,9 @@ async def test_a_quote_that_is_stored_together_with_what_it_quotes_is_answered(l
     model.answer_with(lambda _request: "yes, I said so")
     account, group, message_id = fresh_id(), fresh_id(), fresh_id()
     async with client(live, account) as bot:
-        with closing(sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)) as other:
+        with closing(
+            sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)
+        ) as other:
             other.execute("BEGIN IMMEDIATE")
             await tell(bot, "something to wait behind", user=fresh_id(), group=fresh_id())
             await tell(bot, "by hand", user=account, group=group, message_id=message_id)
@@ -145,7 +154,9 @@ async def test_a_quote_of_the_bots_message_in_another_chat_is_not_meant(live, mo
         assert await verdict(live, other) == ("recorded", "not_addressed")
 
 
-async def test_groups_are_recorded_and_never_answered_where_that_is_switched_off(start_server, model):
+async def test_groups_are_recorded_and_never_answered_where_that_is_switched_off(
+    start_server, model
+):
     server = start_server(GROUP_REPLY_ON_MENTION="false", BOT_NAME="Frosty")
     group = fresh_id()
     model.script(["in private, yes"])
@@ -163,7 +174,9 @@ async def test_groups_are_recorded_and_never_answered_where_that_is_switched_off
 async def test_the_accounts_own_messages_are_recorded_and_not_answered(live, model, post_type):
     account, group, user = fresh_id(), fresh_id(), fresh_id()
     async with client(live, account) as bot:
-        await tell(bot, [at(account), text("by me")], user=account, group=group, post_type=post_type)
+        await tell(
+            bot, [at(account), text("by me")], user=account, group=group, post_type=post_type
+        )
         await tell(bot, "by me", user=account, post_type=post_type, target_id=user)
         assert await verdict(live, group) == ("recorded", "own_message")
         assert await verdict(live, user) == ("recorded", "own_message")
@@ -185,7 +198,9 @@ async def test_two_connected_bots_do_not_talk_to_each_other_for_ever(live, model
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("message", [[], "", None, MISSING, {}, 5, [text("")], [text("  \n ")], "   ", [None, 5, {}]])
+@pytest.mark.parametrize(
+    "message", [[], "", None, MISSING, {}, 5, [text("")], [text("  \n ")], "   ", [None, 5, {}]]
+)
 async def test_an_empty_message_is_recorded_and_not_answered(live, model, message):
     user = fresh_id()
     async with client(live) as bot:
@@ -203,7 +218,9 @@ async def test_a_message_that_comes_too_late_is_kept_and_not_answered(live, mode
         await bot.no_action(user=user)
 
 
-@pytest.mark.parametrize("moment", [lambda: time.time() - 240, lambda: time.time() * 1000, lambda: time.time() + 3600])
+@pytest.mark.parametrize(
+    "moment", [lambda: time.time() - 240, lambda: time.time() * 1000, lambda: time.time() + 3600]
+)
 async def test_a_message_of_these_minutes_is_answered_whatever_its_clock(live, model, moment):
     model.script(["in time"])
     async with client(live) as bot:
@@ -228,7 +245,10 @@ ANONYMOUS = 80_000_000
     ("user", "overrides"),
     [
         (20002, {"sub_type": "group"}),
-        (ANONYMOUS, {"sub_type": "anonymous", "anonymous": {"id": 1, "name": "Big Duck", "flag": "f"}}),
+        (
+            ANONYMOUS,
+            {"sub_type": "anonymous", "anonymous": {"id": 1, "name": "Big Duck", "flag": "f"}},
+        ),
         (ANONYMOUS, {"sub_type": "anonymous", "anonymous": None}),
         (ANONYMOUS, {"sub_type": "anonymous"}),
     ],
@@ -251,7 +271,9 @@ async def test_members_of_every_kind_are_answered(live, model, user, overrides):
         ("Lagrange", {}, None),
     ],
 )
-async def test_a_temporary_session_is_private_and_answered_through_its_group(live, model, dialect, overrides, through):
+async def test_a_temporary_session_is_private_and_answered_through_its_group(
+    live, model, dialect, overrides, through
+):
     model.script(["psst"])
     user = fresh_id()
     async with client(live) as bot:

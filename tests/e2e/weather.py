@@ -1,4 +1,5 @@
-"""The weather from three sources outside: an MCP server, a plugin and an HTTP tool, set up as an operator does it."""
+"""The weather from three sources outside: an MCP server, a plugin and an HTTP tool, set up as an
+operator does it."""
 
 import asyncio
 import json
@@ -55,7 +56,11 @@ def settings(folder: Path) -> dict[str, str]:
     (folder / "weather").mkdir(parents=True)
     for name, content in PLUGIN.items():
         (folder / "weather" / name).write_text(content, encoding="utf-8")
-    return {"PLUGINS_DIR": str(folder), "MCP_ALLOWED_COMMANDS": sys.executable, "FETCH_ALLOW": "127.0.0.1"}
+    return {
+        "PLUGINS_DIR": str(folder),
+        "MCP_ALLOWED_COMMANDS": sys.executable,
+        "FETCH_ALLOW": "127.0.0.1",
+    }
 
 
 class Sources:
@@ -107,7 +112,9 @@ class Group:
     async def told(self, source: str) -> str:
         """What the model is told when it asks ``source`` for somebody in the group."""
         self._model.script([call(TOOLS[source], city="Oslo"), "There you are."])
-        await self._bot.say_group(self._group, fresh_id(), [at(self._bot.self_id), text("weather?")])
+        await self._bot.say_group(
+            self._group, fresh_id(), [at(self._bot.self_id), text("weather?")]
+        )
         assert spoken(await self._bot.next_action()).strip() == "There you are."
         return str(self._model.requests[-1].messages[-1]["content"])
 

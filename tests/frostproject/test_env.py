@@ -86,7 +86,11 @@ def test_a_later_line_wins():
 @given(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])))
 def test_any_quoted_value_survives(value):
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    assert parse_dotenv(f'BEFORE=1\nA="{escaped}"\nAFTER=1') == {"BEFORE": "1", "A": value, "AFTER": "1"}
+    assert parse_dotenv(f'BEFORE=1\nA="{escaped}"\nAFTER=1') == {
+        "BEFORE": "1",
+        "A": value,
+        "AFTER": "1",
+    }
 
 
 @given(st.text())
@@ -118,7 +122,9 @@ def test_a_flag_that_is_not_set_is_its_default(default):
     assert env(" ").flag("NAME", default=default) is default
 
 
-@pytest.mark.parametrize(("word", "number"), [("5", 5), ("+5", 5), ("1", 1), ("100", 100), (None, 7)])
+@pytest.mark.parametrize(
+    ("word", "number"), [("5", 5), ("+5", 5), ("1", 1), ("100", 100), (None, 7)]
+)
 def test_a_whole_number_is_read(word, number):
     assert env(word).integer("NAME", 7, low=1, high=100) == number
 
@@ -128,7 +134,10 @@ def test_seconds_are_read(word, number):
     assert env(word).seconds("NAME", 7, low=0.1, high=60) == number
 
 
-@pytest.mark.parametrize(("word", "words"), [("a, b,,c ,", ["a", "b", "c"]), (",", []), (None, []), ("小霜,霜", ["小霜", "霜"])])
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [("a, b,,c ,", ["a", "b", "c"]), (",", []), (None, []), ("小霜,霜", ["小霜", "霜"])],
+)
 def test_a_comma_list_is_read(word, words):
     assert env(word).words("NAME") == words
 
@@ -138,7 +147,10 @@ def test_a_choice_is_read():
     assert env().choice("NAME", "a", ("a", "b")) == "a"
 
 
-@pytest.mark.parametrize("word", ["http://127.0.0.1:1/v1", "https://api.example.com/v1/chat/completions", "http://[::1]:8/", ""])
+@pytest.mark.parametrize(
+    "word",
+    ["http://127.0.0.1:1/v1", "https://api.example.com/v1/chat/completions", "http://[::1]:8/", ""],
+)
 def test_a_web_address_is_kept_as_it_is(word):
     assert env(word).url("NAME", WEB) == word
 
@@ -169,10 +181,19 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         ("integer", {"default": 5, "low": 1, "high": 10}, word)
         for word in ("lots", "1.0", "1e1", "0", "11", "-1", "9" * 30, "1 2")
     ),
-    *(("seconds", {"default": 5, "low": 1, "high": 10}, word) for word in ("soon", "nan", "inf", "1e1", "0.5", "11", "-1", "5s")),
+    *(
+        ("seconds", {"default": 5, "low": 1, "high": 10}, word)
+        for word in ("soon", "nan", "inf", "1e1", "0.5", "11", "-1", "5s")
+    ),
     *(("choice", {"default": "a", "allowed": ("a", "b")}, word) for word in ("c", "A")),
-    *(("url", {"schemes": WEB}, word) for word in ("host", "ftp://host", "http:host", "http://", "//host", "http://[::1")),
-    *(("url", {"schemes": WEB}, word) for word in ("http://host:port", "http://host:99999", "http://:80")),
+    *(
+        ("url", {"schemes": WEB}, word)
+        for word in ("host", "ftp://host", "http:host", "http://", "//host", "http://[::1")
+    ),
+    *(
+        ("url", {"schemes": WEB}, word)
+        for word in ("http://host:port", "http://host:99999", "http://:80")
+    ),
     *(
         ("address", {"default": ":1"}, word)
         for word in ("80", "host", "host:", "host:0", "host:65536", "::1:80", "h h:80", "[::1]80")
@@ -186,7 +207,10 @@ def test_a_wrong_value_stops_the_start_with_the_variables_name(reader, options, 
         getattr(env(word), reader)("NAME", **options)
 
 
-@pytest.mark.parametrize("word", ["ftp://u:s3cret@host", "ftp://u:s3cr@et@host", "u:s3cret@host", "http://u:s3cret@[host"])
+@pytest.mark.parametrize(
+    "word",
+    ["ftp://u:s3cret@host", "ftp://u:s3cr@et@host", "u:s3cret@host", "http://u:s3cret@[host"],
+)
 def test_a_wrong_address_is_shown_without_its_password(word):
     with pytest.raises(InvalidSetting) as caught:
         env(word).url("NAME", WEB)
@@ -198,9 +222,17 @@ def test_a_wrong_address_is_shown_without_its_password(word):
 
 
 def test_a_postgres_address_is_taken_apart():
-    entry = parse_database_url("NAME", "postgres://us%40er:p%2Fw@db.example:5433/frost?sslmode=require")
+    entry = parse_database_url(
+        "NAME", "postgres://us%40er:p%2Fw@db.example:5433/frost?sslmode=require"
+    )
     parts = {name: entry[name] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
-    assert parts == {"NAME": "frost", "USER": "us@er", "PASSWORD": "p/w", "HOST": "db.example", "PORT": "5433"}
+    assert parts == {
+        "NAME": "frost",
+        "USER": "us@er",
+        "PASSWORD": "p/w",
+        "HOST": "db.example",
+        "PORT": "5433",
+    }
     assert entry["ENGINE"] == "django.db.backends.postgresql"
     assert entry["OPTIONS"]["sslmode"] == "require"  # type: ignore[index]
     assert entry["OPTIONS"]["pool"]  # type: ignore[index]
@@ -218,7 +250,9 @@ def test_options_of_a_postgres_address_are_decoded():
     assert entry["OPTIONS"]["sslrootcert"] == "/etc/ca.pem"  # type: ignore[index]
 
 
-@pytest.mark.parametrize(("url", "name"), [("sqlite:////var/a%20b.db", "/var/a b.db"), ("sqlite:///here.db", "here.db")])
+@pytest.mark.parametrize(
+    ("url", "name"), [("sqlite:////var/a%20b.db", "/var/a b.db"), ("sqlite:///here.db", "here.db")]
+)
 def test_a_sqlite_address_is_a_path(url, name):
     entry = parse_database_url("NAME", url)
     assert (entry["ENGINE"], entry["NAME"]) == ("django.db.backends.sqlite3", name)

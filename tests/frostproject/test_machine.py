@@ -48,7 +48,9 @@ def test_the_secret_key_is_readable_by_its_owner_alone(tmp_path):
 def test_installations_have_different_keys(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    assert machine.load_or_make_secret_key(tmp_path / "a") != machine.load_or_make_secret_key(tmp_path / "b")
+    assert machine.load_or_make_secret_key(tmp_path / "a") != machine.load_or_make_secret_key(
+        tmp_path / "b"
+    )
 
 
 def test_starts_at_the_same_moment_agree_on_one_key(tmp_path, monkeypatch):
@@ -77,7 +79,16 @@ def test_the_machine_knows_its_loopback_names():
 
 
 @pytest.mark.parametrize(
-    "named", ["Asia/Shanghai", ":Asia/Shanghai", "", "CST-8", "Nowhere/Land", "/usr/share/zoneinfo/Asia/Shanghai", "../etc"]
+    "named",
+    [
+        "Asia/Shanghai",
+        ":Asia/Shanghai",
+        "",
+        "CST-8",
+        "Nowhere/Land",
+        "/usr/share/zoneinfo/Asia/Shanghai",
+        "../etc",
+    ],
 )
 def test_the_time_zone_is_one_that_django_takes(monkeypatch, named):
     monkeypatch.setenv("TZ", named)
@@ -89,5 +100,8 @@ def test_the_time_zone_is_one_that_django_takes(monkeypatch, named):
 
 def test_a_secret_key_that_cannot_be_made_is_told_with_its_place(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidSetting, match=r"FROST_DATA_DIR: .*secret_key cannot be made or read: Not a directory"):
+    with pytest.raises(
+        InvalidSetting,
+        match=r"FROST_DATA_DIR: .*secret_key cannot be made or read: Not a directory",
+    ):
         machine.load_or_make_secret_key(tmp_path / "file")

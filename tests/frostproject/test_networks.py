@@ -10,7 +10,16 @@ PRIVATE = Networks.parse(["private"])
 @pytest.mark.parametrize(
     "peer",
     [
-        *("127.0.0.1", "127.9.9.9", "::1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.7.7"),
+        *(
+            "127.0.0.1",
+            "127.9.9.9",
+            "::1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.7.7",
+        ),
         *("fe80::1%eth0", "fd00::1", "fc00::1", "::ffff:192.168.1.1", "::ffff:127.0.0.1", ""),
     ],
 )
@@ -21,8 +30,27 @@ def test_this_machine_and_private_networks_are_private(peer):
 @pytest.mark.parametrize(
     "peer",
     [
-        *("8.8.8.8", "172.15.255.255", "172.32.0.0", "192.169.0.1", "100.64.0.1", "0.0.0.0", "::", "2001:db8::1", "192.0.2.2"),
-        *("::ffff:8.8.8.8", "64:ff9b::a00:1", "2002:a00:1::", "::127.0.0.1", "ff02::1", "10.0.0.1.example", "localhost", "x"),
+        *(
+            "8.8.8.8",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.169.0.1",
+            "100.64.0.1",
+            "0.0.0.0",
+            "::",
+            "2001:db8::1",
+            "192.0.2.2",
+        ),
+        *(
+            "::ffff:8.8.8.8",
+            "64:ff9b::a00:1",
+            "2002:a00:1::",
+            "::127.0.0.1",
+            "ff02::1",
+            "10.0.0.1.example",
+            "localhost",
+            "x",
+        ),
     ],
 )
 def test_nothing_else_is(peer):
@@ -49,7 +77,10 @@ def test_a_list_opens_what_it_names(entries, peer, wanted):
     assert (peer in Networks.parse(entries)) is wanted
 
 
-@pytest.mark.parametrize("entry", ["", "home", "**", "10.0.0.0/33", "300.1.1.1", "10.0.0", "localhost", "10.0.0.0/8/8", "all"])
+@pytest.mark.parametrize(
+    "entry",
+    ["", "home", "**", "10.0.0.0/33", "300.1.1.1", "10.0.0", "localhost", "10.0.0.0/8/8", "all"],
+)
 def test_what_is_no_network_is_named(entry):
     with pytest.raises(ValueError, match=repr(entry).replace("*", r"\*")):
         Networks.parse([entry])
@@ -58,5 +89,8 @@ def test_what_is_no_network_is_named(entry):
 def test_what_is_not_private_is_told_apart():
     assert PRIVATE.public == []
     assert Networks.parse(["10.1.0.0/16", "::1"]).public == []
-    assert Networks.parse(["private", "203.0.113.0/24", "0.0.0.0/0"]).public == ["203.0.113.0/24", "0.0.0.0/0"]
+    assert Networks.parse(["private", "203.0.113.0/24", "0.0.0.0/0"]).public == [
+        "203.0.113.0/24",
+        "0.0.0.0/0",
+    ]
     assert Networks.parse(["*", "10.0.0.0/8"]).public == ["*"]

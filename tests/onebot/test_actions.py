@@ -12,11 +12,17 @@ HELLO = [{"type": "text", "data": {"text": "hello"}}]
 
 
 def test_a_group_is_addressed_by_an_integer():
-    assert send_action("group", "30003", HELLO) == ("send_group_msg", {"group_id": 30003, "message": HELLO})
+    assert send_action("group", "30003", HELLO) == (
+        "send_group_msg",
+        {"group_id": 30003, "message": HELLO},
+    )
 
 
 def test_a_person_is_addressed_by_an_integer():
-    assert send_action("private", "20002", HELLO) == ("send_private_msg", {"user_id": 20002, "message": HELLO})
+    assert send_action("private", "20002", HELLO) == (
+        "send_private_msg",
+        {"user_id": 20002, "message": HELLO},
+    )
 
 
 def test_a_temporary_session_carries_its_group_and_stays_private():
@@ -36,7 +42,9 @@ def test_an_id_that_is_not_all_digits_stays_text(peer_id):
 
 def test_a_frame_is_compact_json_with_the_words_as_they_are():
     frame = encode_action(
-        "send_group_msg", {"group_id": 1, "message": [{"type": "text", "data": {"text": "你好 [CQ:at,qq=all]&<"}}]}, "e-1"
+        "send_group_msg",
+        {"group_id": 1, "message": [{"type": "text", "data": {"text": "你好 [CQ:at,qq=all]&<"}}]},
+        "e-1",
     )
     assert frame == (
         '{"action":"send_group_msg","params":{"group_id":1,"message":[{"type":"text","data":{"text":"你好 [CQ:at,qq=all]&<"}}]},"echo":"e-1"}'
@@ -52,7 +60,9 @@ def test_a_number_json_cannot_say_is_refused(number):
 @given(st.text(alphabet=st.characters() | st.characters(categories=["Cs"])))
 def test_any_words_of_a_model_are_a_valid_utf8_frame(words):
     frame = encode_action("send_msg", {"text": words}, "e")
-    assert json.loads(frame.encode())["params"]["text"] == words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert json.loads(frame.encode())["params"]["text"] == words.encode(
+        "utf-16", "surrogatepass"
+    ).decode("utf-16", "replace")
 
 
 def test_two_halves_of_an_emoji_become_one_and_a_lone_half_is_replaced():
@@ -62,7 +72,14 @@ def test_two_halves_of_an_emoji_become_one_and_a_lone_half_is_replaced():
 
 @pytest.mark.parametrize("key", ["wording", "message", "msg"])
 def test_blank_words_of_a_failure_are_passed_over(key):
-    frame = {"status": "failed", "retcode": 100, "wording": " ", "message": None, "msg": "", key: " muted "}
+    frame = {
+        "status": "failed",
+        "retcode": 100,
+        "wording": " ",
+        "message": None,
+        "msg": "",
+        key: " muted ",
+    }
     assert parse_response(frame).error_text == "muted"
 
 
@@ -74,12 +91,16 @@ def test_an_unreadable_retcode_of_a_failure_is_a_failure(retcode):
 
 
 def test_an_uncertain_failure_is_no_success():
-    response = parse_response({"status": "failed", "retcode": 1200, "wording": "Error: Timeout: NTEvent x EventRet: {}"})
+    response = parse_response(
+        {"status": "failed", "retcode": 1200, "wording": "Error: Timeout: NTEvent x EventRet: {}"}
+    )
     assert (response.is_success, response.is_uncertain) == (False, True)
 
 
 def test_a_success_is_never_uncertain():
-    assert not parse_response({"status": "ok", "retcode": 0, "message": "Timeout: NTEvent"}).is_uncertain
+    assert not parse_response(
+        {"status": "ok", "retcode": 0, "message": "Timeout: NTEvent"}
+    ).is_uncertain
 
 
 @pytest.mark.parametrize(
@@ -94,8 +115,12 @@ def test_a_success_is_never_uncertain():
         (0, "", False),
     ],
 )
-def test_a_bot_that_is_muted_or_was_removed_is_told_from_one_whose_message_was_refused(retcode, wording, is_shut_out):
-    response = parse_response({"status": "ok" if retcode == 0 else "failed", "retcode": retcode, "wording": wording})
+def test_a_bot_that_is_muted_or_was_removed_is_told_from_one_whose_message_was_refused(
+    retcode, wording, is_shut_out
+):
+    response = parse_response(
+        {"status": "ok" if retcode == 0 else "failed", "retcode": retcode, "wording": wording}
+    )
     assert response.is_shut_out is is_shut_out
 
 

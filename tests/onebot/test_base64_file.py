@@ -13,7 +13,9 @@ from onebot.protocol.base64_file import encode_base64, read_base64
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 11, 12, 13, 25])
-def test_a_file_of_any_length_is_the_base64_of_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int):
+def test_a_file_of_any_length_is_the_base64_of_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+):
     monkeypatch.setattr(base64_file, "_PIECE", 12)
     content = bytes(range(length))
     (tmp_path / "f").write_bytes(content)

@@ -7,7 +7,12 @@ from django.utils import timezone
 
 from agent.models import ServerProcess
 from agent.record.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
-from onebot.gateway.bots import ProcessMailbox, connected_change, load_account_channels, save_bot_changes
+from onebot.gateway.bots import (
+    ProcessMailbox,
+    connected_change,
+    load_account_channels,
+    save_bot_changes,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -15,7 +20,9 @@ pytestmark = pytest.mark.django_db
 def hold(account: str, process_id: str) -> None:
     """A process that lives has the account, at the mailbox ``mail``."""
     record_heartbeats([ProcessHeartbeat(process_id, alone=False)])
-    save_bot_changes([connected_change(account, "universal", "OneBot/11", ProcessMailbox(process_id, "mail"))])
+    save_bot_changes(
+        [connected_change(account, "universal", "OneBot/11", ProcessMailbox(process_id, "mail"))]
+    )
 
 
 def test_accounts_are_where_the_process_that_holds_them_listens():

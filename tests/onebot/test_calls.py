@@ -30,9 +30,13 @@ def answer(echo: Any, retcode: int = 0) -> ActionResponse:
     return parse_response({"status": "ok", "retcode": retcode, "data": None, "echo": echo})
 
 
-async def started(calls: PendingActions, wire: Wire, echo: str, seconds: float = 5) -> "asyncio.Task[ActionResponse]":
+async def started(
+    calls: PendingActions, wire: Wire, echo: str, seconds: float = 5
+) -> "asyncio.Task[ActionResponse]":
     """A call that has been written to ``wire``."""
-    task = asyncio.create_task(calls.call(ACCOUNT, wire.socket, json.dumps({"echo": echo}), echo, seconds))
+    task = asyncio.create_task(
+        calls.call(ACCOUNT, wire.socket, json.dumps({"echo": echo}), echo, seconds)
+    )
     await asyncio.sleep(0)
     assert json.loads(wire.written[-1]) == {"echo": echo}
     return task

@@ -1,4 +1,5 @@
-"""Which socket belongs to which account: the newest wins, and the older one's end changes nothing."""
+"""Which socket belongs to which account: the newest wins, and the older one's end changes
+nothing."""
 
 import asyncio
 from typing import Any

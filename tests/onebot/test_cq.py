@@ -11,7 +11,10 @@ from onebot.protocol.segments import parse_message
 
 KEYS = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 CODES = st.fixed_dictionaries(
-    {"type": st.sampled_from(["at", "face", "image", "json", "x-y.z_1"]), "data": st.dictionaries(KEYS, st.text(), max_size=3)}
+    {
+        "type": st.sampled_from(["at", "face", "image", "json", "x-y.z_1"]),
+        "data": st.dictionaries(KEYS, st.text(), max_size=3),
+    }
 )
 TEXTS = st.text(min_size=1).map(lambda text: {"type": "text", "data": {"text": text}})
 MESSAGES = st.lists(CODES | TEXTS)
@@ -20,13 +23,19 @@ MESSAGES = st.lists(CODES | TEXTS)
 def encode_cq(segments):
     """The string form as clients write it."""
     return "".join(
-        escape(segment["data"]["text"]) if segment["type"] == "text" else encode_code(segment["type"], segment["data"])
+        escape(segment["data"]["text"])
+        if segment["type"] == "text"
+        else encode_code(segment["type"], segment["data"])
         for segment in segments
     )
 
 
 def encode_code(kind, data):
-    return f"[CQ:{kind}" + "".join(f",{key}={escape(value).replace(',', '&#44;')}" for key, value in data.items()) + "]"
+    return (
+        f"[CQ:{kind}"
+        + "".join(f",{key}={escape(value).replace(',', '&#44;')}" for key, value in data.items())
+        + "]"
+    )
 
 
 def escape(text):
@@ -38,7 +47,10 @@ def joined(segments):
     result: list[dict] = []
     for segment in segments:
         if result and segment["type"] == result[-1]["type"] == "text":
-            result[-1] = {"type": "text", "data": {"text": result[-1]["data"]["text"] + segment["data"]["text"]}}
+            result[-1] = {
+                "type": "text",
+                "data": {"text": result[-1]["data"]["text"] + segment["data"]["text"]},
+            }
         else:
             result.append(segment)
     return result
@@ -64,13 +76,24 @@ def test_no_text_raises_and_no_text_segment_is_empty(string):
         ("[CQ:shake]", [{"type": "shake", "data": {}}]),
         ("[CQ:at,qq=1,]", [{"type": "at", "data": {"qq": "1"}}]),
         ("[CQ:at,qq=1,name=a&#44;b]", [{"type": "at", "data": {"qq": "1", "name": "a,b"}}]),
-        ("[CQ:image,url=https://x.invalid/?a=1&amp;b=2]", [{"type": "image", "data": {"url": "https://x.invalid/?a=1&b=2"}}]),
+        (
+            "[CQ:image,url=https://x.invalid/?a=1&amp;b=2]",
+            [{"type": "image", "data": {"url": "https://x.invalid/?a=1&b=2"}}],
+        ),
         ("[CQ:x,flag,=y]", [{"type": "x", "data": {"flag": ""}}]),
         ("[CQ:mface,summary=&#91;wave&#93;]", [{"type": "mface", "data": {"summary": "[wave]"}}]),
-        ('[CQ:face,id=14,raw={"a":&#91;1&#44;2&#93;}]', [{"type": "face", "data": {"id": "14", "raw": '{"a":[1,2]}'}}]),
+        (
+            '[CQ:face,id=14,raw={"a":&#91;1&#44;2&#93;}]',
+            [{"type": "face", "data": {"id": "14", "raw": '{"a":[1,2]}'}}],
+        ),
         (
             "a[CQ:at,qq=1]b\n[CQ:at,qq=2]",
-            [text("a"), {"type": "at", "data": {"qq": "1"}}, text("b\n"), {"type": "at", "data": {"qq": "2"}}],
+            [
+                text("a"),
+                {"type": "at", "data": {"qq": "1"}},
+                text("b\n"),
+                {"type": "at", "data": {"qq": "2"}},
+            ],
         ),
     ],
 )
@@ -78,7 +101,10 @@ def test_a_code_becomes_a_segment(string, segments):
     assert parse_cq(string) == segments
 
 
-@pytest.mark.parametrize("string", ["[CQ:", "a [CQ:at,qq=1", "[CQ:]", "[CQ: at,qq=1]", "[cq:at,qq=1]", "[]", "x]", "[CQ:,qq=1]"])
+@pytest.mark.parametrize(
+    "string",
+    ["[CQ:", "a [CQ:at,qq=1", "[CQ:]", "[CQ: at,qq=1]", "[cq:at,qq=1]", "[]", "x]", "[CQ:,qq=1]"],
+)
 def test_what_is_no_complete_code_is_text(string):
     assert parse_cq(string) == [text(string)]
 
@@ -104,7 +130,13 @@ def test_an_escaped_code_in_the_text_is_no_code():
 
 
 @pytest.mark.parametrize(
-    "string", ["[CQ:" * 250_000, "[CQ:" * 250_000 + "]", "[CQ:a]" * 170_000, "[CQ:a," + "k=v," * 250_000 + "]"]
+    "string",
+    [
+        "[CQ:" * 250_000,
+        "[CQ:" * 250_000 + "]",
+        "[CQ:a]" * 170_000,
+        "[CQ:a," + "k=v," * 250_000 + "]",
+    ],
 )
 def test_a_megabyte_of_openings_is_read_in_linear_time(string):
     started = perf_counter()

@@ -23,7 +23,9 @@ from onebot.gateway import outgoing_media, web_media
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.protocol.actions import parse_response
 
-RESPONSES = json.loads((Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8"))
+RESPONSES = json.loads(
+    (Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8")
+)
 JUDGED = [payload for payload in RESPONSES if "is_success" in payload["becomes"]]
 ACCOUNT = "10001"
 GROUP = ChatAddress(ACCOUNT, "group", "30003")
@@ -81,26 +83,34 @@ def test_a_response_says_what_became_of_the_message(payload):
 
 
 def test_a_clients_long_words_are_cut():
-    found = to_delivery(parse_response({"status": "failed", "retcode": 1200, "message": "x" * 100_000}))
+    found = to_delivery(
+        parse_response({"status": "failed", "retcode": 1200, "message": "x" * 100_000})
+    )
     assert len(found.error) == 1_000
 
 
 async def test_an_answered_message_is_delivered_under_the_given_echo():
     line = Line(lambda _frame: {"status": "ok", "retcode": 0, "data": {"message_id": -5}})
     assert await line.delivery.deliver(GROUP, HELLO, echo="e-1") == Delivery(State.DELIVERED, "-5")
-    assert line.frames == [{"action": "send_group_msg", "params": {"group_id": 30003, "message": HELLO}, "echo": "e-1"}]
+    assert line.frames == [
+        {"action": "send_group_msg", "params": {"group_id": 30003, "message": HELLO}, "echo": "e-1"}
+    ]
 
 
 async def test_a_temporary_session_is_answered_through_its_group():
     line = Line(lambda _frame: {"status": "ok", "retcode": 0})
-    await line.delivery.deliver(ChatAddress(ACCOUNT, "private", "20002"), HELLO, echo="e-1", temp_group_id="30003")
+    await line.delivery.deliver(
+        ChatAddress(ACCOUNT, "private", "20002"), HELLO, echo="e-1", temp_group_id="30003"
+    )
     assert line.frames[0]["action"] == "send_private_msg"
     assert line.frames[0]["params"] == {"user_id": 20002, "group_id": 30003, "message": HELLO}
 
 
 async def test_a_refused_message_has_failed_in_the_clients_words():
     line = Line(lambda _frame: {"status": "failed", "retcode": 1200, "wording": "muted"})
-    assert await line.delivery.deliver(GROUP, HELLO, echo="e-1") == Delivery(State.FAILED, error="muted")
+    assert await line.delivery.deliver(GROUP, HELLO, echo="e-1") == Delivery(
+        State.FAILED, error="muted"
+    )
 
 
 async def test_a_message_without_an_answer_is_of_unknown_outcome(monkeypatch):
@@ -205,7 +215,11 @@ async def test_a_small_file_goes_out_as_base64_and_the_record_keeps_its_path(fol
 async def test_files_go_out_as_paths_once_there_is_no_more_room(folder, monkeypatch):
     (folder / "large").write_bytes(b"12345")
     monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 7)
-    line, small, large = Line(always(OK)), medium("image", folder / "猫 1.png"), medium("video", folder / "large")
+    line, small, large = (
+        Line(always(OK)),
+        medium("image", folder / "猫 1.png"),
+        medium("video", folder / "large"),
+    )
     await line.delivery.deliver(GROUP, [small, large, small, small], echo="e-1")
     inline = medium("image", in_base64(b"cat"))
     assert line.frames[0]["params"]["message"] == [inline, large, inline, small]
@@ -215,12 +229,20 @@ async def test_files_go_out_as_paths_once_there_is_no_more_room(folder, monkeypa
 async def test_a_public_url_passes_to_a_client_that_loads_media_itself(kind):
     line, segments = Line(always(OK), by_url=True), [medium(kind, f"{PUBLIC}/a%20b.png?x=1")]
     await line.delivery.deliver(GROUP, segments, echo="e-1")
-    assert line.frames == [{"action": "send_group_msg", "params": {"group_id": 30003, "message": segments}, "echo": "e-1"}]
+    assert line.frames == [
+        {
+            "action": "send_group_msg",
+            "params": {"group_id": 30003, "message": segments},
+            "echo": "e-1",
+        }
+    ]
 
 
 async def test_a_file_that_vanished_is_not_sent_and_named(folder):
     line = Line(always(OK))
-    found = await line.delivery.deliver(GROUP, [medium("image", folder / "gone.png"), *HELLO], echo="e-1")
+    found = await line.delivery.deliver(
+        GROUP, [medium("image", folder / "gone.png"), *HELLO], echo="e-1"
+    )
     assert (found.state, line.frames) == (State.FAILED, [])
     assert "gone.png" in found.error
 
@@ -236,13 +258,22 @@ async def test_a_file_of_another_place_is_not_sent(folder):
 
 @pytest.mark.parametrize(
     ("chat", "action", "peer"),
-    [(GROUP, "upload_group_file", {"group_id": 30003}), (PRIVATE, "upload_private_file", {"user_id": 20002})],
+    [
+        (GROUP, "upload_group_file", {"group_id": 30003}),
+        (PRIVATE, "upload_private_file", {"user_id": 20002}),
+    ],
 )
 async def test_a_file_is_uploaded_under_its_name(folder, chat, action, peer):
     line = Line(always({"status": "ok", "retcode": 0, "data": None}))
     found = await line.delivery.deliver(chat, [medium("file", folder / "猫 1.png")], echo="e-1")
     assert found == Delivery(State.DELIVERED)
-    assert line.frames == [{"action": action, "params": {**peer, "file": in_base64(b"cat"), "name": "猫 1.png"}, "echo": "e-1"}]
+    assert line.frames == [
+        {
+            "action": action,
+            "params": {**peer, "file": in_base64(b"cat"), "name": "猫 1.png"},
+            "echo": "e-1",
+        }
+    ]
 
 
 async def test_a_large_file_is_uploaded_by_its_path(folder, monkeypatch):
@@ -262,7 +293,9 @@ async def test_a_client_that_takes_only_paths_is_given_one_and_nothing_else(fold
 
 async def test_such_a_client_loads_an_address_first_and_uploads_what_it_got():
     line = Line(
-        lambda frame: {**OK, "data": {"file": "/cache/1"}} if frame["action"] == "download_file" else OK,
+        lambda frame: (
+            {**OK, "data": {"file": "/cache/1"}} if frame["action"] == "download_file" else OK
+        ),
         "CQHttp/4.15.0",
         by_url=True,
     )
@@ -297,7 +330,9 @@ async def tried_again(line: Line, *segments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_an_address_that_the_client_could_not_use_is_loaded_and_sent_as_base64(site):
-    frame = await tried_again(Line(always(REFUSED), by_url=True), medium("image", f"{site}/cat.png"), *HELLO)
+    frame = await tried_again(
+        Line(always(REFUSED), by_url=True), medium("image", f"{site}/cat.png"), *HELLO
+    )
     assert frame["params"]["message"] == [medium("image", in_base64(b"cat of the web")), *HELLO]
 
 
@@ -310,7 +345,11 @@ async def test_a_path_that_the_client_could_not_use_is_sent_as_base64(folder, mo
 async def test_a_file_by_address_is_uploaded_as_base64_under_its_name(site):
     frame = await tried_again(Line(always(REFUSED), by_url=True), medium("file", f"{site}/cat.png"))
     assert frame["action"] == "upload_group_file"
-    assert frame["params"] == {"group_id": 30003, "file": in_base64(b"cat of the web"), "name": "cat.png"}
+    assert frame["params"] == {
+        "group_id": 30003,
+        "file": in_base64(b"cat of the web"),
+        "name": "cat.png",
+    }
 
 
 async def test_a_large_file_by_path_is_uploaded_as_base64(folder, monkeypatch):
@@ -321,7 +360,9 @@ async def test_a_large_file_by_path_is_uploaded_as_base64(folder, monkeypatch):
 
 async def test_what_cannot_be_loaded_after_a_refusal_is_said(site):
     line = Line(always(REFUSED), by_url=True)
-    refused = await line.delivery.deliver(GROUP, [medium("image", f"{site}/missing.png")], echo="e-1")
+    refused = await line.delivery.deliver(
+        GROUP, [medium("image", f"{site}/missing.png")], echo="e-1"
+    )
     assert refused.again is not None
     with pytest.raises(MediaError, match="网址"):
         await refused.again()
@@ -332,7 +373,11 @@ async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, mon
     monkeypatch.setattr(web_media, "INLINE_ROOM_BYTES", 20)
     line, picture = Line(always(REFUSED)), medium("image", f"{site}/cat.png")
     found = await line.delivery.deliver(GROUP, [picture, picture, *HELLO], echo="e-1")
-    assert line.frames[0]["params"]["message"] == [medium("image", in_base64(b"cat of the web")), picture, *HELLO]
+    assert line.frames[0]["params"]["message"] == [
+        medium("image", in_base64(b"cat of the web")),
+        picture,
+        *HELLO,
+    ]
     assert found.again is None
 
 
@@ -344,20 +389,32 @@ async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, m
             await turns.enter_async_context(line.delivery._web._turns)
         found = await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-1")
     assert (found.state, found.error, line.frames) == (State.FAILED, web_media.TOO_SLOW, [])
-    assert (await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-2")).state == State.DELIVERED
+    assert (
+        await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-2")
+    ).state == State.DELIVERED
 
 
 async def test_files_that_do_not_fit_into_one_frame_together_are_said(folder, monkeypatch):
     monkeypatch.setattr(outgoing_media, "INLINE_ROOM_BYTES", 5)
     monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
-    refused = await Line(always(REFUSED)).delivery.deliver(GROUP, [medium("image", folder / "猫 1.png")] * 2, echo="e-1")
+    refused = await Line(always(REFUSED)).delivery.deliver(
+        GROUP, [medium("image", folder / "猫 1.png")] * 2, echo="e-1"
+    )
     assert refused.again is not None
     with pytest.raises(MediaError, match=r"猫 1\.png is too large"):
         await refused.again()
 
 
-NTEVENT = {"status": "failed", "retcode": 1200, "wording": 'Timeout: NTEvent sendMsg EventRet:\n{"result": 0}'}
-MUTED = {"status": "failed", "retcode": 1200, "wording": 'EventChecker Failed: NTEvent EventRet:\n{"result": 120}'}
+NTEVENT = {
+    "status": "failed",
+    "retcode": 1200,
+    "wording": 'Timeout: NTEvent sendMsg EventRet:\n{"result": 0}',
+}
+MUTED = {
+    "status": "failed",
+    "retcode": 1200,
+    "wording": 'EventChecker Failed: NTEvent EventRet:\n{"result": 120}',
+}
 
 
 @pytest.mark.parametrize("answer", [OK, NTEVENT, MUTED, {"status": "failed", "retcode": 120}])
@@ -376,5 +433,11 @@ async def test_nothing_is_tried_again_that_got_no_answer(monkeypatch):
 
 async def test_nothing_is_tried_again_that_was_base64_already_or_has_no_media(folder):
     line = Line(always(REFUSED))
-    for segments in (HELLO, [medium("image", folder / "猫 1.png")], [medium("file", folder / "猫 1.png")]):
-        assert (await line.delivery.deliver(GROUP, segments, echo=f"e-{segments[0]['type']}")).again is None
+    for segments in (
+        HELLO,
+        [medium("image", folder / "猫 1.png")],
+        [medium("file", folder / "猫 1.png")],
+    ):
+        assert (
+            await line.delivery.deliver(GROUP, segments, echo=f"e-{segments[0]['type']}")
+        ).again is None

@@ -23,7 +23,15 @@ def message(**changes):
 
 
 @pytest.mark.parametrize(
-    "value", [1795228533, "1795228533", 1795228533.0, Decimal("1795228533.0"), 1795228533000, "1795228533000"]
+    "value",
+    [
+        1795228533,
+        "1795228533",
+        1795228533.0,
+        Decimal("1795228533.0"),
+        1795228533000,
+        "1795228533000",
+    ],
 )
 def test_seconds_and_milliseconds_are_the_same_time(value):
     assert parse_time(value) == MOMENT
@@ -31,7 +39,25 @@ def test_seconds_and_milliseconds_are_the_same_time(value):
 
 @pytest.mark.parametrize(
     "value",
-    [0, -1, 1790, 978307199, 4102444800, 10**15, 10**18, 10**400, None, True, "", "now", "-1", "9" * 400, [], {}, float("nan")],
+    [
+        0,
+        -1,
+        1790,
+        978307199,
+        4102444800,
+        10**15,
+        10**18,
+        10**400,
+        None,
+        True,
+        "",
+        "now",
+        "-1",
+        "9" * 400,
+        [],
+        {},
+        float("nan"),
+    ],
 )
 def test_a_time_that_cannot_be_meant_is_none(value):
     assert parse_time(value) is None
@@ -59,7 +85,18 @@ def test_the_senders_name_is_the_card_or_the_nickname(sender, name):
 
 
 @pytest.mark.parametrize(
-    "field", ["self_id", "user_id", "sender", "message_id", "time", "sub_type", "message", "anonymous", "group_name"]
+    "field",
+    [
+        "self_id",
+        "user_id",
+        "sender",
+        "message_id",
+        "time",
+        "sub_type",
+        "message",
+        "anonymous",
+        "group_name",
+    ],
 )
 @pytest.mark.parametrize("value", [None, True, 1.5, "x", [], {}, [{}]])
 def test_no_odd_field_makes_a_group_message_unreadable(field, value):
@@ -80,21 +117,32 @@ def test_a_group_message_without_a_usable_group_is_an_other_event(group_id):
 
 
 def test_a_temporary_session_without_a_group_number_has_none():
-    assert message(message_type="private", sub_type="group", group_id=0, sender={"group_id": "0"}).temp_group_id == ""
+    assert (
+        message(
+            message_type="private", sub_type="group", group_id=0, sender={"group_id": "0"}
+        ).temp_group_id
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
-    ("interval", "milliseconds"), [(30000, 30000), ("5000", 5000), (5000.0, 5000), (-1, 0), (None, 0), (10**30, 86_400_000)]
+    ("interval", "milliseconds"),
+    [(30000, 30000), ("5000", 5000), (5000.0, 5000), (-1, 0), (None, 0), (10**30, 86_400_000)],
 )
 def test_a_heartbeats_interval_is_bounded_milliseconds(interval, milliseconds):
-    beat = parse_event({"post_type": "meta_event", "meta_event_type": "heartbeat", "interval": interval})
+    beat = parse_event(
+        {"post_type": "meta_event", "meta_event_type": "heartbeat", "interval": interval}
+    )
     assert beat == HeartbeatEvent("", milliseconds, None)
 
 
 @pytest.mark.parametrize(
-    ("online", "seen"), [(True, True), (1, True), (False, False), (0, False), (None, None), ("yes", None), ([], None)]
+    ("online", "seen"),
+    [(True, True), (1, True), (False, False), (0, False), (None, None), ("yes", None), ([], None)],
 )
 def test_a_heartbeat_tells_whether_the_account_is_online(online, seen):
-    beat = parse_event({"post_type": "meta_event", "meta_event_type": "heartbeat", "status": {"online": online}})
+    beat = parse_event(
+        {"post_type": "meta_event", "meta_event_type": "heartbeat", "status": {"online": online}}
+    )
     assert isinstance(beat, HeartbeatEvent)
     assert beat.online is seen

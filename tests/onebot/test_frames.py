@@ -21,23 +21,36 @@ CASES = [
     for path in sorted(PAYLOADS.glob("*.json"))
     for case in json.loads(path.read_text(encoding="utf-8"))
 ]
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-ANY_JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+ANY_JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10
+)
 LIKE_AN_EVENT = st.fixed_dictionaries(
     {
-        "post_type": st.sampled_from(["message", "message_sent", "meta_event", "notice"]) | ANY_JSON,
+        "post_type": st.sampled_from(["message", "message_sent", "meta_event", "notice"])
+        | ANY_JSON,
         "message_type": st.sampled_from(["group", "private"]) | ANY_JSON,
         "group_id": st.just(30003) | ANY_JSON,
         "user_id": st.just(20002) | ANY_JSON,
     },
     optional={
         "meta_event_type": st.sampled_from(["heartbeat", "lifecycle"]) | ANY_JSON,
-        "message": ANY_JSON | st.lists(st.fixed_dictionaries({"type": st.just("at") | ANY_JSON, "data": ANY_JSON})),
-        **dict.fromkeys(["self_id", "message_id", "time", "sender", "sub_type", "interval", "status"], ANY_JSON),
+        "message": ANY_JSON
+        | st.lists(st.fixed_dictionaries({"type": st.just("at") | ANY_JSON, "data": ANY_JSON})),
+        **dict.fromkeys(
+            ["self_id", "message_id", "time", "sender", "sub_type", "interval", "status"], ANY_JSON
+        ),
     },
 )
 LIKE_A_RESPONSE = st.fixed_dictionaries(
-    {"retcode": ANY_JSON}, optional=dict.fromkeys(["status", "echo", "data", "message", "wording", "msg"], ANY_JSON)
+    {"retcode": ANY_JSON},
+    optional=dict.fromkeys(["status", "echo", "data", "message", "wording", "msg"], ANY_JSON),
 )
 
 
@@ -75,9 +88,15 @@ def test_a_binary_frame_says_the_same_as_a_text_frame(case):
 def test_no_json_raises_and_what_comes_of_it_can_be_stored(value):
     result = decode_frame(json.dumps(value))
     if isinstance(result, MessageEvent):
-        words = [render_text(result.segments, result.self_id), spoken_text(result.segments), quoted_id(result.segments)]
+        words = [
+            render_text(result.segments, result.self_id),
+            spoken_text(result.segments),
+            quoted_id(result.segments),
+        ]
         ids = [result.peer_id, result.user_id, result.message_id, result.temp_group_id]
-        assert "\0" not in "".join([*words, *ids, json.dumps(result.raw, allow_nan=False, ensure_ascii=False)])
+        assert "\0" not in "".join(
+            [*words, *ids, json.dumps(result.raw, allow_nan=False, ensure_ascii=False)]
+        )
         "".join([*words, *ids, result.sender_name]).encode()
     if isinstance(result, ActionResponse):
         assert result.is_success or result.error_text
@@ -167,9 +186,16 @@ def test_an_integer_of_more_digits_than_python_reads_is_malformed():
 
 
 def test_a_whole_float_is_kept_as_an_exact_integer_in_the_raw_event():
-    result = decode_frame('{"post_type":"notice","group_id":9007199254740993.0,"share":0.5,"tiny":1e-9}')
+    result = decode_frame(
+        '{"post_type":"notice","group_id":9007199254740993.0,"share":0.5,"tiny":1e-9}'
+    )
     assert isinstance(result, OtherEvent)
-    assert result.raw == {"post_type": "notice", "group_id": 9007199254740993, "share": 0.5, "tiny": "0.000000001"}
+    assert result.raw == {
+        "post_type": "notice",
+        "group_id": 9007199254740993,
+        "share": 0.5,
+        "tiny": "0.000000001",
+    }
 
 
 def test_the_last_of_two_equal_keys_counts():

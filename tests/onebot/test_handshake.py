@@ -1,4 +1,5 @@
-"""The handshake: every way in, and everything that is kept out, with a reason that can be acted on."""
+"""The handshake: every way in, and everything that is kept out, with a reason that can be acted
+on."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onebot.connections.account_tokens import AccountTokens, hash_token
-from onebot.connections.handshake import Handshake, HandshakeAccepted, HandshakePolicy, HandshakeRefused, judge_handshake
+from onebot.connections.handshake import (
+    Handshake,
+    HandshakeAccepted,
+    HandshakePolicy,
+    HandshakeRefused,
+    judge_handshake,
+)
 
 TOKEN = "t0k-5ecret"
 LOOPBACK = "127.0.0.1"
@@ -28,20 +35,29 @@ def verdict(
     trust: bool = False,
     tokens: Mapping[str, str] = MappingProxyType({}),
 ) -> HandshakeAccepted | HandshakeRefused:
-    handshake = Handshake(path, query, {"host": "bot.example:1234", **(headers or {})}, peer, subprotocols)
+    handshake = Handshake(
+        path, query, {"host": "bot.example:1234", **(headers or {})}, peer, subprotocols
+    )
     accounts = AccountTokens()
     accounts.replace({account: hash_token(one) for account, one in tokens.items()})
     return judge_handshake(handshake, HandshakePolicy(token, origins, trust, accounts))
 
 
 def with_token(**headers: str) -> HandshakeAccepted | HandshakeRefused:
-    return verdict({"authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): value for name, value in headers.items()}})
+    return verdict(
+        {
+            "authorization": f"Bearer {TOKEN}",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+    )
 
 
 # --- Tokens ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "tOkEn", "Bearer "])
+@pytest.mark.parametrize(
+    "scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "tOkEn", "Bearer "]
+)
 def test_a_token_is_accepted_under_either_scheme_in_any_case(scheme):
     assert isinstance(verdict({"authorization": f"{scheme} {TOKEN}"}), HandshakeAccepted)
 
@@ -52,24 +68,36 @@ def test_a_token_is_accepted_from_the_query(authorization):
     assert isinstance(verdict(headers, query=f"a=b&access_token={TOKEN}"), HandshakeAccepted)
 
 
-@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer ", "Token", TOKEN, f"Basic {TOKEN}", f"Bearer{TOKEN}"])
+@pytest.mark.parametrize(
+    "authorization", ["", "Bearer", "Bearer ", "Token", TOKEN, f"Basic {TOKEN}", f"Bearer{TOKEN}"]
+)
 def test_what_is_no_token_is_refused_as_missing(authorization):
-    assert verdict({"authorization": authorization}) == HandshakeRefused("the client presented no access token")
+    assert verdict({"authorization": authorization}) == HandshakeRefused(
+        "the client presented no access token"
+    )
 
 
-@pytest.mark.parametrize("given", ["x", TOKEN.upper(), f"{TOKEN}x", TOKEN[:-1], f"{TOKEN} x", "ÿ", f'"{TOKEN}"'])
+@pytest.mark.parametrize(
+    "given", ["x", TOKEN.upper(), f"{TOKEN}x", TOKEN[:-1], f"{TOKEN} x", "ÿ", f'"{TOKEN}"']
+)
 def test_another_token_is_refused_as_wrong(given):
-    assert verdict({"authorization": f"Bearer {given}"}) == HandshakeRefused("the client presented a wrong access token")
+    assert verdict({"authorization": f"Bearer {given}"}) == HandshakeRefused(
+        "the client presented a wrong access token"
+    )
 
 
-@pytest.mark.parametrize("query", ["", "access_token=", "token=" + TOKEN, "ACCESS_TOKEN=" + TOKEN, "access_token"])
+@pytest.mark.parametrize(
+    "query", ["", "access_token=", "token=" + TOKEN, "ACCESS_TOKEN=" + TOKEN, "access_token"]
+)
 def test_a_query_without_the_token_is_refused_as_missing(query):
     assert verdict(query=query) == HandshakeRefused("the client presented no access token")
 
 
 @pytest.mark.parametrize("token", ["密钥", "a b", "a&b=c", "100%", "a/b="])
 def test_a_token_of_any_signs_is_accepted_from_header_and_encoded_query(token):
-    from_header = verdict({"authorization": f"Bearer {token.encode().decode('latin1')}"}, token=token)
+    from_header = verdict(
+        {"authorization": f"Bearer {token.encode().decode('latin1')}"}, token=token
+    )
     encoded = "".join(f"%{byte:02X}" for byte in token.encode())
     assert isinstance(from_header, HandshakeAccepted)
     assert isinstance(verdict(query=f"access_token={encoded}", token=token), HandshakeAccepted)
@@ -78,8 +106,12 @@ def test_a_token_of_any_signs_is_accepted_from_header_and_encoded_query(token):
 def test_a_handshake_is_a_few_tries_and_not_hundreds():
     """Each token is hashed for each account that has one of its own."""
     guesses = [f"access_token=guess{number}" for number in range(1_000)]
-    assert isinstance(verdict(query="&".join([*guesses, f"access_token={TOKEN}"])), HandshakeRefused)
-    assert isinstance(verdict(query="&".join([guesses[0], *[f"access_token={TOKEN}"] * 1_000])), HandshakeAccepted)
+    assert isinstance(
+        verdict(query="&".join([*guesses, f"access_token={TOKEN}"])), HandshakeRefused
+    )
+    assert isinstance(
+        verdict(query="&".join([guesses[0], *[f"access_token={TOKEN}"] * 1_000])), HandshakeAccepted
+    )
 
 
 def test_a_plus_in_the_query_is_a_plus():
@@ -109,9 +141,14 @@ def test_where_loopback_is_trusted_anything_on_this_machine_may_connect(peer, au
     assert verdict(headers, peer=peer) == HandshakeRefused("the client presented no access token")
 
 
-@pytest.mark.parametrize("peer", [REMOTE, "10.0.0.5", "169.254.1.1", "2001:db8::1", "::ffff:10.0.0.5", "0.0.0.0", "::", "x", ""])
+@pytest.mark.parametrize(
+    "peer",
+    [REMOTE, "10.0.0.5", "169.254.1.1", "2001:db8::1", "::ffff:10.0.0.5", "0.0.0.0", "::", "x", ""],
+)
 def test_where_loopback_is_trusted_nothing_else_is(peer):
-    assert verdict(HERE, peer=peer, trust=True) == HandshakeRefused("the client presented no access token")
+    assert verdict(HERE, peer=peer, trust=True) == HandshakeRefused(
+        "the client presented no access token"
+    )
 
 
 def test_a_wrong_token_is_refused_even_where_none_is_needed():
@@ -123,8 +160,22 @@ def test_a_wrong_token_is_refused_even_where_none_is_needed():
 @pytest.mark.parametrize(
     "header",
     [
-        *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded", "x-forwarded-anything"),
-        *("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip", "cf-ray"),
+        *(
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-forwarded",
+            "x-forwarded-anything",
+        ),
+        *(
+            "forwarded",
+            "via",
+            "x-real-ip",
+            "x-client-ip",
+            "cf-connecting-ip",
+            "true-client-ip",
+            "cf-ray",
+        ),
     ],
 )
 def test_a_proxy_on_this_machine_is_not_trusted(header):
@@ -132,7 +183,16 @@ def test_a_proxy_on_this_machine_is_not_trusted(header):
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:80", "127.9.8.7:1", "[::1]", "[::1]:1234"]
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:1234",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "127.9.8.7:1",
+        "[::1]",
+        "[::1]:1234",
+    ],
 )
 def test_a_loopback_host_is_this_machine(host):
     assert isinstance(verdict({"host": host}, peer=LOOPBACK, trust=True), HandshakeAccepted)
@@ -141,9 +201,34 @@ def test_a_loopback_host_is_this_machine(host):
 @pytest.mark.parametrize(
     "host",
     [
-        *("", "localhost.", "127.1", "0177.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "::1", "0.0.0.0", "[::]"),
-        *("bot.example", "localhost.evil.example", "evil.example:127", "127.0.0.1.evil.example", "127.0.0.1@evil", "127.0.0.999"),
-        *("localhost:", "localhost:x", "localhost evil", "localhost, evil.example", "localhost\n", "x.localhost", "１27.0.0.1"),
+        *(
+            "",
+            "localhost.",
+            "127.1",
+            "0177.0.0.1",
+            "2130706433",
+            "[::ffff:127.0.0.1]",
+            "::1",
+            "0.0.0.0",
+            "[::]",
+        ),
+        *(
+            "bot.example",
+            "localhost.evil.example",
+            "evil.example:127",
+            "127.0.0.1.evil.example",
+            "127.0.0.1@evil",
+            "127.0.0.999",
+        ),
+        *(
+            "localhost:",
+            "localhost:x",
+            "localhost evil",
+            "localhost, evil.example",
+            "localhost\n",
+            "x.localhost",
+            "１27.0.0.1",
+        ),
     ],
 )
 def test_any_other_host_is_not(host):
@@ -155,7 +240,9 @@ def test_any_other_host_is_not(host):
 OWN = {"1": "the token of one", "2": "the token of two", "3": "the token of two"}
 
 
-def holding(token: str, self_id: str | None = None, **options: Any) -> HandshakeAccepted | HandshakeRefused:
+def holding(
+    token: str, self_id: str | None = None, **options: Any
+) -> HandshakeAccepted | HandshakeRefused:
     named = {} if self_id is None else {"x-self-id": self_id}
     return verdict({"authorization": f"Bearer {token}", **named}, tokens=OWN, **options)
 
@@ -164,7 +251,9 @@ def test_an_account_with_a_token_of_its_own_is_opened_by_that_alone():
     assert isinstance(holding(OWN["1"], "1"), HandshakeAccepted)
     assert isinstance(holding(TOKEN, "1"), HandshakeRefused)
     assert isinstance(holding(OWN["2"], "1"), HandshakeRefused)
-    assert isinstance(verdict({**HERE, "x-self-id": "1"}, peer=LOOPBACK, trust=True, tokens=OWN), HandshakeRefused)
+    assert isinstance(
+        verdict({**HERE, "x-self-id": "1"}, peer=LOOPBACK, trust=True, tokens=OWN), HandshakeRefused
+    )
 
 
 def test_an_accounts_token_opens_no_other_account():
@@ -236,10 +325,16 @@ def test_other_origins_are_refused_with_the_setting_to_mend(origin):
 
 @pytest.mark.parametrize(
     ("host", "admitted"),
-    [("localhost:1234", True), ("[::1]:1234", True), ("pc.lan.example:1234", False), ("evil.example:1234", False)],
+    [
+        ("localhost:1234", True),
+        ("[::1]:1234", True),
+        ("pc.lan.example:1234", False),
+        ("evil.example:1234", False),
+    ],
 )
 def test_without_a_token_a_page_must_come_from_this_machine(host, admitted):
-    """A name of the attacker's may point at 127.0.0.1; the page then has the same host, and must not get in."""
+    """A name of the attacker's may point at 127.0.0.1; the page then has the same host, and must
+    not get in."""
     headers = {"host": host, "origin": f"http://{host}"}
     assert isinstance(verdict(headers, peer=LOOPBACK, trust=True), HandshakeAccepted) == admitted
 
@@ -333,22 +428,32 @@ def test_a_handshake_is_read_from_an_asgi_scope():
         "subprotocols": ["json"],
     }
     wanted = {"x-self-id": "10001", "user-agent": "OneBot/11"}
-    assert Handshake.from_scope(scope) == Handshake("/ws/frostagent", "access_token=t", wanted, REMOTE, ("json",))
+    assert Handshake.from_scope(scope) == Handshake(
+        "/ws/frostagent", "access_token=t", wanted, REMOTE, ("json",)
+    )
 
 
 def test_two_hosts_are_no_host():
     headers = [(b"Host", b"localhost"), (b"host", b"evil.example")]
-    handshake = Handshake.from_scope({"path": "/", "query_string": b"", "headers": headers, "client": [LOOPBACK, 5]})
+    handshake = Handshake.from_scope(
+        {"path": "/", "query_string": b"", "headers": headers, "client": [LOOPBACK, 5]}
+    )
     assert handshake.headers["host"] == "localhost, evil.example"
 
 
 def test_a_scope_without_a_peer_is_a_local_socket():
-    handshake = Handshake.from_scope({"path": "/", "query_string": b"", "headers": [], "client": None})
+    handshake = Handshake.from_scope(
+        {"path": "/", "query_string": b"", "headers": [], "client": None}
+    )
     assert handshake.peer == ""
 
 
-NAMES = st.sampled_from(["authorization", "origin", "host", "x-self-id", "x-client-role", "user-agent", "via"])
-VALUES = st.text(st.characters(max_codepoint=255)) | st.sampled_from([f"Bearer {TOKEN}", "Bearer", "http://[", "10001"])
+NAMES = st.sampled_from(
+    ["authorization", "origin", "host", "x-self-id", "x-client-role", "user-agent", "via"]
+)
+VALUES = st.text(st.characters(max_codepoint=255)) | st.sampled_from(
+    [f"Bearer {TOKEN}", "Bearer", "http://[", "10001"]
+)
 
 
 @given(st.dictionaries(NAMES, VALUES), VALUES, st.booleans())

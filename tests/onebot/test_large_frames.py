@@ -1,4 +1,5 @@
-"""Large frames made small: files out of the text and onto the disk, long texts cut, values bounded before anything is decoded."""
+"""Large frames made small: files out of the text and onto the disk, long texts cut, values bounded
+before anything is decoded."""
 
 import base64
 import hashlib
@@ -10,14 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.protocol.large_frames import MAX_BYTES, MAX_VALUES, SLICE, TEXT_BYTES, FrameLimitExceeded, cut_large_values
+from onebot.protocol.large_frames import (
+    MAX_BYTES,
+    MAX_VALUES,
+    SLICE,
+    TEXT_BYTES,
+    FrameLimitExceeded,
+    cut_large_values,
+)
 from onebot.protocol.media_refs import parse_media_refs
 from onebot.protocol.segments import parse_message
 
 CONTENT = hashlib.shake_256(b"a picture").digest(3 * 2**20 + 1)
 TEXT = base64.b64encode(CONTENT).decode()
 TEXTS = st.text(max_size=600) | st.text("\\\"/'{}[],:u0\u4e2d\U0001f600", max_size=600)
-ANY_JSON = st.recursive(st.none() | st.integers() | TEXTS, lambda one: st.lists(one) | st.dictionaries(TEXTS, one))
+ANY_JSON = st.recursive(
+    st.none() | st.integers() | TEXTS, lambda one: st.lists(one) | st.dictionaries(TEXTS, one)
+)
 
 
 class Files:
@@ -69,7 +79,9 @@ def test_a_file_without_a_prefix_is_known_by_its_key():
 
 
 def test_a_file_inside_a_cq_code_is_kept_and_found_by_its_hash():
-    frame, files = small(json.dumps({"message": f"看😀[CQ:image,file=base64://{TEXT}]吧"}, ensure_ascii=False))
+    frame, files = small(
+        json.dumps({"message": f"看😀[CQ:image,file=base64://{TEXT}]吧"}, ensure_ascii=False)
+    )
     segments = parse_message(frame["message"])
     assert [segment["type"] for segment in segments] == ["text", "image", "text"]
     assert parse_media_refs(segments)[0].sha256 == hashlib.sha256(files.contents[0]).hexdigest()
@@ -84,17 +96,24 @@ def test_what_only_looks_like_base64_is_said_to_be_none():
 @pytest.mark.parametrize("is_ascii", [True, False])
 def test_the_rest_of_a_long_text_is_told_by_its_length(sign, is_ascii):
     text = "a" + sign * (TEXT_BYTES // 2)
-    frame, _ = small(json.dumps({"a": text + sign * TEXT_BYTES, "b": 1, "c": text}, ensure_ascii=is_ascii))
+    frame, _ = small(
+        json.dumps({"a": text + sign * TEXT_BYTES, "b": 1, "c": text}, ensure_ascii=is_ascii)
+    )
     kept, _, left_out = frame["a"].partition("……（略去 ")
     assert text.startswith(kept[: len(text)])
     assert left_out.endswith(" 字节）")
-    assert TEXT_BYTES - 12 <= len(json.dumps(kept, ensure_ascii=is_ascii).encode()) - 2 <= TEXT_BYTES
+    assert (
+        TEXT_BYTES - 12 <= len(json.dumps(kept, ensure_ascii=is_ascii).encode()) - 2 <= TEXT_BYTES
+    )
     assert frame["b"] == 1
     assert len(frame["c"]) < 40  # nothing was left for it
 
 
 def test_ten_thousand_long_segments_are_still_a_message():
-    segments = [{"type": "text", "data": {"text": f"{number} " + "字，" * 1_000}} for number in range(10_000)]
+    segments = [
+        {"type": "text", "data": {"text": f"{number} " + "字，" * 1_000}}
+        for number in range(10_000)
+    ]
     frame, _ = small(json.dumps({"message": segments}, ensure_ascii=False))
     assert len(frame["message"]) == 10_000
     assert frame["message"][0] == segments[0]
@@ -113,7 +132,17 @@ def test_ten_thousand_long_segments_are_still_a_message():
         " " * (MAX_BYTES + 1),
         '"' * (5 * MAX_VALUES),
     ],
-    ids=["numbers", "lists", "texts", "objects", "more texts", "long numbers", "longer texts", "blanks", "quotes"],
+    ids=[
+        "numbers",
+        "lists",
+        "texts",
+        "objects",
+        "more texts",
+        "long numbers",
+        "longer texts",
+        "blanks",
+        "quotes",
+    ],
 )
 def test_a_frame_of_too_many_values_is_refused_before_it_is_decoded(frame):
     with pytest.raises(FrameLimitExceeded):
@@ -121,7 +150,17 @@ def test_a_frame_of_too_many_values_is_refused_before_it_is_decoded(frame):
 
 
 @pytest.mark.parametrize(
-    "frame", ["", "{", '"', '{"a":"', '"' + "x" * 500, '"\\', '"' + "\\u12" * 500 + '"', "base64://" + "A" * 9_000]
+    "frame",
+    [
+        "",
+        "{",
+        '"',
+        '{"a":"',
+        '"' + "x" * 500,
+        '"\\',
+        '"' + "\\u12" * 500 + '"',
+        "base64://" + "A" * 9_000,
+    ],
 )
 def test_what_is_no_json_is_none_afterwards(frame):
     with pytest.raises(json.JSONDecodeError):

@@ -1,4 +1,5 @@
-"""The forms of media on their way out: as Base64 while there is room, for all of a message together."""
+"""The forms of media on their way out: as Base64 while there is room, for all of a message
+together."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,11 @@ def is_inline(segment: Segment) -> bool:
 
 
 def test_files_share_the_room_of_a_message_and_the_others_go_by_path(pictures: list[Segment]):
-    assert [is_inline(one) for one in media.to_first_attempt(pictures, 1_300)] == [True, True, False]
+    assert [is_inline(one) for one in media.to_first_attempt(pictures, 1_300)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_what_does_not_fit_into_one_frame_together_is_given_up(pictures: list[Segment]):

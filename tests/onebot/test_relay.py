@@ -1,4 +1,5 @@
-"""The relay between processes over a real channel layer: each call performed once, and told of as it was."""
+"""The relay between processes over a real channel layer: each call performed once, and told of as
+it was."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,21 +11,32 @@ from channels.layers import get_channel_layer
 from onebot.connections import relay as module
 from onebot.connections.relay import AccountLocation, Relay
 from onebot.protocol.actions import ActionResponse
-from onebot.protocol.errors import ActionTimeout, ConnectionLost, FrameTooLarge, NotConnected, OneBotError
+from onebot.protocol.errors import (
+    ActionTimeout,
+    ConnectionLost,
+    FrameTooLarge,
+    NotConnected,
+    OneBotError,
+)
 
-pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+pytest.importorskip(
+    "tests.services", reason="no server wheels for this platform", exc_type=ImportError
+)
 from tests.services import RedisServer
 
 ACCOUNT = "10001"
 
 
 class Process:
-    """One process's end of the relay: what it was given to carry out, and of which places it heard."""
+    """One process's end of the relay: what it was given to carry out, and of which places it
+    heard."""
 
     def __init__(self, accounts: dict[str, str]) -> None:
         self.carried: list[str] = []
         self.moved: list[AccountLocation] = []
-        self.outcome: ActionResponse | OneBotError = ActionResponse("ok", 0, {"message_id": 1}, None, "")
+        self.outcome: ActionResponse | OneBotError = ActionResponse(
+            "ok", 0, {"message_id": 1}, None, ""
+        )
         self.gate = asyncio.Event()
         self.gate.set()
         self._accounts = accounts
@@ -38,11 +50,17 @@ class Process:
         await self.gate.wait()
         if isinstance(self.outcome, OneBotError):
             raise self.outcome
-        return ActionResponse(self.outcome.status, self.outcome.retcode, self.outcome.data, echo, self.outcome.error_text)
+        return ActionResponse(
+            self.outcome.status,
+            self.outcome.retcode,
+            self.outcome.data,
+            echo,
+            self.outcome.error_text,
+        )
 
     async def heard(self, place_count: int) -> list[AccountLocation]:
         async with asyncio.timeout(5):
-            while len(self.moved) < place_count:  # noqa: ASYNC110 - what comes over the layer rings no bell
+            while len(self.moved) < place_count:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return self.moved
 
@@ -54,7 +72,9 @@ def accounts() -> dict[str, str]:
 
 
 @pytest.fixture
-async def start(settings: Any, redis_url: str, accounts: dict[str, str]) -> AsyncIterator[Callable[..., Awaitable[Process]]]:
+async def start(
+    settings: Any, redis_url: str, accounts: dict[str, str]
+) -> AsyncIterator[Callable[..., Awaitable[Process]]]:
     started: list[Process] = []
 
     async def start(url: str = redis_url) -> Process:
@@ -121,11 +141,18 @@ async def test_a_call_that_comes_twice_while_it_is_performed_is_performed_once(p
     here, there = pair
     there.gate.clear()
     call = asyncio.create_task(here.relay.call(ACCOUNT, "{}", "e1", 5))
-    again = {"type": "call", "account": ACCOUNT, "text": "{}", "echo": "e1", "reply_to": here.relay.channel, "seconds": 5}
+    again = {
+        "type": "call",
+        "account": ACCOUNT,
+        "text": "{}",
+        "echo": "e1",
+        "reply_to": here.relay.channel,
+        "seconds": 5,
+    }
     await get_channel_layer().send(there.relay.channel, again)
     await get_channel_layer().send(there.relay.channel, {**again, "echo": "e2"})
     async with asyncio.timeout(5):
-        while "e2" not in there.carried:  # noqa: ASYNC110 - the one behind it has come: so has the second
+        while "e2" not in there.carried:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     there.gate.set()
     assert (await call).is_success
@@ -155,7 +182,9 @@ async def test_a_layer_that_cannot_be_reached_means_surely_not_written(start, ac
             await here.relay.call(ACCOUNT, "{}", "e1", 5)
 
 
-async def test_nobody_else_is_given_a_call_that_another_process_may_have_performed(pair, accounts, monkeypatch):
+async def test_nobody_else_is_given_a_call_that_another_process_may_have_performed(
+    pair, accounts, monkeypatch
+):
     monkeypatch.setattr(module, "CARRY_AGAIN_SECONDS", 0.05)
     here, there = pair
     there.gate.clear()

@@ -5,7 +5,14 @@ from decimal import Decimal
 import pytest
 
 from agent.domain.types import MessagePart
-from onebot.protocol.segments import mentions_account, parse_message, quoted_id, render_text, segments_from_parts, spoken_text
+from onebot.protocol.segments import (
+    mentions_account,
+    parse_message,
+    quoted_id,
+    render_text,
+    segments_from_parts,
+    spoken_text,
+)
 
 
 def segment(kind, **data):
@@ -15,19 +22,26 @@ def segment(kind, **data):
 HELLO = [segment("text", text="hello")]
 
 
-@pytest.mark.parametrize("value", [HELLO, "hello", HELLO[0], [{"type": "text", "data": {"text": "hello"}, "extra": 1}]])
+@pytest.mark.parametrize(
+    "value", [HELLO, "hello", HELLO[0], [{"type": "text", "data": {"text": "hello"}, "extra": 1}]]
+)
 def test_every_shape_of_a_message_is_a_list_of_segments(value):
     assert parse_message(value) == HELLO
 
 
-@pytest.mark.parametrize("value", [None, "", [], {}, 5, True, [None], ["hello"], [[HELLO]], [{"type": 1}], {"data": {}}])
+@pytest.mark.parametrize(
+    "value", [None, "", [], {}, 5, True, [None], ["hello"], [[HELLO]], [{"type": 1}], {"data": {}}]
+)
 def test_what_holds_no_segment_is_an_empty_message(value):
     assert parse_message(value) == []
 
 
 @pytest.mark.parametrize("data", [{}, None, [], "x", 5])
 def test_data_that_is_no_object_is_empty(data):
-    assert parse_message([{"type": "dice", "data": data}, {"type": "rps"}]) == [segment("dice"), segment("rps")]
+    assert parse_message([{"type": "dice", "data": data}, {"type": "rps"}]) == [
+        segment("dice"),
+        segment("rps"),
+    ]
 
 
 def test_text_in_an_array_is_never_read_as_a_code():
@@ -83,12 +97,16 @@ def test_no_mention_is_dropped_while_the_own_id_is_unknown():
     assert not mentions_account([segment("at")], "")
 
 
-@pytest.mark.parametrize("qq", ["10001", " 10001 ", 10001, 10001.0, Decimal("10001.0"), Decimal("1.0001e4")])
+@pytest.mark.parametrize(
+    "qq", ["10001", " 10001 ", 10001, 10001.0, Decimal("10001.0"), Decimal("1.0001e4")]
+)
 def test_a_mention_is_seen_whatever_type_its_id_has(qq):
     assert mentions_account([segment("text", text="a"), segment("at", qq=qq)], "10001")
 
 
-@pytest.mark.parametrize("qq", ["all", "100011", "1000", "", None, True, 10001.5, ["10001"], {"qq": 10001}])
+@pytest.mark.parametrize(
+    "qq", ["all", "100011", "1000", "", None, True, 10001.5, ["10001"], {"qq": 10001}]
+)
 def test_another_mention_is_none_of_the_bot(qq):
     assert not mentions_account([segment("at", qq=qq)], "10001")
 

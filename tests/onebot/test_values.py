@@ -30,14 +30,29 @@ def test_an_id_is_exact_text(value, text):
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, False, 1.5, Decimal("1e-9"), float("nan"), float("inf"), Decimal("1e999999"), {}, [], [1], "x" * 65, 10**64],
+    [
+        None,
+        True,
+        False,
+        1.5,
+        Decimal("1e-9"),
+        float("nan"),
+        float("inf"),
+        Decimal("1e999999"),
+        {},
+        [],
+        [1],
+        "x" * 65,
+        10**64,
+    ],
 )
 def test_what_is_no_id_is_empty(value):
     assert parse_id(value) == ""
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, ""), ("0", ""), (-1, ""), ("-1", ""), (0.0, ""), (None, ""), (-5, "-5"), (7, "7")]
+    ("value", "text"),
+    [(0, ""), ("0", ""), (-1, ""), ("-1", ""), (0.0, ""), (None, ""), (-5, "-5"), (7, "7")],
 )
 def test_a_message_id_that_stands_for_nothing_is_empty(value, text):
     assert parse_message_id(value) == text
@@ -67,7 +82,10 @@ def test_a_value_as_text_is_no_float_and_not_scientific(value, text):
 
 
 def test_plain_json_keeps_everything_but_the_type_of_numbers():
-    value = {"id": Decimal("9007199254740993.0"), "list": [1.0, "1.0", True, None, {"x": Decimal("0.5")}]}
+    value = {
+        "id": Decimal("9007199254740993.0"),
+        "list": [1.0, "1.0", True, None, {"x": Decimal("0.5")}],
+    }
     plain = to_plain_json(value)
     assert plain == {"id": 9007199254740993, "list": [1, "1.0", True, None, {"x": 0.5}]}
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
@@ -78,4 +96,6 @@ def test_a_number_that_is_none_becomes_text_in_plain_json():
 
 
 def test_storable_text_has_no_nul_and_no_lone_surrogate_but_keeps_pairs():
-    assert make_storable({"a\0": ["\ud800", "\ud83d\ude00", "é"]}) == {"a\ufffd": ["\ufffd", "😀", "é"]}
+    assert make_storable({"a\0": ["\ud800", "\ud83d\ude00", "é"]}) == {
+        "a\ufffd": ["\ufffd", "😀", "é"]
+    }

@@ -1,4 +1,5 @@
-"""One server for many tests of accounts, whose second factors and sessions are forgotten after each."""
+"""One server for many tests of accounts, whose second factors and sessions are forgotten after
+each."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -24,7 +25,9 @@ FORGOTTEN = (
 
 @pytest.fixture(scope="module")
 def started(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    server = LiveServer({**scripted_env(model_server), "DJANGO_SETTINGS_MODULE": "tests.cheap_hashes"})
+    server = LiveServer(
+        {**scripted_env(model_server), "DJANGO_SETTINGS_MODULE": "tests.cheap_hashes"}
+    )
     try:
         yield server.start(START_SECONDS)
     finally:

@@ -29,9 +29,12 @@ class _From(HTTPAdapter):
 
 
 class Browser:
-    """Blocks. ``proxied`` is the address that a proxy on this machine would name; without ``source``, each has a fresh one."""
+    """Blocks. ``proxied`` is the address that a proxy on this machine would name; without
+    ``source``, each has a fresh one."""
 
-    def __init__(self, server: LiveServer, source: str = "", *, proxied: str = "", host: str = "") -> None:
+    def __init__(
+        self, server: LiveServer, source: str = "", *, proxied: str = "", host: str = ""
+    ) -> None:
         self._url = f"http://{host}:{server.port}" if host else server.url
         self.session = requests.Session()
         self.session.trust_env = False
@@ -46,7 +49,9 @@ class Browser:
     def post(self, path: str, form: Any = None, **options: Any) -> requests.Response:
         """Send ``form`` (a dict, or JSON with ``json=``) with the token of forgery protection."""
         headers = {"X-CSRFToken": self.token(), "Referer": self._url + path}
-        return self.session.post(self._url + path, form, headers=headers, timeout=60, allow_redirects=False, **options)
+        return self.session.post(
+            self._url + path, form, headers=headers, timeout=60, allow_redirects=False, **options
+        )
 
     def token(self) -> str:
         if "csrftoken" not in self.session.cookies:

@@ -1,4 +1,5 @@
-"""An MCP server over stdio that lists what a file says, and notices by itself when that changes: ``changing_server.py FILE``."""
+"""An MCP server over stdio that lists what a file says, and notices by itself when that changes:
+``changing_server.py FILE``."""
 
 import json
 import os
@@ -28,7 +29,11 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any]:
         case "initialize":
             about = {"name": "changing", "version": "1"}
             capabilities = {"tools": {"listChanged": True}}
-            return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": about}
+            return {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": capabilities,
+                "serverInfo": about,
+            }
         case "tools/list":
             return {"tools": json.loads(FILE.read_bytes())}
         case "tools/call":
@@ -41,7 +46,12 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if "id" in message and "method" in message:
-            out({"id": message["id"], "result": result(message["method"], message.get("params") or {})})
+            out(
+                {
+                    "id": message["id"],
+                    "result": result(message["method"], message.get("params") or {}),
+                }
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The strict reader of requests: what is a frame, a fence or a label, by the rules that the model is shown."""
+"""The strict reader of requests: what is a frame, a fence or a label, by the rules that the model
+is shown."""
 
 import json
 import re
@@ -7,16 +8,25 @@ from typing import Any
 
 from tests.scripted_model import Request, text_of
 
-FRAME = re.compile(r'\{"frame": "⟦(?:以下是此人的话|以下是工具结果)⟧", [^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\}')
-FENCE = re.compile(r"^⟦以下是(记忆|摘要|聊天记录|消息内容)⟧\n[^\n]+\n((?:[^\n]+\n)*)⟦以上是\1⟧$", re.MULTILINE)
+FRAME = re.compile(
+    r'\{"frame": "⟦(?:以下是此人的话|以下是工具结果)⟧", [^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\}'
+)
+FENCE = re.compile(
+    r"^⟦以下是(记忆|摘要|聊天记录|消息内容)⟧\n[^\n]+\n((?:[^\n]+\n)*)⟦以上是\1⟧$", re.MULTILINE
+)
 WORDS = "以下是此人的话|以下是工具结果|以[下上]是(?:记忆|摘要|聊天记录|消息内容|文件)"
 LABEL_WORDS = "(?:图片|语音|文件)内容"
-IMITATION = re.compile(rf"[⟦⟧〚〛⟬⟭]|[\[【〖](?:{WORDS}|{LABEL_WORDS}[\]】〗:])|27e[67]", re.IGNORECASE)
-LABEL = re.compile(r" ?【(?:图片内容|语音内容|文件内容)】: |^【以上是文件“[^\n”]*”的内容】$", re.MULTILINE)
+IMITATION = re.compile(
+    rf"[⟦⟧〚〛⟬⟭]|[\[【〖](?:{WORDS}|{LABEL_WORDS}[\]】〗:])|27e[67]", re.IGNORECASE
+)
+LABEL = re.compile(
+    r" ?【(?:图片内容|语音内容|文件内容)】: |^【以上是文件“[^\n”]*”的内容】$", re.MULTILINE
+)
 
 
 def speakers(request: Request) -> list[str]:
-    """Who speaks by the frames of a request, in order; fails where anything else in it looks like a mark."""
+    """Who speaks by the frames of a request, in order; fails where anything else in it looks like a
+    mark."""
     return [frame["sender"]["user_id"] for frame in frames(request) if "sender" in frame]
 
 
@@ -31,13 +41,16 @@ def frames(request: Request) -> list[dict[str, Any]]:
                 header: dict[str, Any] = json.loads(first)
                 found.append(header)
                 rest = below
-                assert_unmarked(str({key: value for key, value in header.items() if key != "frame"}))
+                assert_unmarked(
+                    str({key: value for key, value in header.items() if key != "frame"})
+                )
         assert_unmarked(without_fences(rest))
     return found
 
 
 def without_fences(text: str) -> str:
-    """``text`` without the opening and the closing of its fences: their lines are JSON that holds no mark either."""
+    """``text`` without the opening and the closing of its fences: their lines are JSON that holds
+    no mark either."""
     for found in FENCE.finditer(text):
         for value in found[2].splitlines():
             json.loads(value)
@@ -50,8 +63,13 @@ def labels(request: Request) -> int:
 
 
 def assert_unmarked(text: str) -> None:
-    """Fail where ``text`` holds what looks like a mark, also to somebody who sees no unseen signs; true labels aside."""
+    """Fail where ``text`` holds what looks like a mark, also to somebody who sees no unseen signs;
+    true labels aside."""
     text = LABEL.sub("", text)
     plain = unicodedata.normalize("NFKC", text)
-    seen = "".join(sign for sign in plain if not sign.isspace() and unicodedata.category(sign) not in ("Cf", "Cc", "Mn"))
+    seen = "".join(
+        sign
+        for sign in plain
+        if not sign.isspace() and unicodedata.category(sign) not in ("Cf", "Cc", "Mn")
+    )
     assert not (found := IMITATION.search(seen)), f"{found and found[0]!r} in {text!r}"

@@ -1,4 +1,5 @@
-"""What the tests of limits ask again and again: messages with their ends, what was heard, a page that is changed."""
+"""What the tests of limits ask again and again: messages with their ends, what was heard, a page
+that is changed."""
 
 import asyncio
 from collections import Counter
@@ -9,7 +10,15 @@ from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
 
 #: A server's limits as they are when nobody says anything; the suite's own environment has none.
-DEFAULTS = dict.fromkeys(("PERSON_ANSWERS_PER_MINUTE", "PERSON_ANSWERS_PER_DAY", "CHAT_ANSWERS_PER_MINUTE", "TOKENS_PER_DAY"), "")
+DEFAULTS = dict.fromkeys(
+    (
+        "PERSON_ANSWERS_PER_MINUTE",
+        "PERSON_ANSWERS_PER_DAY",
+        "CHAT_ANSWERS_PER_MINUTE",
+        "TOKENS_PER_DAY",
+    ),
+    "",
+)
 Rows = list[dict[str, Any]]
 
 SAID = (
@@ -19,11 +28,14 @@ SAID = (
 
 
 async def settled(server: LiveServer, peer: int | str, count: int) -> Rows:
-    """The messages in the chats with ``peer``, once there are ``count`` and all have come to an end."""
+    """The messages in the chats with ``peer``, once there are ``count`` and all have come to an
+    end."""
     async with asyncio.timeout(60):
         while True:
             rows = server.rows(SAID, str(peer))
-            if len(rows) >= count and all(row["state"] not in ("waiting", "running") for row in rows):
+            if len(rows) >= count and all(
+                row["state"] not in ("waiting", "running") for row in rows
+            ):
                 return rows
             await asyncio.sleep(0.02)
 

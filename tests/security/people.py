@@ -1,4 +1,5 @@
-"""People at the admin of a live server: signed in, with forms sent as a browser or a script of theirs would."""
+"""People at the admin of a live server: signed in, with forms sent as a browser or a script of
+theirs would."""
 
 import json
 import re
@@ -27,16 +28,27 @@ for name, group in json.load(sys.stdin):
 
 
 def accounts(server: LiveServer, **groups: str) -> None:
-    """Give ``server`` a signed-up colleague of each name, in that group; a "superuser" may run commands as well. Blocks."""
+    """Give ``server`` a signed-up colleague of each name, in that group; a "superuser" may run
+    commands as well. Blocks."""
     run(server, _MAKE, list(groups.items()), PASSWORD)
 
 
 def run(server: LiveServer, program: str, given: Any, *arguments: str) -> None:
     """Run ``program`` on the server's database, as another process of the installation. Blocks."""
-    fixed = {"FROST_DATA_DIR": str(server.data_dir), "DJANGO_SETTINGS_MODULE": "frostproject.settings"}
+    fixed = {
+        "FROST_DATA_DIR": str(server.data_dir),
+        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+    }
     environment = clean_environment(**(fixed | server.env))
     command = [sys.executable, "-c", program, *arguments]
-    subprocess.run(command, cwd=PROJECT, env=environment, input=json.dumps(given).encode(), check=True, timeout=60)
+    subprocess.run(
+        command,
+        cwd=PROJECT,
+        env=environment,
+        input=json.dumps(given).encode(),
+        check=True,
+        timeout=60,
+    )
 
 
 class Person:
@@ -56,7 +68,11 @@ class Person:
             self._browser.get(f"{self._server.url}/admin/login/", timeout=10)
         token = self._browser.cookies["csrftoken"]
         return self._browser.post(
-            self._server.url + path, {**form, "csrfmiddlewaretoken": token}, files=_files, allow_redirects=False, timeout=30
+            self._server.url + path,
+            {**form, "csrfmiddlewaretoken": token},
+            files=_files,
+            allow_redirects=False,
+            timeout=30,
         )
 
     def saves(self, path: str, /, **form: Any) -> None:
@@ -74,7 +90,9 @@ class Person:
     def page(self, path: str) -> str:
         """A page as this person reads it."""
         answer = self._browser.get(self._server.url + path, timeout=10)
-        return unescape(answer.text) if answer.status_code == 200 else f"status {answer.status_code}"
+        return (
+            unescape(answer.text) if answer.status_code == 200 else f"status {answer.status_code}"
+        )
 
     def close(self) -> None:
         self._browser.close()

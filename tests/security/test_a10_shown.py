@@ -1,4 +1,5 @@
-"""What an MCP server is started with and where it is: for whoever may change it, and for nobody else."""
+"""What an MCP server is started with and where it is: for whoever may change it, and for nobody
+else."""
 
 import asyncio
 import json
@@ -41,10 +42,17 @@ def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
     with LiveServer(scripted_env(model_server) | env) as live:
         accounts(live, olga="operator", vera="viewer", susan="superuser")
         rows: dict[str, dict[str, Any]] = {
-            name: {"transport": "stdio", "command": "/usr/bin/npx", "arguments": given, "enabled": False}
+            name: {
+                "transport": "stdio",
+                "command": "/usr/bin/npx",
+                "arguments": given,
+                "enabled": False,
+            }
             for name, given in ARGUMENTS.items()
         }
-        rows |= {name: {"transport": "sse", "url": url, "enabled": False} for name, url in URLS.items()}
+        rows |= {
+            name: {"transport": "sse", "url": url, "enabled": False} for name, url in URLS.items()
+        }
         McpRows(live).save(**rows)
         yield live
 
@@ -57,12 +65,16 @@ def person(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Perso
 
 
 def pages(server: LiveServer, *names: str) -> list[str]:
-    places = [f"{row['id']}/{what}/" for row in rows(server, *names) for what in ("change", "history")]
+    places = [
+        f"{row['id']}/{what}/" for row in rows(server, *names) for what in ("change", "history")
+    ]
     return [SERVERS + place for place in ("", "?q=mcp", "export/", "export/?file=1", *places)]
 
 
 def rows(server: LiveServer, *names: str) -> list[dict[str, Any]]:
-    return [row for row in server.rows("SELECT id, name FROM tools_mcpserver") if row["name"] in names]
+    return [
+        row for row in server.rows("SELECT id, name FROM tools_mcpserver") if row["name"] in names
+    ]
 
 
 @pytest.mark.parametrize("person", ["vera"], indirect=True)
@@ -70,7 +82,10 @@ def test_a_viewer_sees_command_options_and_host_on_every_page(server: LiveServer
     for page in pages(server, *ARGUMENTS, *URLS):
         text = person.page(page)
         assert not [key for key in KEYS if key in text], page
-    shown = {row["name"]: person.page(f"{SERVERS}{row['id']}/change/") for row in rows(server, *ARGUMENTS, *URLS)}
+    shown = {
+        row["name"]: person.page(f"{SERVERS}{row['id']}/change/")
+        for row in rows(server, *ARGUMENTS, *URLS)
+    }
     assert "npx -y •••• --header ••••" in shown["header"]
     assert "npx -p•••• --token=•••• ••••" in shown["glued"]
     assert "https://h.invalid/••••" in shown["path"]
@@ -79,15 +94,21 @@ def test_a_viewer_sees_command_options_and_host_on_every_page(server: LiveServer
 @pytest.mark.parametrize("person", ["olga"], indirect=True)
 def test_an_operator_sees_addresses_and_no_arguments(server: LiveServer, person: Person):
     for page in pages(server, *ARGUMENTS):
-        assert not [key for key in ("sk-live", "hunter2key", "mcp-remote") if key in person.page(page)], page
+        assert not [
+            key for key in ("sk-live", "hunter2key", "mcp-remote") if key in person.page(page)
+        ], page
     (row,) = rows(server, "query")
     assert URLS["query"] in person.page(f"{SERVERS}{row['id']}/change/")
 
 
 @pytest.mark.parametrize("person", ["susan"], indirect=True)
-def test_who_may_change_a_server_sees_it_whole_and_exports_no_key(server: LiveServer, person: Person):
+def test_who_may_change_a_server_sees_it_whole_and_exports_no_key(
+    server: LiveServer, person: Person
+):
     (row,) = rows(server, "header")
-    assert "Authorization: Bearer sk-live-9f8e7d6c5b4a" in person.page(f"{SERVERS}{row['id']}/change/")
+    assert "Authorization: Bearer sk-live-9f8e7d6c5b4a" in person.page(
+        f"{SERVERS}{row['id']}/change/"
+    )
     exported = json.loads(person.page(f"{SERVERS}export/?file=1"))["mcpServers"]
     assert exported["address"]["args"] == ["${ARGUMENT}"]
     assert exported["header"]["args"] == ["-y", "mcp-remote", "--header", "${HEADER}"]
@@ -96,24 +117,37 @@ def test_who_may_change_a_server_sees_it_whole_and_exports_no_key(server: LiveSe
 
 
 @pytest.mark.parametrize("person", ["susan"], indirect=True)
-def test_an_export_without_its_keys_is_imported_switched_off_and_asks_for_them(server: LiveServer, person: Person):
+def test_an_export_without_its_keys_is_imported_switched_off_and_asks_for_them(
+    server: LiveServer, person: Person
+):
     entry = {"command": "npx", "args": ["-y", "mcp-remote", "--header", "${HEADER}"]}
     sent = {"text": json.dumps({"mcpServers": {"copied": entry}}), "taken": "skip"}
-    assert "Enter on its page what belongs there: ${HEADER}" in person.send(f"{SERVERS}import/", **sent).text
+    assert (
+        "Enter on its page what belongs there: ${HEADER}"
+        in person.send(f"{SERVERS}import/", **sent).text
+    )
     assert person.send(f"{SERVERS}import/", **sent, confirmed="Save").status_code == 302
-    assert server.rows("SELECT enabled FROM tools_mcpserver WHERE name = 'copied'") == [{"enabled": 0}]
+    assert server.rows("SELECT enabled FROM tools_mcpserver WHERE name = 'copied'") == [
+        {"enabled": 0}
+    ]
 
 
 def test_no_argument_lies_open_in_the_database(server: LiveServer):
     held = b"".join(file.read_bytes() for file in server.data_dir.glob("frostagent.sqlite3*"))
     assert not [
-        key for key in ("sk-live", "ghp_letters", "mcp-remote") if key.encode() in held.replace(b"ghp_lettersonly/mcp", b"")
+        key
+        for key in ("sk-live", "ghp_letters", "mcp-remote")
+        if key.encode() in held.replace(b"ghp_lettersonly/mcp", b"")
     ]
 
 
 async def test_a_program_that_repeats_its_arguments_tells_no_viewer_and_no_log(server: LiveServer):
     complaint = "import sys; sys.exit('cannot use ' + ' and '.join(sys.argv[1:]))"
-    program = {"transport": "stdio", "command": sys.executable, "arguments": ["-c", complaint, "--key", "hunter2key"]}
+    program = {
+        "transport": "stdio",
+        "command": sys.executable,
+        "arguments": ["-c", complaint, "--key", "hunter2key"],
+    }
     await asyncio.to_thread(lambda: McpRows(server).save(loud=program))
     row = await server.row("SELECT t.error FROM tools_mcpserverstatus t JOIN tools_mcpserver s ON s.id = t.server_id "
                            "WHERE s.name = 'loud' AND t.error != ''", timeout=30)  # fmt: skip
@@ -122,12 +156,24 @@ async def test_a_program_that_repeats_its_arguments_tells_no_viewer_and_no_log(s
 
 
 @pytest.mark.parametrize("person", ["susan"], indirect=True)
-def test_a_named_secret_in_an_argument_reaches_the_program_and_nothing_else(server: LiveServer, person: Person):
-    person.saves("/admin/tools/secret/add/", name="arg_key", value="ARG-SECRET-1", hosts=f"program:{sys.executable}")
+def test_a_named_secret_in_an_argument_reaches_the_program_and_nothing_else(
+    server: LiveServer, person: Person
+):
+    person.saves(
+        "/admin/tools/secret/add/",
+        name="arg_key",
+        value="ARG-SECRET-1",
+        hosts=f"program:{sys.executable}",
+    )
     complaint = "import os, sys; sys.exit(f'given {len(sys.argv[1])} {len(os.environ[chr(75)])} ' + sys.argv[1])"
     fields = form(name="told", transport="stdio", url="", command=sys.executable, enabled=None)
     person.saves(
-        f"{SERVERS}add/", **fields | {"arguments": f"-c\n{complaint}\n{{secret:arg_key}}", "environment": "K={secret:arg_key}"}
+        f"{SERVERS}add/",
+        **fields
+        | {
+            "arguments": f"-c\n{complaint}\n{{secret:arg_key}}",
+            "environment": "K={secret:arg_key}",
+        },
     )
     (row,) = rows(server, "told")
     text = person.send(f"{SERVERS}{row['id']}/test/").text
@@ -149,11 +195,23 @@ def test_what_lay_open_before_is_sealed_and_what_an_older_version_writes_counts(
 
 
 @pytest.mark.parametrize("person", ["vera"], indirect=True)
-def test_keys_typed_straight_into_an_http_tool_are_seen_by_no_viewer(server: LiveServer, person: Person):
+def test_keys_typed_straight_into_an_http_tool_are_seen_by_no_viewer(
+    server: LiveServer, person: Person
+):
     operator = Person(server, "olga")
-    url, key = "https://api.example.com/v1/hunter2key/{city}", {"name": "k", "template": "hunter2key"}
-    tables = table("query", key) | table("headers", key) | table("parameters_schema-row", {"name": "city", "required": "on"})
-    typed = tool_form(name="typed", url=url, method="POST", body_kind="text", body="hunter2key") | tables
+    url, key = (
+        "https://api.example.com/v1/hunter2key/{city}",
+        {"name": "k", "template": "hunter2key"},
+    )
+    tables = (
+        table("query", key)
+        | table("headers", key)
+        | table("parameters_schema-row", {"name": "city", "required": "on"})
+    )
+    typed = (
+        tool_form(name="typed", url=url, method="POST", body_kind="text", body="hunter2key")
+        | tables
+    )
     operator.saves(f"{TOOLS}add/", **typed)
     (row,) = server.rows("SELECT id FROM tools_httptool WHERE name = 'typed'")
     operator.saves(f"{TOOLS}{row['id']}/change/", **typed | {"url": url.replace("api", "v2")})

@@ -29,7 +29,8 @@ Start = Callable[..., LiveServer]
 
 @pytest.fixture
 def installation() -> Iterator[LiveServer]:
-    """An installation that is not started yet, with an open data folder, as ``mkdir data`` leaves it."""
+    """An installation that is not started yet, with an open data folder, as ``mkdir data`` leaves
+    it."""
     server = LiveServer({})
     server.data_dir.mkdir(mode=0o755)
     server.data_dir.chmod(0o755)
@@ -44,7 +45,11 @@ def mode(path: Path) -> int:
 def opened(folder: Path) -> set[str]:
     """What in ``folder``, itself included, anybody else has a right on."""
     found = [folder, *folder.rglob("*")]
-    return {str(path.relative_to(folder)) for path in found if not path.is_symlink() and mode(path) & 0o077}
+    return {
+        str(path.relative_to(folder))
+        for path in found
+        if not path.is_symlink() and mode(path) & 0o077
+    }
 
 
 def open_all(folder: Path) -> None:
@@ -72,13 +77,17 @@ def test_what_an_older_version_left_open_is_closed(installation):
     assert "Other users" not in installation.log
 
 
-async def test_what_a_message_leaves_behind_is_closed(start_server: Start, model, file_server: FileServer):
+async def test_what_a_message_leaves_behind_is_closed(
+    start_server: Start, model, file_server: FileServer
+):
     server = start_server()
     url = file_server.serve("/a.png", sends(picture("PNG"), "image/png"))
     model.script(["a red square"], model="scripted-vision")
     model.script(["seen"])
     async with client(server) as bot:
-        await bot.say_private(fresh_id(), [{"type": "image", "data": {"file": "a.png", "url": url}}])
+        await bot.say_private(
+            fresh_id(), [{"type": "image", "data": {"file": "a.png", "url": url}}]
+        )
         await bot.next_action()
     assert [path for path in (server.data_dir / "received").rglob("*") if path.is_file()]
     assert opened(server.data_dir) == set()
@@ -89,7 +98,9 @@ def test_the_talk_in_a_terminal_closes_it_too(installation):
     (installation.data_dir / "media").mkdir()
     open_all(installation.data_dir)
     talk = [sys.executable, "manage.py", "chat", "--once", "hello"]
-    env = clean_environment(FROST_DATA_DIR=str(installation.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings")
+    env = clean_environment(
+        FROST_DATA_DIR=str(installation.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings"
+    )
     subprocess.run(talk, cwd=PROJECT, env=env, check=True, capture_output=True, timeout=60)
     assert opened(installation.data_dir) == set()
 
@@ -107,14 +118,20 @@ def test_the_daphne_command_closes_it_too(model_server):
 
 def test_a_management_command_makes_nothing_that_others_can_read(tmp_path):
     command = [sys.executable, "manage.py", "migrate", "-v", "0"]
-    env = clean_environment(FROST_DATA_DIR=str(tmp_path / "data"), DJANGO_SETTINGS_MODULE="frostproject.settings")
+    env = clean_environment(
+        FROST_DATA_DIR=str(tmp_path / "data"), DJANGO_SETTINGS_MODULE="frostproject.settings"
+    )
     subprocess.run(command, cwd=PROJECT, env=env, check=True, umask=0o022)
     assert (tmp_path / "data" / "frostagent.sqlite3").exists()
     assert opened(tmp_path / "data") == set()
 
 
 def test_children_inherit_the_mask(live):
-    assert re.search(r"^Umask:\s+0077$", Path(f"/proc/{live.pid}/status").read_text(encoding="ascii"), re.MULTILINE)
+    assert re.search(
+        r"^Umask:\s+0077$",
+        Path(f"/proc/{live.pid}/status").read_text(encoding="ascii"),
+        re.MULTILINE,
+    )
 
 
 # --- What is not ours ---------------------------------------------------------------
@@ -142,7 +159,8 @@ def test_a_file_with_another_name_elsewhere_is_left_alone_and_named(installation
 
 
 def test_a_folder_of_somebody_elses_things_stays_as_it_is(installation):
-    """FROST_DATA_DIR was set to a place that is used for other things: only what is ours is closed."""
+    """FROST_DATA_DIR was set to a place that is used for other things: only what is ours is
+    closed."""
     (installation.data_dir / "photos").mkdir()
     (installation.data_dir / "photos" / "holiday.jpg").write_bytes(b"")
     open_all(installation.data_dir)
@@ -152,7 +170,9 @@ def test_a_folder_of_somebody_elses_things_stays_as_it_is(installation):
     assert f"chmod go= {installation.data_dir}" in installation.log
 
 
-@pytest.mark.parametrize("place", ["/", "/tmp", str(PROJECT), str(PROJECT.parent), str(Path.home())])
+@pytest.mark.parametrize(
+    "place", ["/", "/tmp", str(PROJECT), str(PROJECT.parent), str(Path.home())]
+)
 def test_places_that_others_need_are_never_closed(place, monkeypatch):
     changed: list[str] = []
     monkeypatch.setattr(os, "chmod", lambda path, *_: changed.append(str(path)))
@@ -192,11 +212,15 @@ def test_doctor_names_what_is_open_and_the_command_that_mends_it(installation):
     installation.start().terminate()
     open_all(installation.data_dir)
     said = doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}").stdout
-    (advice,) = re.findall(r"WARN Other users of this machine can read [^\n]*frostagent\.sqlite3[^\n]*\n     -> (.*)", said)
+    (advice,) = re.findall(
+        r"WARN Other users of this machine can read [^\n]*frostagent\.sqlite3[^\n]*\n     -> (.*)",
+        said,
+    )
     subprocess.run(advice, shell=True, check=True)
     assert opened(installation.data_dir) == set()
     assert (
-        "can read nothing of the data folder" in doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}").stdout
+        "can read nothing of the data folder"
+        in doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}").stdout
     )
 
 
@@ -210,7 +234,11 @@ def test_an_open_env_file_is_named(tmp_path, caplog):
     (tmp_path / ".env").chmod(0o644)
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
-    found = [one for one in diagnosis.check_file_access(data, tmp_path / ".env") if one.level is FindingLevel.WARN]
+    found = [
+        one
+        for one in diagnosis.check_file_access(data, tmp_path / ".env")
+        if one.level is FindingLevel.WARN
+    ]
     assert [one.advice for one in found] == [f"chmod go= {tmp_path / '.env'}"]
     private_files.log_exposures(data, tmp_path / ".env")
     assert f"chmod go= {tmp_path / '.env'}" in caplog.text
@@ -220,7 +248,11 @@ def test_a_name_with_a_space_is_quoted_in_the_command(tmp_path):
     folder = tmp_path / "my data"
     folder.mkdir()
     folder.chmod(0o755)
-    (found,) = [one for one in diagnosis.check_file_access(folder, tmp_path / ".env") if one.level is FindingLevel.WARN]
+    (found,) = [
+        one
+        for one in diagnosis.check_file_access(folder, tmp_path / ".env")
+        if one.level is FindingLevel.WARN
+    ]
     subprocess.run(found.advice, shell=True, check=True)
     assert mode(folder) == 0o700
 
@@ -232,17 +264,35 @@ PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
 """One that any user may run."""
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not (PYTHON and shutil.which("setpriv")), reason="only root can become somebody else")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not (PYTHON and shutil.which("setpriv")),
+    reason="only root can become somebody else",
+)
 def test_a_program_of_the_same_user_cannot_read_the_servers_environment():
     with tempfile.TemporaryDirectory(prefix="frost-nobody-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         shutil.copy(PROJECT / "frostproject" / "server" / "process_memory.py", folder)
         (folder / "look.py").write_text(LOOK)
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(PYTHON), "-B", "look.py"]
+        command = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            str(PYTHON),
+            "-B",
+            "look.py",
+        ]
         env = {"UPSTREAM_API_KEY": "sk-unseen"}
-        said = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
-    assert said.stdout.split() == ["before:True", "after:PermissionError", "files:True", "child:True"], said.stderr
+        said = subprocess.run(
+            command, env=env, cwd=folder, capture_output=True, text=True, check=False
+        )
+    assert said.stdout.split() == [
+        "before:True",
+        "after:PermissionError",
+        "files:True",
+        "child:True",
+    ], said.stderr
 
 
 LOOK = """

@@ -1,4 +1,5 @@
-"""An account may have a token of its own: it opens that account alone, and nothing else opens it."""
+"""An account may have a token of its own: it opens that account alone, and nothing else opens
+it."""
 
 import asyncio
 import re
@@ -59,10 +60,19 @@ async def test_each_account_is_opened_by_its_own_token_alone(live, cockpit):
         for account in (a, b, other)
         for token in (A_TOKEN, B_TOKEN, TOKEN, "wrong")
     }
-    assert {pair for pair, found in status.items() if found == 101} == {(a, A_TOKEN), (b, B_TOKEN), (other, TOKEN)}
+    assert {pair for pair, found in status.items() if found == 101} == {
+        (a, A_TOKEN),
+        (b, B_TOKEN),
+        (other, TOKEN),
+    }
     assert await handshake_status(f"{live.ws_url}?access_token={A_TOKEN}", self_id=a) == 101
     assert await handshake_status(f"{live.ws_url}?access_token={A_TOKEN}", self_id=b) == 403
-    assert await handshake_status(live.ws_url, self_id=a, headers={"X-Self-ID": "not a number"}, token=A_TOKEN) == 403
+    assert (
+        await handshake_status(
+            live.ws_url, self_id=a, headers={"X-Self-ID": "not a number"}, token=A_TOKEN
+        )
+        == 403
+    )
 
 
 async def test_a_client_that_names_no_account_is_no_other_than_its_tokens(live, cockpit, model):
@@ -80,7 +90,8 @@ async def test_a_client_that_names_no_account_is_no_other_than_its_tokens(live, 
         await bot.say_private(fresh_id(), "hi")
         assert spoken(await bot.next_action()) == "hello"
     said = live.rows(
-        "SELECT m.text FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.account = ?", str(a)
+        "SELECT m.text FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.account = ?",
+        str(a),
     )
     assert "I am A" not in str(said)
 
@@ -100,7 +111,9 @@ async def test_a_changed_token_ends_the_connection_that_the_old_one_opened(live,
         await give(live, cockpit, a, A_TOKEN)
         assert await stolen.close_code() in (FORBIDDEN, 4009)
     async with FakeOneBot(live.ws_url, a, token=A_TOKEN) as before:
-        await asyncio.to_thread(cockpit.fill, page(live, a), token_change="type", token_typed=B_TOKEN)
+        await asyncio.to_thread(
+            cockpit.fill, page(live, a), token_change="type", token_typed=B_TOKEN
+        )
         assert await before.close_code() == FORBIDDEN
     await live.logged(f"account {a} has a token of its own")
     async with FakeOneBot(live.ws_url, a, token=B_TOKEN) as before:
@@ -146,7 +159,9 @@ async def test_what_is_no_token_is_not_taken(live, cockpit, fields):
     a = await introduced(live)
     with pytest.raises(AssertionError, match="was not saved"):
         await asyncio.to_thread(cockpit.fill, page(live, a), **fields)
-    assert live.rows("SELECT token_hash FROM onebot_bot WHERE self_id = ?", str(a)) == [{"token_hash": ""}]
+    assert live.rows("SELECT token_hash FROM onebot_bot WHERE self_id = ?", str(a)) == [
+        {"token_hash": ""}
+    ]
 
 
 async def test_a_restart_knows_the_tokens_before_the_first_client_comes(start_server):
@@ -162,7 +177,9 @@ async def test_a_restart_knows_the_tokens_before_the_first_client_comes(start_se
 async def test_a_locked_database_holds_no_handshake_with_an_own_token_up(live, cockpit):
     a = await introduced(live)
     await give(live, cockpit, a, A_TOKEN)
-    with closing(sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(live.data_dir / "frostagent.sqlite3", isolation_level=None)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         async with asyncio.timeout(2):
             assert await handshake_status(live.ws_url, self_id=a, token=A_TOKEN) == 101

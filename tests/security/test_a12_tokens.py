@@ -1,4 +1,5 @@
-"""A token is wanted from the first start on, from wherever; who trusts this machine's programs says so."""
+"""A token is wanted from the first start on, from wherever; who trusts this machine's programs says
+so."""
 
 import asyncio
 import re
@@ -18,8 +19,20 @@ from tests.live_server import LiveServer
 from tests.security.wire import ask, connected, status
 
 PROXIED = [
-    *("X-Real-IP: 1.2.3.4", "x-REAL-ip: 1.2.3.4", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost", "X-Forwarded:"),
-    *("X-Forwarded-Proto: http", "X-Forwarded-Whatever: 1", "Forwarded: for=127.0.0.1", "Via: 1.1 x", "X-Client-IP: 127.0.0.1"),
+    *(
+        "X-Real-IP: 1.2.3.4",
+        "x-REAL-ip: 1.2.3.4",
+        "X-Forwarded-For: 127.0.0.1",
+        "X-Forwarded-Host: localhost",
+        "X-Forwarded:",
+    ),
+    *(
+        "X-Forwarded-Proto: http",
+        "X-Forwarded-Whatever: 1",
+        "Forwarded: for=127.0.0.1",
+        "Via: 1.1 x",
+        "X-Client-IP: 127.0.0.1",
+    ),
     *("CF-Connecting-IP: 127.0.0.1", "True-Client-IP: ::1", "CF-Ray: 1"),
 ]
 FOREIGN_HOSTS = [
@@ -33,7 +46,12 @@ FOREIGN_HOSTS = [
     "0",
 ]
 UPGRADE = (
-    *("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ=="),
+    *(
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==",
+    ),
     "X-Client-Role: Universal",
 )
 QUESTION = b'{"input": "hi"}'
@@ -53,10 +71,14 @@ def kept(server: LiveServer, name: str) -> str:
 @pytest.fixture
 def plain(start_server):
     """A server as a newcomer starts it: no setting says anything of tokens."""
-    return start_server(ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="", LANGUAGE_CODE="en")
+    return start_server(
+        ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="", LANGUAGE_CODE="en"
+    )
 
 
-def dial(server: LiveServer, *headers: str, host: str = "127.0.0.1", target: str = "/ws/frostagent") -> int:
+def dial(
+    server: LiveServer, *headers: str, host: str = "127.0.0.1", target: str = "/ws/frostagent"
+) -> int:
     """The status of a handshake, byte by byte; the connection of one that is let in is dropped."""
     request = "\r\n".join([f"GET {target} HTTP/1.1", f"Host: {host}", *UPGRADE, *headers, "", ""])
     with connected(server) as connection:
@@ -65,7 +87,13 @@ def dial(server: LiveServer, *headers: str, host: str = "127.0.0.1", target: str
 
 
 def question(server: LiveServer, *headers: str, host: str = "127.0.0.1") -> int:
-    lines = ["POST /agent/query HTTP/1.1", f"Host: {host}", f"Content-Length: {len(QUESTION)}", "Connection: close", *headers]
+    lines = [
+        "POST /agent/query HTTP/1.1",
+        f"Host: {host}",
+        f"Content-Length: {len(QUESTION)}",
+        "Connection: close",
+        *headers,
+    ]
     return status(ask(server, "\r\n".join([*lines, "", ""]).encode("latin1") + QUESTION))
 
 
@@ -96,7 +124,10 @@ def test_the_tokens_are_files_of_their_owner_alone_and_stay(plain):
     assert before[0] == kept(plain, "onebot_access_token")
     assert before[1] not in plain.log
     plain.restart()
-    assert (printed(plain), kept(plain, "http_api_token")) == before  # shown once: nobody looks at this terminal
+    assert (
+        printed(plain),
+        kept(plain, "http_api_token"),
+    ) == before  # shown once: nobody looks at this terminal
     assert f"Access token: in the file {plain.data_dir / 'onebot_access_token'}" in plain.log
 
 
@@ -118,24 +149,38 @@ def test_the_environment_wins_over_the_file(start_server):
     assert "chosen by the owner" not in server.log
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"two words", b"two\nlines", "密钥".encode(), b"\xff\xfe", b"\x00"])
-@pytest.mark.parametrize(("name", "file"), [("ONEBOT_ACCESS_TOKEN", "onebot_access_token"), ("HTTP_API_TOKEN", "http_api_token")])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"two words", b"two\nlines", "密钥".encode(), b"\xff\xfe", b"\x00"]
+)
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("ONEBOT_ACCESS_TOKEN", "onebot_access_token"), ("HTTP_API_TOKEN", "http_api_token")],
+)
 def test_a_file_that_holds_no_token_stops_the_start_with_what_to_do(tmp_path, name, file, content):
     (tmp_path / file).write_bytes(content)
     said = start(tmp_path)
     assert said.returncode != 0
-    assert said.stderr.strip().splitlines()[-1].startswith(f"{name}: {tmp_path / file} holds no token")
+    assert (
+        said.stderr.strip().splitlines()[-1].startswith(f"{name}: {tmp_path / file} holds no token")
+    )
     assert "delete the file" in said.stderr
     assert (tmp_path / file).read_bytes() == content
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"short", "密钥".encode() * 20, b"\xff\xfe", b"\x00" * 60])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"short", "密钥".encode() * 20, b"\xff\xfe", b"\x00" * 60]
+)
 def test_a_file_that_holds_no_secret_key_stops_it_too(tmp_path, content):
-    """Sessions and sealed secrets would rest on what anybody guesses; and nobody is told to delete what they rest on."""
+    """Sessions and sealed secrets would rest on what anybody guesses; and nobody is told to delete
+    what they rest on."""
     (tmp_path / "secret_key").write_bytes(content)
     said = start(tmp_path)
     assert said.returncode != 0
-    assert said.stderr.strip().splitlines()[-1].startswith(f"FROST_DATA_DIR: {tmp_path / 'secret_key'} holds no secret key")
+    assert (
+        said.stderr.strip()
+        .splitlines()[-1]
+        .startswith(f"FROST_DATA_DIR: {tmp_path / 'secret_key'} holds no secret key")
+    )
     assert (tmp_path / "secret_key").read_bytes() == content
 
 
@@ -153,7 +198,11 @@ def test_what_an_owner_wrote_into_the_file_is_the_token(tmp_path):
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return clean_environment(FROST_DATA_DIR=str(folder), DJANGO_SETTINGS_MODULE="frostproject.settings", LANGUAGE_CODE="en")
+    return clean_environment(
+        FROST_DATA_DIR=str(folder),
+        DJANGO_SETTINGS_MODULE="frostproject.settings",
+        LANGUAGE_CODE="en",
+    )
 
 
 def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -161,7 +210,9 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
     code = "import django; django.setup(); from django.conf import settings as s; print(s.ONEBOT_ACCESS_TOKEN, s.HTTP_API_TOKEN)"
     code = f"import sys, django.core.exceptions as e\ntry:\n {code}\nexcept e.ImproperlyConfigured as error: sys.exit(str(error))"
     command, environ = [sys.executable, "-c", code], environment(folder) | env
-    return subprocess.run(command, cwd=PROJECT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=PROJECT, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_processes_that_start_at_once_agree_on_one_token(tmp_path):
@@ -181,11 +232,15 @@ def test_processes_that_start_at_once_agree_on_one_token(tmp_path):
 
 @pytest.fixture(scope="module")
 def trusting(model_server):
-    with LiveServer({"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "TRUST_LOOPBACK": "true"}) as server:
+    with LiveServer(
+        {"UPSTREAM_ENDPOINT": model_server.url, "MODEL_NAME": "scripted", "TRUST_LOOPBACK": "true"}
+    ) as server:
         yield server
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1234", "LocalHost", "[::1]:1234", "127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost:1234", "LocalHost", "[::1]:1234", "127.0.0.1:1"]
+)
 def test_where_loopback_is_trusted_a_program_of_this_machine_needs_no_token(trusting, model, host):
     model.script(["42"])
     assert dial(trusting, host=host) == 101
@@ -208,7 +263,9 @@ def test_a_second_host_a_missing_one_and_an_absolute_target_open_nothing(trustin
     assert dial(trusting, "Host: bot.example.org") in (400, 403)
     assert question(trusting, "Host: bot.example.org") in (400, 401)
     assert dial(trusting, target="http://bot.example.org/ws/frostagent") != 101
-    assert status(ask(trusting, b"POST /agent/query HTTP/1.0\r\nContent-Length: 15\r\n\r\n" + QUESTION)) in (400, 401)
+    assert status(
+        ask(trusting, b"POST /agent/query HTTP/1.0\r\nContent-Length: 15\r\n\r\n" + QUESTION)
+    ) in (400, 401)
 
 
 def test_a_wrong_token_is_refused_even_there(trusting, model):
@@ -239,7 +296,12 @@ async def test_whoever_looks_on_is_shown_the_token_at_every_start(tmp_path):
         "from frostproject.start import greeting; greeting.greet(('127.0.0.1', 1))"
     )
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, cwd=PROJECT, env=environment(tmp_path), stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-c",
+        code,
+        cwd=PROJECT,
+        env=environment(tmp_path),
+        stdout=asyncio.subprocess.PIPE,
     )
     said, _ = await process.communicate()
     assert b"ws://127.0.0.1:1/ws/frostagent" in said

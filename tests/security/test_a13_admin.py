@@ -1,4 +1,5 @@
-"""The admin, ``/mcp`` and ``/agent/query`` are for the networks that the owner names; behind https, cookies are for https."""
+"""The admin, ``/mcp`` and ``/agent/query`` are for the networks that the owner names; behind https,
+cookies are for https."""
 
 import re
 import sys
@@ -10,19 +11,48 @@ from tests.conftest import TOKEN
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 from tests.security.wire import ask, connected, head, status
 
-INSIDE, OUTSIDE = "127.0.0.1", "127.0.0.9"  # an address that the test has, and that the settings do not name
-CLOSED = ["/", "/admin/", "/admin/login/", "/static/admin/css/base.css", "/nowhere", "/agent/query", "/mcp", "//admin/login/"]
+INSIDE, OUTSIDE = (
+    "127.0.0.1",
+    "127.0.0.9",
+)  # an address that the test has, and that the settings do not name
+CLOSED = [
+    "/",
+    "/admin/",
+    "/admin/login/",
+    "/static/admin/css/base.css",
+    "/nowhere",
+    "/agent/query",
+    "/mcp",
+    "//admin/login/",
+]
 OPEN = ["/health", "/ready"]
 CLAIMS = [
-    *("X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1", "Forwarded: for=127.0.0.1", "CF-Connecting-IP: 10.0.0.1"),
-    *("True-Client-IP: ::1", "X-Client-IP: 192.168.1.1", "Host: localhost", "Daphne-Root-Path: /health", "X-Forwarded-Host: x"),
+    *(
+        "X-Forwarded-For: 127.0.0.1",
+        "X-Real-IP: 127.0.0.1",
+        "Forwarded: for=127.0.0.1",
+        "CF-Connecting-IP: 10.0.0.1",
+    ),
+    *(
+        "True-Client-IP: ::1",
+        "X-Client-IP: 192.168.1.1",
+        "Host: localhost",
+        "Daphne-Root-Path: /health",
+        "X-Forwarded-Host: x",
+    ),
 ]
 
 
 @pytest.fixture(scope="module")
 def narrow(model_server):
-    env = {"ADMIN_NETWORKS": f"{INSIDE}/32, 203.0.113.7", "MCP_SERVER_TOKEN": "m" * 20, "HTTP_API_TOKEN": TOKEN}
-    with LiveServer({**env, "ONEBOT_ACCESS_TOKEN": TOKEN, "UPSTREAM_ENDPOINT": model_server.url}) as server:
+    env = {
+        "ADMIN_NETWORKS": f"{INSIDE}/32, 203.0.113.7",
+        "MCP_SERVER_TOKEN": "m" * 20,
+        "HTTP_API_TOKEN": TOKEN,
+    }
+    with LiveServer(
+        {**env, "ONEBOT_ACCESS_TOKEN": TOKEN, "UPSTREAM_ENDPOINT": model_server.url}
+    ) as server:
         yield server
 
 
@@ -72,7 +102,9 @@ def test_clients_of_onebot_are_let_in_from_elsewhere(narrow):
         "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==",
     )
     with connected(narrow, OUTSIDE) as connection:
-        connection.sendall(head("GET", "/ws/frostagent", *upgrade, f"Authorization: Bearer {TOKEN}"))
+        connection.sendall(
+            head("GET", "/ws/frostagent", *upgrade, f"Authorization: Bearer {TOKEN}")
+        )
         assert status(connection.recv(65536)) == 101
 
 
@@ -87,7 +119,11 @@ def test_other_spellings_of_a_path_open_nothing(narrow):
         assert status(reply(narrow, OUTSIDE, path)) in (403, 404), path
         assert "csrfmiddlewaretoken" not in reply(narrow, OUTSIDE, path).decode()
     assert status(
-        ask(narrow, b"GET http://127.0.0.1/admin/login/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", OUTSIDE)
+        ask(
+            narrow,
+            b"GET http://127.0.0.1/admin/login/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+            OUTSIDE,
+        )
     ) in (403, 404)
 
 
@@ -116,8 +152,13 @@ HTTPS = "https://bot.example.org"
 
 @pytest.fixture(scope="module")
 def behind_https(model_server):
-    env = {"CSRF_TRUSTED_ORIGINS": f"{HTTPS}, https://192.168.1.5:8443", "DJANGO_ALLOWED_HOSTS": "bot.example.org, 127.0.0.1"}
-    with LiveServer({**env, "LANGUAGE_CODE": "en", "UPSTREAM_ENDPOINT": model_server.url}) as server:
+    env = {
+        "CSRF_TRUSTED_ORIGINS": f"{HTTPS}, https://192.168.1.5:8443",
+        "DJANGO_ALLOWED_HOSTS": "bot.example.org, 127.0.0.1",
+    }
+    with LiveServer(
+        {**env, "LANGUAGE_CODE": "en", "UPSTREAM_ENDPOINT": model_server.url}
+    ) as server:
         yield server
 
 
@@ -133,9 +174,16 @@ def sign_in(server: LiveServer, session: requests.Session, **headers: str) -> re
     shown = session.get(url, timeout=10)
     token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', shown.text)
     assert token
-    form = {"username": ADMIN, "password": ADMIN_PASSWORD, "csrfmiddlewaretoken": token[1], "next": "/admin/"}
+    form = {
+        "username": ADMIN,
+        "password": ADMIN_PASSWORD,
+        "csrfmiddlewaretoken": token[1],
+        "next": "/admin/",
+    }
     if "Cookie" in headers:  # what a browser at https keeps, which this session, at http, does not
-        headers["Cookie"] = headers["Cookie"].format(token=shown.headers["Set-Cookie"].partition(";")[0])
+        headers["Cookie"] = headers["Cookie"].format(
+            token=shown.headers["Set-Cookie"].partition(";")[0]
+        )
     return session.post(url, form, headers=headers, allow_redirects=False, timeout=10)
 
 
@@ -161,16 +209,23 @@ def test_who_comes_over_plain_http_is_told_why_nobody_can_sign_in_there(behind_h
     assert refused.status_code == 403
     assert "Your browser kept no cookie" in refused.text
     assert f"{HTTPS}/admin/" in refused.text
-    assert "over plain http" not in browser("bot.example.org").get(f"{behind_https.url}/admin/login/", timeout=10).text
+    assert (
+        "over plain http"
+        not in browser("bot.example.org").get(f"{behind_https.url}/admin/login/", timeout=10).text
+    )
 
 
 def test_a_form_from_elsewhere_is_refused_as_ever(behind_https):
-    answer = sign_in(behind_https, browser("bot.example.org"), Cookie="{token}", Origin="https://evil.example")
+    answer = sign_in(
+        behind_https, browser("bot.example.org"), Cookie="{token}", Origin="https://evil.example"
+    )
     assert answer.status_code == 403
     assert "Your browser kept no cookie" not in answer.text
 
 
-@pytest.mark.parametrize("origins", ["", "http://192.168.1.5:1234", f"{HTTPS}, http://192.168.1.5:1234"])
+@pytest.mark.parametrize(
+    "origins", ["", "http://192.168.1.5:1234", f"{HTTPS}, http://192.168.1.5:1234"]
+)
 def test_where_http_is_used_too_cookies_work_there(start_server, origins):
     server = start_server(CSRF_TRUSTED_ORIGINS=origins)
     answer = sign_in(server, browser())
@@ -181,17 +236,27 @@ def test_where_http_is_used_too_cookies_work_there(start_server, origins):
 
 def test_pages_that_refuse_somebody_have_it_too(narrow):
     form = ("Content-Type: application/x-www-form-urlencoded", "Content-Length: 70000")
-    too_large = ask(narrow, head("POST", "/admin/login/", "Connection: close", *form) + b"x" * 70_000)
+    too_large = ask(
+        narrow, head("POST", "/admin/login/", "Connection: close", *form) + b"x" * 70_000
+    )
     assert status(too_large) == 413
     for said in (too_large, reply(narrow, OUTSIDE, "/admin/")):
         assert b"content-security-policy: default-src 'self'; " in said.lower()
         assert b"x-frame-options: deny" in said.lower()
 
 
-@pytest.mark.parametrize("path", ["/admin/login/", "/admin/", "/static/admin/css/base.css", "/nowhere", "/"])
+@pytest.mark.parametrize(
+    "path", ["/admin/login/", "/admin/", "/static/admin/css/base.css", "/nowhere", "/"]
+)
 def test_every_answer_to_a_browser_has_the_policy(live, path):
     headers = browser().get(live.url + path, allow_redirects=False, timeout=10).headers
-    for rule in ("default-src 'self'", "object-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"):
+    for rule in (
+        "default-src 'self'",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ):
         assert rule in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"

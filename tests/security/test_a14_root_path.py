@@ -23,12 +23,16 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("path", ["/ws/frostagent/admin/login/", "/ws/frostagent/agent/query", "/ws/frostagent/health"])
+@pytest.mark.parametrize(
+    "path", ["/ws/frostagent/admin/login/", "/ws/frostagent/agent/query", "/ws/frostagent/health"]
+)
 def test_what_lies_behind_an_exposed_path_stays_there(live, path, spelling):
     assert status(ask(live, head("GET", path, *spelling, "Connection: close"))) == 426
 
 
-@pytest.mark.parametrize("spelling", [["Daphne-Root-Path: /nowhere"], ["DAPHNE-ROOT-PATH: /x", "daphne-root-path: \xff"]])
+@pytest.mark.parametrize(
+    "spelling", [["Daphne-Root-Path: /nowhere"], ["DAPHNE-ROOT-PATH: /x", "daphne-root-path: \xff"]]
+)
 def test_an_address_answers_as_without_the_header(live, spelling):
     assert status(ask(live, head("GET", "/health", *spelling, "Connection: close"))) == 200
     assert "Traceback" not in live.log
@@ -38,7 +42,13 @@ def test_an_address_answers_as_without_the_header(live, spelling):
 def test_a_websocket_is_where_it_is_and_nowhere_else(live, root):
     def handshake(path: str) -> int:
         request = head(
-            "GET", path, *UPGRADE, ALLOWED, "X-Client-Role: banana", f"Daphne-Root-Path: {root}", "daphne-root-path: /x"
+            "GET",
+            path,
+            *UPGRADE,
+            ALLOWED,
+            "X-Client-Role: banana",
+            f"Daphne-Root-Path: {root}",
+            "daphne-root-path: /x",
         )
         return status(ask(live, request))
 
@@ -54,4 +64,6 @@ def test_no_header_is_hidden_in_the_value_of_another(live, sign):
     with connected(live) as connection:
         connection.sendall(head("GET", "/ws/frostagent", *UPGRADE, ALLOWED, hidden))
         assert status(connection.recv(65536)) == 101
-    assert status(ask(live, head("GET", "/elsewhere/ws/frostagent", *UPGRADE, ALLOWED, hidden))) == 403
+    assert (
+        status(ask(live, head("GET", "/elsewhere/ws/frostagent", *UPGRADE, ALLOWED, hidden))) == 403
+    )

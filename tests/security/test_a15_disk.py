@@ -42,7 +42,9 @@ def file_part(url: str) -> list[dict[str, Any]]:
 
 
 def stored(server: LiveServer) -> int:
-    return sum(path.stat().st_size for path in (server.data_dir / "received").rglob("*") if path.is_file())
+    return sum(
+        path.stat().st_size for path in (server.data_dir / "received").rglob("*") if path.is_file()
+    )
 
 
 async def within(server: LiveServer, limit: int) -> None:
@@ -61,13 +63,17 @@ async def sent(bot: FakeOneBot, model: ScriptedModel, person: int, url: str) -> 
 
 def media(server: LiveServer) -> list[str]:
     """The reason of each medium on record, "" for one that was had."""
-    return [row["reason"] for row in server.rows("SELECT reason FROM agent_messagemedia ORDER BY id")]
+    return [
+        row["reason"] for row in server.rows("SELECT reason FROM agent_messagemedia ORDER BY id")
+    ]
 
 
 # --- All together -------------------------------------------------------------------
 
 
-async def test_a_flood_of_files_takes_no_more_than_the_limit(start_server: Start, model, file_server: FileServer):
+async def test_a_flood_of_files_takes_no_more_than_the_limit(
+    start_server: Start, model, file_server: FileServer
+):
     server = start_server(MEDIA_KEEP_GIB="0.004")
     limit = int(0.004 * 2**30)
     async with client(server) as bot:
@@ -75,7 +81,9 @@ async def test_a_flood_of_files_takes_no_more_than_the_limit(start_server: Start
             url = file_server.serve(f"/{number}", sends(noise(MIB, number)))
             await sent(bot, model, fresh_id(), url)
         await within(server, limit)
-        assert server.rows("SELECT max(kept_id) IS NOT NULL AS kept FROM agent_messagemedia WHERE id = 12")[0]["kept"]
+        assert server.rows(
+            "SELECT max(kept_id) IS NOT NULL AS kept FROM agent_messagemedia WHERE id = 12"
+        )[0]["kept"]
         assert server.rows("SELECT count(*) AS n FROM agent_keptfile")[0]["n"] <= 4
         for number in range(6):  # nobody is answered, so that no row names them
             content = base64.b64encode(noise(MIB, 100 + number)).decode()
@@ -90,7 +98,9 @@ async def test_a_flood_of_files_takes_no_more_than_the_limit(start_server: Start
 # --- One person ---------------------------------------------------------------------
 
 
-async def test_one_person_gets_so_much_a_day_also_after_a_restart(start_server: Start, model, file_server: FileServer):
+async def test_one_person_gets_so_much_a_day_also_after_a_restart(
+    start_server: Start, model, file_server: FileServer
+):
     server = start_server(MEDIA_PERSON_MIB_PER_DAY="1")
     urls = [file_server.serve(f"/{number}", sends(noise(700 * KIB, number))) for number in range(6)]
     person = fresh_id()
@@ -131,7 +141,9 @@ async def test_downloads_of_one_person_at_once_share_the_day():
 
 
 def test_a_day_is_over_after_24_hours(monkeypatch):
-    day = DailyQuota(10, [(timezone.now() - timedelta(hours=25), 8), (timezone.now() - timedelta(hours=23), 1)])
+    day = DailyQuota(
+        10, [(timezone.now() - timedelta(hours=25), 8), (timezone.now() - timedelta(hours=23), 1)]
+    )
     assert day.left == 9
     with pytest.raises(MediaUnavailable, match=DAY_OVER):
         day.count(10)
@@ -142,24 +154,37 @@ def test_a_day_is_over_after_24_hours(monkeypatch):
 # --- A disk that is nearly full -------------------------------------------------------
 
 
-async def test_with_little_room_nothing_is_fetched_and_all_goes_on(start_server: Start, model, file_server: FileServer):
+async def test_with_little_room_nothing_is_fetched_and_all_goes_on(
+    start_server: Start, model, file_server: FileServer
+):
     server = start_server(MEDIA_FREE_GIB="1000000")
     content = base64.b64encode(noise(MIB, 1)).decode()
     async with client(server) as bot:
         await sent(bot, model, fresh_id(), file_server.serve("/a", sends(b"text")))
         model.script(["seen"])
-        await bot.say_private(fresh_id(), [{"type": "file", "data": {"name": "b", "file": f"base64://{content}"}}])
+        await bot.say_private(
+            fresh_id(), [{"type": "file", "data": {"name": "b", "file": f"base64://{content}"}}]
+        )
         await bot.next_action()
     assert file_server.requests == []
     assert media(server) == [LOW_DISK, LOW_DISK]
     assert stored(server) == 0
     assert server.log.count("MEDIA_FREE_GIB") == 1
-    said = doctor(server.data_dir, MEDIA_FREE_GIB="1000000", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}").stdout
+    said = doctor(
+        server.data_dir, MEDIA_FREE_GIB="1000000", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}"
+    ).stdout
     assert "MEDIA_FREE_GIB" in said
 
 
 @pytest.mark.parametrize(
-    "name", ["MEDIA_KEEP_GIB", "MEDIA_FREE_GIB", "MEDIA_PERSON_MIB_PER_DAY", "RECORD_KEEP_DAYS", "EVENT_KEEP_DAYS"]
+    "name",
+    [
+        "MEDIA_KEEP_GIB",
+        "MEDIA_FREE_GIB",
+        "MEDIA_PERSON_MIB_PER_DAY",
+        "RECORD_KEEP_DAYS",
+        "EVENT_KEEP_DAYS",
+    ],
 )
 @pytest.mark.parametrize("value", ["-1", "much", "1e99", "nan"])
 def test_a_limit_that_cannot_be_meant_is_named(tmp_path, name, value):
@@ -181,11 +206,17 @@ async def test_of_a_huge_event_only_the_beginning_is_kept(live: LiveServer):
         ):
             await bot.tell("notice", notice_type="group_card", group_id=group, **filling)
         await bot.no_action()
-        rows = live.rows("SELECT raw FROM onebot_clientevent WHERE self_id = ? ORDER BY id", str(bot.self_id))
+        rows = live.rows(
+            "SELECT raw FROM onebot_clientevent WHERE self_id = ? ORDER BY id", str(bot.self_id)
+        )
     long, many, short = (json.loads(row["raw"]) for row in rows)
     assert max(len(row["raw"]) for row in rows) < KEPT_FRAME_BYTES
     assert (long["group_id"], many["group_id"], short["comment"]) == (group, group, "short")
-    assert (long["cut"]["bytes"] > 3 * MIB, many["cut"]["bytes"] > MIB, "cut" in short) == (True, True, False)
+    assert (long["cut"]["bytes"] > 3 * MIB, many["cut"]["bytes"] > MIB, "cut" in short) == (
+        True,
+        True,
+        False,
+    )
     assert long["cut"]["beginning"].startswith("{")
 
 
@@ -195,14 +226,24 @@ async def test_a_long_message_is_answered_as_a_whole_and_its_event_is_cut(live: 
     async with client(live) as bot:
         await bot.say_private(person, "长" * 30_000 + "end")
         await bot.next_action()
-    row = await live.row("SELECT text, raw FROM agent_message WHERE sender_id = ? AND direction = 'in'", str(person))
-    assert (len(row["text"]), row["text"][-3:], len(row["raw"]) < KEPT_FRAME_BYTES) == (30_003, "end", True)
+    row = await live.row(
+        "SELECT text, raw FROM agent_message WHERE sender_id = ? AND direction = 'in'", str(person)
+    )
+    assert (len(row["text"]), row["text"][-3:], len(row["raw"]) < KEPT_FRAME_BYTES) == (
+        30_003,
+        "end",
+        True,
+    )
 
 
 @pytest.mark.parametrize("filling", ["\u2028", "\\u0000", '"', "é", "😀"])
 def test_whatever_it_is_made_of_it_fits(filling):
     fields = {f"{filling * 10}{number}": filling * 20 for number in range(100)}
-    event: Any = decode_frame(json.dumps({"post_type": "notice", **fields, "comment": filling * 100_000}, ensure_ascii=False))
+    event: Any = decode_frame(
+        json.dumps(
+            {"post_type": "notice", **fields, "comment": filling * 100_000}, ensure_ascii=False
+        )
+    )
     assert len(json.dumps(event.raw)) < KEPT_FRAME_BYTES
 
 
@@ -250,5 +291,9 @@ async def test_a_server_erases_old_events_and_messages_and_goes_on_answering(mod
 def age(server: LiveServer) -> None:
     """Make everything on record two days older."""
     with sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=20) as database:
-        for table, column in (("agent_message", "created_at"), ("agent_run", "started_at"), ("onebot_clientevent", "created_at")):
+        for table, column in (
+            ("agent_message", "created_at"),
+            ("agent_run", "started_at"),
+            ("onebot_clientevent", "created_at"),
+        ):
             database.execute(f"UPDATE {table} SET {column} = datetime({column}, '-2 days')")

@@ -1,4 +1,5 @@
-"""Whom the model may mention: single people, and everybody only for those who may do so themselves."""
+"""Whom the model may mention: single people, and everybody only for those who may do so
+themselves."""
 
 import asyncio
 from typing import Any
@@ -14,11 +15,16 @@ from tests.scripted_model import Answer, Request, ScriptedModel, call
 THE_END = "the end"
 
 
-async def runs(bot: FakeOneBot, model: ScriptedModel, wanted: Answer, *, role: str = "member", user: int = 0) -> list[Any]:
-    """The message that a run of ``user`` with the call ``wanted`` sent, if any, for each message but the closing words."""
+async def runs(
+    bot: FakeOneBot, model: ScriptedModel, wanted: Answer, *, role: str = "member", user: int = 0
+) -> list[Any]:
+    """The message that a run of ``user`` with the call ``wanted`` sent, if any, for each message
+    but the closing words."""
     model.script([wanted, THE_END])
     person = user or fresh_id()
-    await bot.say_group(fresh_id(), person, "do it", sender=sender(person) | {"role": role}, message_id=77)
+    await bot.say_group(
+        fresh_id(), person, "do it", sender=sender(person) | {"role": role}, message_id=77
+    )
     sent = []
     while THE_END not in str(message := (await bot.next_action())["params"]["message"]):
         sent.append(message)
@@ -26,7 +32,13 @@ async def runs(bot: FakeOneBot, model: ScriptedModel, wanted: Answer, *, role: s
 
 
 def mention(user_id: object) -> Answer:
-    return call("send_message", messages=[{"type": "mention_user", "mention_user_id": user_id}, {"type": "plain", "text": "hi"}])
+    return call(
+        "send_message",
+        messages=[
+            {"type": "mention_user", "mention_user_id": user_id},
+            {"type": "plain", "text": "hi"},
+        ],
+    )
 
 
 def told(request: Request) -> str:
@@ -38,7 +50,21 @@ def mentioned(message: list[Frame]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["all", "ALL", " all ", "0", "000", "全体成员", "１２３", "²", "-1", "1 2", "all,1", "[CQ:at,qq=all]"]
+    "name",
+    [
+        "all",
+        "ALL",
+        " all ",
+        "0",
+        "000",
+        "全体成员",
+        "１２３",
+        "²",
+        "-1",
+        "1 2",
+        "all,1",
+        "[CQ:at,qq=all]",
+    ],
 )
 async def test_a_member_cannot_have_everybody_mentioned_however_it_is_spelled(live, model, name):
     async with client(live) as bot:
@@ -86,7 +112,14 @@ async def test_an_owner_of_the_bot_may_and_nobody_gains_it_by_arguments(live, mo
         cockpit.close()
         forged = call(
             "send_message",
-            messages=[{"type": "mention_user", "mention_user_id": "all", "user_id": str(owner), "role": "admin"}],
+            messages=[
+                {
+                    "type": "mention_user",
+                    "mention_user_id": "all",
+                    "user_id": str(owner),
+                    "role": "admin",
+                }
+            ],
             sender_role="owner",
         )
         assert await runs(bot, model, forged) == []

@@ -1,4 +1,5 @@
-"""No pattern that comes from outside code can hold the program up, whatever text it is matched with."""
+"""No pattern that comes from outside code can hold the program up, whatever text it is matched
+with."""
 
 import asyncio
 import html
@@ -37,7 +38,9 @@ ADD = "/admin/tools/httptool/add/"
 
 @pytest.fixture(scope="module")
 def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    with LiveServer(scripted_env(model_server) | {"FETCH_ALLOW": "127.0.0.1", "LANGUAGE_CODE": "en"}) as running:
+    with LiveServer(
+        scripted_env(model_server) | {"FETCH_ALLOW": "127.0.0.1", "LANGUAGE_CODE": "en"}
+    ) as running:
         yield running
 
 
@@ -49,17 +52,28 @@ def cockpit(server: LiveServer) -> Iterator[Cockpit]:
 
 
 def schema(pattern: str) -> dict[str, Any]:
-    return {"type": "object", "properties": {"text": {"type": "string", "pattern": pattern}}, "required": ["text"]}
+    return {
+        "type": "object",
+        "properties": {"text": {"type": "string", "pattern": pattern}},
+        "required": ["text"],
+    }
 
 
 def form(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """The fields of a hand-written HTTP tool that takes what ``given`` says."""
     written = {"parameters_schema-as": "json", "parameters_schema-json": json.dumps(given)}
-    return {"name": name, "description": "Look up.", "url": "http://127.0.0.1:9/{text}", "enabled": True, **written}
+    return {
+        "name": name,
+        "description": "Look up.",
+        "url": "http://127.0.0.1:9/{text}",
+        "enabled": True,
+        **written,
+    }
 
 
 async def told(server: LiveServer, model: ScriptedModel, tool: str, text: str) -> str:
-    """What the model is told of a call for somebody in a chat; the server is asked for its health meanwhile."""
+    """What the model is told of a call for somebody in a chat; the server is asked for its health
+    meanwhile."""
     model.script([call(tool, text=text), "That is all."])
     async with client(server) as bot:
         await bot.say_private(fresh_id(), "go!")
@@ -70,7 +84,9 @@ async def told(server: LiveServer, model: ScriptedModel, tool: str, text: str) -
 
 
 @pytest.mark.parametrize("kind", EXPLODING)
-async def test_an_exploding_pattern_of_a_tool_from_the_admin_is_matched_at_once(server, model, cockpit, kind):
+async def test_an_exploding_pattern_of_a_tool_from_the_admin_is_matched_at_once(
+    server, model, cockpit, kind
+):
     pattern, text = EXPLODING[kind]
     name = f"look_{kind}_{fresh_id()}"
     await asyncio.to_thread(cockpit.fill, ADD, **form(name, schema(pattern)))
@@ -91,22 +107,31 @@ async def test_an_exploding_pattern_of_a_tool_from_the_admin_is_matched_at_once(
         ("(", "no regular expression"),
     ],
 )
-def test_a_pattern_that_cannot_be_matched_so_is_refused_in_the_admin_with_words(server, cockpit, pattern, words):
+def test_a_pattern_that_cannot_be_matched_so_is_refused_in_the_admin_with_words(
+    server, cockpit, pattern, words
+):
     for given in (schema(pattern), {"type": "object", "patternProperties": {pattern: {}}}):
         answer = cockpit.refused(ADD, **form(f"look_{fresh_id()}", given))
         assert words in html.unescape(answer)
 
 
-async def test_a_row_of_before_with_such_a_pattern_is_not_offered_and_its_page_says_why(server, model, cockpit):
+async def test_a_row_of_before_with_such_a_pattern_is_not_offered_and_its_page_says_why(
+    server, model, cockpit
+):
     name = f"look_{fresh_id()}"
     await asyncio.to_thread(cockpit.fill, ADD, **form(name, schema("^a+$")))
     with sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10) as database:
-        database.execute("UPDATE tools_httptool SET parameters_schema = ? WHERE name = ?", (json.dumps(schema("^(?=a)")), name))
+        database.execute(
+            "UPDATE tools_httptool SET parameters_schema = ? WHERE name = ?",
+            (json.dumps(schema("^(?=a)")), name),
+        )
         database.execute("UPDATE tools_configversion SET number = number + 1")
     assert "设置有误" in await told(server, model, name, "aaa")
     assert name not in model.requests[-1].tool_names
     (row,) = server.rows("SELECT id FROM tools_httptool WHERE name = ?", name)
-    page = html.unescape(await asyncio.to_thread(cockpit.page, f"/admin/tools/httptool/{row['id']}/change/"))
+    page = html.unescape(
+        await asyncio.to_thread(cockpit.page, f"/admin/tools/httptool/{row['id']}/change/")
+    )
     assert "know no lookahead" in page
 
 
@@ -117,28 +142,51 @@ def test_every_keyword_with_a_pattern_is_matched_so():
         {"patternProperties": {slow: {}}, "additionalProperties": False},
         {"propertyNames": {"pattern": slow}},
         {"additionalProperties": {"not": {"pattern": slow}}},
-        {"$schema": "http://json-schema.org/draft-07/schema#", "patternProperties": {slow: {}}, "additionalProperties": False},
-        {"$schema": "http://json-schema.org/draft-04/schema#", "patternProperties": {slow: {}}, "additionalProperties": False},
-        {"$schema": "http://json-schema.org/draft-03/schema#", "patternProperties": {slow: {}}, "additionalProperties": False},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "patternProperties": {slow: {}},
+            "additionalProperties": False,
+        },
+        {
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "patternProperties": {slow: {}},
+            "additionalProperties": False,
+        },
+        {
+            "$schema": "http://json-schema.org/draft-03/schema#",
+            "patternProperties": {slow: {}},
+            "additionalProperties": False,
+        },
         {"$ref": "#/elsewhere", "elsewhere": {"patternProperties": {slow: {}}}},
     ):
         assert isinstance(schema_messages(part, {text: text}), list)
     with pytest.raises(ToolFailed):
-        check_arguments({"patternProperties": {slow: {}}, "unevaluatedProperties": False}, {text: 1})
+        check_arguments(
+            {"patternProperties": {slow: {}}, "unevaluatedProperties": False}, {text: 1}
+        )
 
 
 def test_a_pattern_hidden_where_no_schema_is_looked_for_is_refused_when_it_is_used():
-    hidden = {"type": "object", "properties": {"a": {"$ref": "#/hidden"}}, "hidden": {"pattern": "(?=a)"}}
+    hidden = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/hidden"}},
+        "hidden": {"pattern": "(?=a)"},
+    }
     with pytest.raises(ToolFailed):
         check_arguments(hidden, {"a": "a"})
 
 
 def test_the_configuration_of_a_plugin_is_matched_so_too():
     slow, text = EXPLODING["mail"]
-    assert [field for field, _ in check_plugin_config(schema(slow), {"text": text}, is_complete=True)] == ["text"]
+    assert [
+        field for field, _ in check_plugin_config(schema(slow), {"text": text}, is_complete=True)
+    ] == ["text"]
     with translation.override("en"):
         assert "lookahead" in check_config_schema(schema("(?=a)"))
-        assert "lookahead" in check_plugin_config(schema("(?=a)"), {"text": text}, is_complete=True)[0][1]
+        assert (
+            "lookahead"
+            in check_plugin_config(schema("(?=a)"), {"text": text}, is_complete=True)[0][1]
+        )
 
 
 def test_all_patterns_of_a_call_together_are_bounded():

@@ -35,7 +35,9 @@ def test_a_path_makes_no_line_of_its_own_and_five_hundred_paths_make_few(live):
     assert 1 <= live.log.count("there is no WebSocket at") <= 9
 
 
-@pytest.mark.parametrize("path", [f"/admin/\n{FORGED}\x1b[31m", f"/\r\n{FORGED}", f"/\x85{FORGED}\u202e"])
+@pytest.mark.parametrize(
+    "path", [f"/admin/\n{FORGED}\x1b[31m", f"/\r\n{FORGED}", f"/\x85{FORGED}\u202e"]
+)
 def test_what_django_says_of_a_path_stays_on_its_line(start_server, path):
     server = start_server(DEBUG="true")
     assert status(ask(server, head("GET", quote(path), "Connection: close"))) in (302, 404)
@@ -44,7 +46,11 @@ def test_what_django_says_of_a_path_stays_on_its_line(start_server, path):
 
 
 def test_headers_of_a_handshake_make_no_lines(live):
-    named = (f"Authorization: Bearer {TOKEN}", "Origin: http://\x85evil\x9b31m", "X-Client-Role: \x85banana")
+    named = (
+        f"Authorization: Bearer {TOKEN}",
+        "Origin: http://\x85evil\x9b31m",
+        "X-Client-Role: \x85banana",
+    )
     assert status(ask(live, head("GET", "/ws/frostagent", *UPGRADE, *named))) in (400, 403)
     assert not set("\x85\x9b") & set(live.log)
 

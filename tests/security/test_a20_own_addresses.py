@@ -13,7 +13,8 @@ from tools.fetch import own
 from tools.fetch.allow_list import AllowList
 from tools.fetch.own import is_own_address
 
-#: A usual VPS in a network of its own: a public address on an interface, with something that listens there.
+#: A usual VPS in a network of its own: a public address on an interface, with something that
+#: listens there.
 VPS = """
 import asyncio, fcntl, http.server, socket, struct, threading
 from tools.fetch.allow_list import AllowList
@@ -62,10 +63,18 @@ print(asyncio.run(load(ADDRESS, ["93.184.215.77"])))
 
 
 def test_a_public_address_of_an_interface_is_refused_until_it_is_listed():
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("no network of its own can be made here")
     done = subprocess.run(
-        ["unshare", "-rn", sys.executable, "-c", VPS], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False
+        ["unshare", "-rn", sys.executable, "-c", VPS],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     *refused, listed = done.stdout.splitlines() or [done.stderr]
     assert [line for line in refused if "which is not public" not in line] == []
@@ -77,7 +86,10 @@ def test_an_address_of_an_interface_is_found(address):
     assert is_own_address(ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::101:101"])
+@pytest.mark.parametrize(
+    "address",
+    ["93.184.216.34", "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::101:101"],
+)
 def test_an_address_elsewhere_is_none_of_ours(address):
     assert not is_own_address(ip_address(address))
     assert AllowList().permits("example.com", ip_address(address))
@@ -91,6 +103,10 @@ def test_an_own_address_is_found_where_the_system_lets_any_be_bound(monkeypatch)
 
 
 def test_what_the_machine_is_called_is_judged_by_its_addresses(monkeypatch):
-    monkeypatch.setattr("tools.fetch.allow_list.is_own", lambda address: str(address) == "93.184.215.77")
+    monkeypatch.setattr(
+        "tools.fetch.allow_list.is_own", lambda address: str(address) == "93.184.215.77"
+    )
     assert not AllowList().permits(socket.gethostname(), ip_address("93.184.215.77"))
-    assert AllowList.parse([socket.gethostname()]).permits(socket.gethostname(), ip_address("93.184.215.77"))
+    assert AllowList.parse([socket.gethostname()]).permits(
+        socket.gethostname(), ip_address("93.184.215.77")
+    )

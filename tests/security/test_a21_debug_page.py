@@ -1,4 +1,5 @@
-"""With ``DEBUG=true`` anybody who names a wrong host sees Django's page of an error: it holds no secret."""
+"""With ``DEBUG=true`` anybody who names a wrong host sees Django's page of an error: it holds no
+secret."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,9 @@ def test_the_page_of_a_wrong_host_holds_no_secret(start_server, tmp_path):
         assert status(page) == 400
         assert b"DisallowedHost" in page
         assert b"REDIS_URL" in page
-        assert [part for part in PARTS if part.encode() in page.replace(b"Host: " + host.encode(), b"")] == []
+        assert [
+            part for part in PARTS if part.encode() in page.replace(b"Host: " + host.encode(), b"")
+        ] == []
     assert [part for part in PARTS if part in server.log] == []
 
 
@@ -76,7 +79,9 @@ def test_a_password_in_an_address_is_not_logged(settings, name, value, said):
     assert "***" in logs.redact_secrets(said)
 
 
-@pytest.mark.parametrize("value", ["", "redis://localhost:6379/0", "unix:///run/redis.sock", "redis://user@h/1"])
+@pytest.mark.parametrize(
+    "value", ["", "redis://localhost:6379/0", "unix:///run/redis.sock", "redis://user@h/1"]
+)
 def test_an_address_without_a_password_blots_out_nothing(settings, value):
     settings.REDIS_URL = value
     assert logs.redact_secrets(f"{value} is not there") == f"{value} is not there"

@@ -9,7 +9,18 @@ from django.test import RequestFactory
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
 #: Columns of any model that hold what a viewer is not shown.
-KEPT = {"sealed", "sealed_headers", "sealed_environment", "config", "url", "headers", "arguments", "body", "query", "password"}
+KEPT = {
+    "sealed",
+    "sealed_headers",
+    "sealed_environment",
+    "config",
+    "url",
+    "headers",
+    "arguments",
+    "body",
+    "query",
+    "password",
+}
 ADDRESSES = [
     "tools/secret/?sealed__startswith=gAAAA",
     "tools/secret/?sealed__gt=a",
@@ -34,14 +45,26 @@ def signed_in(server: LiveServer) -> requests.Session:
     browser = requests.Session()
     browser.trust_env = False
     browser.get(f"{server.url}/admin/login/", timeout=20)
-    form = {"username": ADMIN, "password": ADMIN_PASSWORD, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
-    assert browser.post(f"{server.url}/admin/login/", form, allow_redirects=False, timeout=20).status_code == 302
+    form = {
+        "username": ADMIN,
+        "password": ADMIN_PASSWORD,
+        "csrfmiddlewaretoken": browser.cookies["csrftoken"],
+    }
+    assert (
+        browser.post(
+            f"{server.url}/admin/login/", form, allow_redirects=False, timeout=20
+        ).status_code
+        == 302
+    )
     return browser
 
 
 def test_even_the_superuser_cannot_guess_a_secret_sign_by_sign(live: LiveServer):
     browser = signed_in(live)
-    answers = {place: browser.get(f"{live.url}/admin/{place}", timeout=20).status_code for place in ADDRESSES}
+    answers = {
+        place: browser.get(f"{live.url}/admin/{place}", timeout=20).status_code
+        for place in ADDRESSES
+    }
     assert answers == dict.fromkeys(ADDRESSES, 400)
 
 
@@ -61,14 +84,22 @@ def kept_columns(model: type[Model], depth: int = 3) -> list[str]:
     found = []
     for field in model._meta.get_fields():
         if field.is_relation and field.related_model and depth:
-            found += [f"{field.name}__{rest}" for rest in kept_columns(field.related_model, depth - 1)]
+            found += [
+                f"{field.name}__{rest}" for rest in kept_columns(field.related_model, depth - 1)
+            ]
         elif field.name in KEPT:
             found.append(field.name)
     return found
 
 
 @pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model.__name__)
-def test_no_list_takes_a_condition_on_a_column_that_is_kept_back(model: type[Model], rf: RequestFactory):
+def test_no_list_takes_a_condition_on_a_column_that_is_kept_back(
+    model: type[Model], rf: RequestFactory
+):
     site = admin.site._registry[model]
-    lookups = [f"{column}{how}" for column in kept_columns(model) for how in ("", "__startswith", "__gt", "__regex", "__isnull")]
+    lookups = [
+        f"{column}{how}"
+        for column in kept_columns(model)
+        for how in ("", "__startswith", "__gt", "__regex", "__isnull")
+    ]
     assert [lookup for lookup in lookups if site.lookup_allowed(lookup, "a", rf.get("/"))] == []

@@ -68,7 +68,9 @@ def test_who_is_outside_admin_networks_brings_nothing_large(start_server):
     for path in ("/admin/agent/mediafile/", "/agent/query", "/health"):
         assert status(ask(server, head("POST", path, COOKIE, f"Content-Length: {MIB}"))) == 413
     asked = head("POST", "/admin/login/", CLOSE, "Content-Length: 1") + b"x"
-    assert b"ADMIN_NETWORKS=private,127.0.0.1" in ask(server, asked)  # a form's answer still says how to open it
+    assert b"ADMIN_NETWORKS=private,127.0.0.1" in ask(
+        server, asked
+    )  # a form's answer still says how to open it
 
 
 def test_large_bodies_leave_room_for_small_ones():
@@ -85,13 +87,20 @@ def test_large_bodies_leave_room_for_small_ones():
 
 
 def test_what_follows_a_refused_body_is_no_request(live):
-    reply = ask(live, head("POST", "/health", "Content-Length: 5000000") + head("GET", "/health") * 3)
+    reply = ask(
+        live, head("POST", "/health", "Content-Length: 5000000") + head("GET", "/health") * 3
+    )
     assert reply.count(b"HTTP/1.1") == 1
 
 
-@pytest.mark.parametrize("framing", [("Content-Length: 5", "Content-Length: 6"), ("Content-Length: 5", CHUNKED)])
+@pytest.mark.parametrize(
+    "framing", [("Content-Length: 5", "Content-Length: 6"), ("Content-Length: 5", CHUNKED)]
+)
 def test_a_body_of_two_lengths_reaches_nobody(live, framing):
-    assert status(ask(live, head("POST", "/health", *framing) + b"0\r\n\r\n" + head("GET", "/health"))) == 400
+    assert (
+        status(ask(live, head("POST", "/health", *framing) + b"0\r\n\r\n" + head("GET", "/health")))
+        == 400
+    )
 
 
 @pytest.mark.parametrize("path", ["/admin/agent/mediafile/", "/%61dmin/agent/mediafile/"])
@@ -102,7 +111,10 @@ def test_an_upload_of_a_hundred_mebibytes_gets_in_and_stays_out_of_memory(start_
         connection.sendall(head("POST", path, COOKIE, CLOSE, f"Content-Length: {100 * MIB}"))
         for _ in range(100):
             connection.sendall(b"x" * MIB)
-        assert status(answer(connection)) in (302, 403)  # the application looked at it: nobody is signed in
+        assert status(answer(connection)) in (
+            302,
+            403,
+        )  # the application looked at it: nobody is signed in
     assert peak_memory(server.pid) - before < 40 * MIB
 
 
@@ -112,7 +124,9 @@ def test_a_large_body_arrives_as_it_was_sent(live, model, is_chunked):
     body = b" " * (3 * MIB) + json.dumps({"input": "hi"}).encode() + b" " * 1000
     framing = CHUNKED if is_chunked else f"Content-Length: {len(body)}"
     sent = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if is_chunked else body
-    reply = ask(live, head("POST", "/agent/query", f"Authorization: Bearer {TOKEN}", CLOSE, framing) + sent)
+    reply = ask(
+        live, head("POST", "/agent/query", f"Authorization: Bearer {TOKEN}", CLOSE, framing) + sent
+    )
     assert status(reply) == 200
     assert b"all of it" in reply
 

@@ -1,4 +1,5 @@
-"""What the model names by URL is loaded here, through the guard, and no client is sent to the inside of a network."""
+"""What the model names by URL is loaded here, through the guard, and no client is sent to the
+inside of a network."""
 
 import asyncio
 import base64
@@ -67,7 +68,13 @@ async def site() -> AsyncIterator[str]:
         raise web.HTTPFound("/cat.png")
 
     app = web.Application()
-    pages = {"/cat.png": picture, "/large": large, "/inside": inside, "/empty": nothing, "/moved": elsewhere}
+    pages = {
+        "/cat.png": picture,
+        "/large": large,
+        "/inside": inside,
+        "/empty": nothing,
+        "/moved": elsewhere,
+    }
     app.add_routes([web.get(path, handler) for path, handler in pages.items()])
     async with TestServer(app) as server:
         yield f"http://127.0.0.1:{server.port}"
@@ -122,11 +129,15 @@ async def test_a_url_is_loaded_here_and_the_record_keeps_the_url(live, model, si
 @pytest.mark.parametrize("agent", ["NapCat/4.8.0", "CQHttp/4.15.0", "Lagrange.OneBot/1.0"])
 @pytest.mark.parametrize("url", INSIDE)
 async def test_no_client_is_ever_given_a_url_of_the_inside(strict, model, url, agent):
-    async with FakeOneBot(strict.ws_url, fresh_id(), token=TOKEN, headers={"User-Agent": agent}) as bot:
+    async with FakeOneBot(
+        strict.ws_url, fresh_id(), token=TOKEN, headers={"User-Agent": agent}
+    ) as bot:
         assert await sent(bot, model, sending("file", url)) == []
         assert await sent(bot, model, sending("image", url)) == []
     assert "网址" in told(model.requests[1]) or "http" in told(model.requests[1])
-    assert "169.254" not in json.dumps([action for action in bot.actions if action["action"] != "get_login_info"])
+    assert "169.254" not in json.dumps(
+        [action for action in bot.actions if action["action"] != "get_login_info"]
+    )
 
 
 @pytest.mark.parametrize("path", ["/inside", "/empty", "/missing"])
@@ -144,12 +155,18 @@ async def test_a_picture_of_a_reply_is_loaded_here_too(live, model, site):
         await bot.say_private(user, "send it", message_id=77)
         action = await bot.next_action()
         await verdict(live, user)
-    assert action["params"]["message"][-1] == {"type": "image", "data": {"file": in_base64(PICTURE)}}
+    assert action["params"]["message"][-1] == {
+        "type": "image",
+        "data": {"file": in_base64(PICTURE)},
+    }
 
 
 async def test_a_picture_of_a_reply_from_the_inside_is_not_sent(strict, model):
     async with client(strict) as bot:
-        assert await sent(bot, model, call("reply", msg_id="77", text="look", attach_pic=[INSIDE[0]])) == []
+        assert (
+            await sent(bot, model, call("reply", msg_id="77", text="look", attach_pic=[INSIDE[0]]))
+            == []
+        )
     assert "不允许访问" in told(model.requests[1])
 
 
@@ -157,12 +174,18 @@ async def test_a_picture_of_a_reply_from_the_inside_is_not_sent(strict, model):
 async def test_what_is_too_large_stays_a_url_of_a_host_that_was_judged(live, model, site, query):
     async with client(live) as bot:
         (action,) = await sent(bot, model, sending("video", f"{site}/large{query}"))
-    assert action["params"]["message"] == [{"type": "video", "data": {"file": f"{site}/large{query}"}}]
+    assert action["params"]["message"] == [
+        {"type": "video", "data": {"file": f"{site}/large{query}"}}
+    ]
 
 
-async def test_a_client_that_takes_only_paths_is_given_the_url_behind_the_redirects(live, model, site):
+async def test_a_client_that_takes_only_paths_is_given_the_url_behind_the_redirects(
+    live, model, site
+):
     async with client(live, headers={"User-Agent": "CQHttp/4.15.0"}) as bot:
-        bot.answer_with(lambda action: ok({"file": "/cache/1"}) if action["action"] == "download_file" else ok())
+        bot.answer_with(
+            lambda action: ok({"file": "/cache/1"}) if action["action"] == "download_file" else ok()
+        )
         download, upload = await sent(bot, model, sending("file", f"{site}/moved"))
         assert await sent(bot, model, sending("file", f"{site}/inside")) == []
     assert download["params"]["url"] == f"{site}/cat.png"
@@ -178,7 +201,9 @@ async def owned(server: LiveServer, bot: FakeOneBot, model: ScriptedModel, **cha
     cockpit.close()
 
 
-async def test_an_account_that_loads_media_itself_is_given_judged_urls_and_base64_after_a_refusal(live, model, site):
+async def test_an_account_that_loads_media_itself_is_given_judged_urls_and_base64_after_a_refusal(
+    live, model, site
+):
     async with client(live) as bot:
         await owned(live, bot, model, media_by_url="on")
         url = f"{site}/cat.png"
@@ -189,7 +214,9 @@ async def test_an_account_that_loads_media_itself_is_given_judged_urls_and_base6
     assert second["params"]["message"] == [{"type": "image", "data": {"file": in_base64(PICTURE)}}]
 
 
-async def test_bodies_without_end_do_not_hold_up_small_pictures_of_others(model, site, file_server, start_server):
+async def test_bodies_without_end_do_not_hold_up_small_pictures_of_others(
+    model, site, file_server, start_server
+):
     server, endless = await asyncio.to_thread(start_server), file_server.serve("/endless", drips())
     model.script([sending("image", endless)] * 4)
     async with client(server) as bot:
@@ -197,5 +224,7 @@ async def test_bodies_without_end_do_not_hold_up_small_pictures_of_others(model,
             await bot.say_private(fresh_id(), "send it")
         await file_server.wait_for_requests(4)
         (action,) = await sent(bot, model, sending("image", f"{site}/cat.png"))
-        assert action["params"]["message"] == [{"type": "image", "data": {"file": in_base64(PICTURE)}}]
+        assert action["params"]["message"] == [
+            {"type": "image", "data": {"file": in_base64(PICTURE)}}
+        ]
         await asyncio.to_thread(server.kill)  # or their runs would go on in the tests after this

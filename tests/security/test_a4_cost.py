@@ -29,7 +29,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 async def limited() -> AsyncIterator[Record]:
     """A record under limits that nobody reaches here."""
-    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(Mailbox(), AnswerLimits(100, 100, 100), 1_000_000))
+    record = Record(
+        PROCESS,
+        SettingsCache(),
+        lambda: None,
+        AnswerQuotas(Mailbox(), AnswerLimits(100, 100, 100), 1_000_000),
+    )
     yield record
     await record.close()
 
@@ -52,13 +57,21 @@ def about(found: list[str], table: str) -> int:
 async def test_what_is_not_for_the_bot_asks_nothing_of_the_limits(limited):
     await limited.accept(arrival(message("chatter", GROUP)))
     found = await statements(limited, text="chatter", chat=GROUP)
-    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (0, 0, 0)
+    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (
+        0,
+        0,
+        0,
+    )
 
 
 async def test_what_is_answered_asks_and_counts_once(limited):
     await limited.accept(arrival(message("hi")))
     found = await statements(limited, text="hi")
-    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (2, 1, 1)
+    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (
+        2,
+        1,
+        1,
+    )
 
 
 async def test_an_answer_takes_three_commits_its_tokens_included(limited, model, monkeypatch):
@@ -75,11 +88,16 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
     meter.lead_to(limited.spend)
     try:
         conversations = ConversationHandler(
-            limited, Engine(client, ToolRegistry()), Mailbox(), BackgroundCalls(limited, lambda account: None)
+            limited,
+            Engine(client, ToolRegistry()),
+            Mailbox(),
+            BackgroundCalls(limited, lambda account: None),
         )
         said = message("hi", PRIVATE)
         accepted = await limited.accept(arrival(said, plan=conversations.plan(said)))
-        await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said), accepted.begun)
+        await conversations.answer(
+            PendingMessage(accepted.pk, accepted.session_pk, said), accepted.begun
+        )
     finally:
         meter.lead_to(None)
         await client.close()
@@ -94,7 +112,9 @@ async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_
     meter.lead_to(record.spend)
     try:
         await record.close()
-        assert (await client.complete(LLMRequest([{"role": "user", "content": "hi"}]))).text == "fine"
+        assert (
+            await client.complete(LLMRequest([{"role": "user", "content": "hi"}]))
+        ).text == "fine"
     finally:
         meter.lead_to(None)
         await client.close()

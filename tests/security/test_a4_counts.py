@@ -1,4 +1,5 @@
-"""The counts behind the limits: true whatever becomes of a transaction, bounded, and no way around them by the clock."""
+"""The counts behind the limits: true whatever becomes of a transaction, bounded, and no way around
+them by the clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -51,9 +52,13 @@ async def limited() -> AsyncIterator[Record]:
     await record.close()
 
 
-async def said(record: Record, chat: ChatAddress = PRIVATE, at: datetime | None = None, **fields: Any) -> str:
+async def said(
+    record: Record, chat: ChatAddress = PRIVATE, at: datetime | None = None, **fields: Any
+) -> str:
     """The reason of one more message, and its state."""
-    one = arrival(message("hi", chat, mentions_bot=True, **fields), received_at=at or timezone.now())
+    one = arrival(
+        message("hi", chat, mentions_bot=True, **fields), received_at=at or timezone.now()
+    )
     decision = (await record.accept(one)).decision
     assert decision is not None
     return f"{decision.reason} {decision.state}"
@@ -82,7 +87,9 @@ async def test_a_batch_that_is_rolled_back_whole_leaves_no_count(limited):
 
 
 async def test_messages_of_one_commit_count_one_after_the_other(limited):
-    accepted = await asyncio.gather(*(limited.accept(arrival(message(f"hi {number}"))) for number in range(6)))
+    accepted = await asyncio.gather(
+        *(limited.accept(arrival(message(f"hi {number}"))) for number in range(6))
+    )
     assert [one.decision.reason for one in accepted] == ["private"] * 3 + ["person_limit"] * 3
     assert [one.decision.state for one in accepted] == ["waiting"] * 4 + ["silent"] * 2
 
@@ -96,7 +103,9 @@ async def test_a_message_that_comes_twice_counts_once(limited):
 async def test_a_silence_of_a_clock_that_was_put_back_is_not_shown(limited):
     now = int(timezone.now().timestamp())
     for name, until in (("20001", now + 60), ("20002", now + 10**6)):
-        await sync_to_async(Tally.objects.create)(subject=f"{GROUP.place}/{name}", silent_until=until)
+        await sync_to_async(Tally.objects.create)(
+            subject=f"{GROUP.place}/{name}", silent_until=until
+        )
     assert await sync_to_async(find_silences)(GROUP.place, now) == [("20001", now + 60)]
 
 
@@ -117,13 +126,17 @@ async def test_no_minute_holds_more_than_the_limit_and_no_day_either(limited):
     times = [start + timedelta(seconds=seconds) for seconds in range(0, 300, 5)]
     answered = [at for at in times if (await said(limited, at=at)).startswith("private")]
     assert len(answered) == 5
-    assert all(sum(at <= one < at + timedelta(seconds=60) for one in answered) <= 3 for at in answered)
+    assert all(
+        sum(at <= one < at + timedelta(seconds=60) for one in answered) <= 3 for at in answered
+    )
     assert (await said(limited, at=start + timedelta(days=1))).startswith("private")
 
 
 async def test_one_person_and_another_account_are_counted_apart(limited):
     elsewhere = ChatAddress("10002", "private", PRIVATE.peer_id)
-    assert [await said(limited, chat) for chat in (PRIVATE, elsewhere) for _ in range(3)] == ["private waiting"] * 6
+    assert [await said(limited, chat) for chat in (PRIVATE, elsewhere) for _ in range(3)] == [
+        "private waiting"
+    ] * 6
 
 
 async def test_counts_that_nobody_adds_to_are_deleted(limited):
@@ -139,7 +152,9 @@ async def test_counts_that_nobody_adds_to_are_deleted(limited):
 
 
 def case(**fields: Any) -> LimitCheck:
-    return LimitCheck(fields.pop("limits", LIMITS), AnswerCount(), AnswerCount(), AnswerCount(), **fields)
+    return LimitCheck(
+        fields.pop("limits", LIMITS), AnswerCount(), AnswerCount(), AnswerCount(), **fields
+    )
 
 
 def test_a_clock_that_was_put_back_locks_nobody_out():

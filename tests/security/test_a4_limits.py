@@ -1,4 +1,5 @@
-"""Nobody spends the owner's money without bound: how often one is answered, and what is said to him then."""
+"""Nobody spends the owner's money without bound: how often one is answered, and what is said to him
+then."""
 
 import asyncio
 import sqlite3
@@ -50,7 +51,9 @@ async def goes_on(bot: FakeOneBot, group: int, other: int) -> None:
     await bot.say_group(group, other, [at(bot.self_id), text("and on")])
 
 
-async def test_a_bot_that_answers_each_answer_in_a_group_is_heard_ten_times_then_no_more(server, model, bot):
+async def test_a_bot_that_answers_each_answer_in_a_group_is_heard_ten_times_then_no_more(
+    server, model, bot
+):
     other, group = fresh_id(), fresh_id()
     await goes_on(bot, group, other)
     await settled(server, group, 11)
@@ -111,13 +114,24 @@ async def test_an_id_of_any_kind_is_one_person(server, model, bot, person):
     assert answered(rows) == 12
 
 
-async def test_anonymous_people_are_one_person_in_one_group_and_nobody_elsewhere(server, model, bot):
+async def test_anonymous_people_are_one_person_in_one_group_and_nobody_elsewhere(
+    server, model, bot
+):
     first, second = fresh_id(), fresh_id()
     for number in range(13):
         anonymous = {"id": number, "name": f"nobody {number}", "flag": "f"}
-        await tell(bot, [at(bot.self_id), text("hi")], user=80000000, group=first, sub_type="anonymous", anonymous=anonymous)
+        await tell(
+            bot,
+            [at(bot.self_id), text("hi")],
+            user=80000000,
+            group=first,
+            sub_type="anonymous",
+            anonymous=anonymous,
+        )
     assert answered(await settled(server, first, 13)) == 12  # nobody can tell them apart
-    await tell(bot, [at(bot.self_id), text("hi")], user=80000000, group=second, sub_type="anonymous")
+    await tell(
+        bot, [at(bot.self_id), text("hi")], user=80000000, group=second, sub_type="anonymous"
+    )
     assert answered(await settled(server, second, 1)) == 1
 
 
@@ -194,7 +208,10 @@ async def test_a_notice_is_on_record_and_no_history(server, model, bot):
         "WHERE s.peer_id = ? AND m.direction = 'out' ORDER BY m.id",
         str(person),
     )
-    assert [(row["state"], row["in_history"]) for row in said] == [("delivered", 1), ("delivered", 0)]
+    assert [(row["state"], row["in_history"]) for row in said] == [
+        ("delivered", 1),
+        ("delivered", 0),
+    ]
     await override(server, bot, person_per_minute="0")
     await bot.say_private(person, "fourth")
     await settled(server, person, 4)
@@ -208,7 +225,9 @@ async def test_a_silence_is_on_the_chats_page_and_ends_by_itself(server, model, 
     await goes_on(bot, group, other)
     await settled(server, group, 11)
     (row,) = server.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
-    assert f"对 {other} 暂停到" in await page(server, f"/admin/agent/chatsession/{row['id']}/change/")
+    assert f"对 {other} 暂停到" in await page(
+        server, f"/admin/agent/chatsession/{row['id']}/change/"
+    )
     write(server, "UPDATE agent_tally SET silent_until = 1, recent = '' WHERE silent_until > 0")
     await bot.say_group(group, other, "are you there?")
     assert (await settled(server, group, 12))[-1]["state"] == "answered"

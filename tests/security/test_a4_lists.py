@@ -20,7 +20,9 @@ OPEN, CLOSED, ELSE = 8_100_001, 8_100_002, 8_100_003
 
 @pytest.fixture(scope="module")
 def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    with LiveServer(scripted_env(model_server) | DEFAULTS | {"PERSON_ANSWERS_PER_MINUTE": "0"}) as running:
+    with LiveServer(
+        scripted_env(model_server) | DEFAULTS | {"PERSON_ANSWERS_PER_MINUTE": "0"}
+    ) as running:
         yield running
 
 
@@ -28,12 +30,18 @@ def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
 async def bot(server: LiveServer, model: ScriptedModel) -> AsyncIterator[FakeOneBot]:
     model.answer_with(lambda request: "fine")
     async with client(server) as connected:
-        lists = {"listed_people": f"{LISTED}\n{BLOCKED}", "listed_groups": str(OPEN), "blocked_groups": str(CLOSED)}
+        lists = {
+            "listed_people": f"{LISTED}\n{BLOCKED}",
+            "listed_groups": str(OPEN),
+            "blocked_groups": str(CLOSED),
+        }
         await override(server, connected, owners=OWNER, blocked_people=f"，{BLOCKED} ；12", **lists)
         yield connected
 
 
-async def outcome(server: LiveServer, bot: FakeOneBot, person: str, group: int | None, **fields: Any) -> str:
+async def outcome(
+    server: LiveServer, bot: FakeOneBot, person: str, group: int | None, **fields: Any
+) -> str:
     """What becomes of a message: ``answered``, or why it is not."""
     peer = group or person
     count = len(
@@ -78,7 +86,9 @@ YES, NO, NEVER = "answered", "silent not_listed", "silent blocked"
         ("listed", OWNER, None, TEMPORARY, YES),
     ],
 )
-async def test_each_policy_answers_whom_it_names(server, bot, policy, person, group, fields, expected):
+async def test_each_policy_answers_whom_it_names(
+    server, bot, policy, person, group, fields, expected
+):
     await override(server, bot, answered=policy)
     assert await outcome(server, bot, person, group, **fields) == expected
     said = await heard(bot)
@@ -88,7 +98,10 @@ async def test_each_policy_answers_whom_it_names(server, bot, policy, person, gr
 async def test_what_is_not_answered_is_kept_and_can_be_filtered(server, bot):
     words = f"kept {fresh_id()}"
     await tell(bot, words, user=BLOCKED)
-    await server.row("SELECT 1 FROM agent_message WHERE text = ? AND reason = 'blocked' AND state = 'silent'", words)
+    await server.row(
+        "SELECT 1 FROM agent_message WHERE text = ? AND reason = 'blocked' AND state = 'silent'",
+        words,
+    )
     shown = await page(server, "/admin/agent/message/?reason__exact=blocked")
     assert words in shown
 
@@ -102,8 +115,14 @@ async def test_what_is_no_id_is_refused_at_its_field(server, bot):
     with pytest.raises(AssertionError, match="not saved"):
         cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", person_per_minute="-1")
     with pytest.raises(AssertionError, match="not saved"):
-        cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", person_per_day="99999999999999999999")
-    cockpit.set_bot(bot.self_id, owners=OWNER)  # a form that leaves the new fields out changes none of them
+        cockpit.fill(
+            f"/admin/onebot/bot/{row['id']}/change/", person_per_day="99999999999999999999"
+        )
+    cockpit.set_bot(
+        bot.self_id, owners=OWNER
+    )  # a form that leaves the new fields out changes none of them
     cockpit.close()
-    kept = server.rows("SELECT blocked_groups, answered FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
+    kept = server.rows(
+        "SELECT blocked_groups, answered FROM onebot_bot WHERE self_id = ?", str(bot.self_id)
+    )
     assert kept == [{"blocked_groups": str(CLOSED), "answered": "everybody"}]

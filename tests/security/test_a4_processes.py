@@ -12,13 +12,21 @@ from tests.e2e.chat import client
 from tests.scripted_model import ScriptedModel
 from tests.security.limits import DEFAULTS, answered, override, reasons, settled
 
-pytest.importorskip("tests.services", reason="no server wheels for this platform", exc_type=ImportError)
+pytest.importorskip(
+    "tests.services", reason="no server wheels for this platform", exc_type=ImportError
+)
 
 
 @pytest.fixture
-def both(model_server: ScriptedModel, postgres_url: str, redis_url: str) -> Iterator[tuple[BriskServer, BriskServer]]:
+def both(
+    model_server: ScriptedModel, postgres_url: str, redis_url: str
+) -> Iterator[tuple[BriskServer, BriskServer]]:
     """Two running processes of one installation."""
-    env = scripted_env(model_server) | DEFAULTS | {"DATABASE_URL": postgres_url, "REDIS_URL": redis_url}
+    env = (
+        scripted_env(model_server)
+        | DEFAULTS
+        | {"DATABASE_URL": postgres_url, "REDIS_URL": redis_url}
+    )
     with BriskServer(env).migrate() as one, BriskServer(env) as other:
         yield one, other
 
@@ -29,8 +37,17 @@ async def test_one_person_who_talks_to_two_processes_is_counted_once(both, model
     account, person = fresh_id(), fresh_id()
     groups = [fresh_id() for _ in range(20)]
     events = client(one, account, role="Event"), client(other, account, role="Event", greet=False)
-    async with events[0] as first, events[1] as second, client(one, account, role="Api", greet=False):
-        await asyncio.gather(*((first, second)[place % 2].say_group(group, person, "hi") for place, group in enumerate(groups)))
+    async with (
+        events[0] as first,
+        events[1] as second,
+        client(one, account, role="Api", greet=False),
+    ):
+        await asyncio.gather(
+            *(
+                (first, second)[place % 2].say_group(group, person, "hi")
+                for place, group in enumerate(groups)
+            )
+        )
         rows = [row for group in groups for row in await settled(one, group, 1)]
         assert answered(rows) == 12
         assert reasons(rows) == {"person_limit": 8}

@@ -1,4 +1,5 @@
-"""The tokens of a day: when they are used up only owners are answered, and everybody is told once."""
+"""The tokens of a day: when they are used up only owners are answered, and everybody is told
+once."""
 
 import asyncio
 import base64
@@ -20,12 +21,19 @@ COST = 18
 
 
 def spent(server: LiveServer) -> int:
-    return int((server.rows("SELECT coalesce(sum(tokens), 0) AS tokens FROM agent_spending"))[0]["tokens"])
+    return int(
+        (server.rows("SELECT coalesce(sum(tokens), 0) AS tokens FROM agent_spending"))[0]["tokens"]
+    )
 
 
 async def test_strangers_are_told_once_in_each_chat_and_owners_are_answered(start_server, model):
     model.answer_with(lambda request: "fine")
-    server, owner, first, second = start_server(TOKENS_PER_DAY="50"), fresh_id(), fresh_id(), fresh_id()
+    server, owner, first, second = (
+        start_server(TOKENS_PER_DAY="50"),
+        fresh_id(),
+        fresh_id(),
+        fresh_id(),
+    )
     async with client(server) as bot:
         await override(server, bot, owners=str(owner))
         for number in range(1, 4):
@@ -40,7 +48,10 @@ async def test_strangers_are_told_once_in_each_chat_and_owners_are_answered(star
         said = await heard(bot)
         assert sum("请明天再来" in words for words in said) == 2
         assert said.count("fine") == 4
-        await server.row("SELECT 1 FROM agent_message WHERE reason = 'owner_note' AND state = 'silent'", timeout=15)
+        await server.row(
+            "SELECT 1 FROM agent_message WHERE reason = 'owner_note' AND state = 'silent'",
+            timeout=15,
+        )
         assert "TOKENS_PER_DAY" in "".join([*said, *await heard(bot)])
     assert spent(server) == 4 * COST
     assert server.log.count("TOKENS_PER_DAY (50) are used up") == 1
@@ -74,7 +85,9 @@ async def test_a_run_under_way_is_finished(start_server, model):
     assert spent(server) == 2 * COST
 
 
-async def test_subagents_pictures_and_programs_count_and_programs_are_not_refused(start_server, model, file_server):
+async def test_subagents_pictures_and_programs_count_and_programs_are_not_refused(
+    start_server, model, file_server
+):
     server, person = start_server(TOKENS_PER_DAY="1000"), fresh_id()
     model.script([call("use_subagent", subagent_name="Coder", content="write"), "done"])
     model.script(["code"], model="scripted-coder")
@@ -102,8 +115,15 @@ async def test_a_program_is_answered_when_the_tokens_are_used_up(start_server, m
 
 async def test_what_an_endpoint_does_not_tell_is_estimated(start_server, model):
     server, person = start_server(TOKENS_PER_DAY="1000000"), fresh_id()
-    silent: dict[str, Any] = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "好" * 300}}]}
-    model.script([returns(silent), returns({**silent, "usage": {"total_tokens": "many", "prompt_tokens": -5}})])
+    silent: dict[str, Any] = {
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "好" * 300}}]
+    }
+    model.script(
+        [
+            returns(silent),
+            returns({**silent, "usage": {"total_tokens": "many", "prompt_tokens": -5}}),
+        ]
+    )
     async with client(server) as bot:
         await bot.say_private(person, "你" * 3000)
         await bot.next_action()
@@ -142,11 +162,21 @@ async def test_an_answer_that_is_none_is_estimated_and_a_refusal_costs_nothing(s
             assert least <= spent(server) <= 5 * least
 
 
-@pytest.mark.parametrize("number", ["-5000000", "1" + "0" * 30, "1e30", '"5000000"', "true", "null", "[5]", "NaN", "0"])
+@pytest.mark.parametrize(
+    "number", ["-5000000", "1" + "0" * 30, "1e30", '"5000000"', "true", "null", "[5]", "NaN", "0"]
+)
 async def test_a_number_that_cannot_be_is_estimated(start_server, model, number):
     server, person = start_server(TOKENS_PER_DAY="1000000"), fresh_id()
-    usage = f'{{"total_tokens": {number}, "prompt_tokens": {number}, "completion_tokens": {number}}}'
-    model.script([returns(f'{{"choices": [{{"message": {{"content": "fine"}}}}], "usage": {usage}}}'.encode())])
+    usage = (
+        f'{{"total_tokens": {number}, "prompt_tokens": {number}, "completion_tokens": {number}}}'
+    )
+    model.script(
+        [
+            returns(
+                f'{{"choices": [{{"message": {{"content": "fine"}}}}], "usage": {usage}}}'.encode()
+            )
+        ]
+    )
     async with client(server) as bot:
         await bot.say_private(person, "你" * 3000)
         assert spoken(await bot.next_action()) == "fine"
@@ -168,7 +198,9 @@ async def test_work_in_the_background_stops(start_server, model):
 async def asked(server: LiveServer) -> dict[str, Any]:
     def post() -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        answer = requests.post(f"{server.url}/agent/query", json={"input": "?"}, headers=headers, timeout=10)
+        answer = requests.post(
+            f"{server.url}/agent/query", json={"input": "?"}, headers=headers, timeout=10
+        )
         found: dict[str, Any] = answer.json()
         return found
 

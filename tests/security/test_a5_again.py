@@ -1,4 +1,5 @@
-"""A stolen session: what would let a thief stay in asks for the password once more, unless it was given a moment ago."""
+"""A stolen session: what would let a thief stay in asks for the password once more, unless it was
+given a moment ago."""
 
 import pytest
 
@@ -59,7 +60,11 @@ def test_a_second_factor_is_not_taken_away_either(server):
 def test_a_superuser_finds_no_way_around_by_the_accounts(server, thief):
     (row,) = server.rows("SELECT id, password FROM auth_user WHERE username = 'admin'")
     own = f"{USERS}{row['id']}/"
-    new = {"password1": "a brand new one 42", "password2": "a brand new one 42", "usable_password": "true"}
+    new = {
+        "password1": "a brand new one 42",
+        "password2": "a brand new one 42",
+        "usable_password": "true",
+    }
     for path, form in (
         (f"{own}password/", new),
         (f"{own}change/", {"username": "admin"}),
@@ -68,7 +73,9 @@ def test_a_superuser_finds_no_way_around_by_the_accounts(server, thief):
         (USERS, {"action": "reset_second_factor", "_selected_action": [row["id"]]}),
     ):
         assert thief.post(path, form).headers["Location"].startswith(AGAIN), path
-    assert server.rows("SELECT username, password FROM auth_user") == [{"username": "admin", "password": row["password"]}]
+    assert server.rows("SELECT username, password FROM auth_user") == [
+        {"username": "admin", "password": row["password"]}
+    ]
     assert thief.get(USERS).status_code == 200
 
 
@@ -98,7 +105,9 @@ def test_a_passkey_does_as_well(server):
     passkey = Authenticator(f"http://localhost:{server.port}")
     made = passkey.create(owner.post("/admin/passkeys/add/begin/", json={}).json())
     age(server, owner)
-    assert owner.post("/admin/passkeys/add/complete/", json=made).status_code == 200  # it was begun in time
+    assert (
+        owner.post("/admin/passkeys/add/complete/", json=made).status_code == 200
+    )  # it was begun in time
     assert 'data-passkey="get"' in owner.get(AGAIN).text
     said = passkey.get(owner.post("/admin/passkeys/begin/", json={}).json())
     assert owner.post("/admin/passkeys/complete/", json=said).status_code == 200

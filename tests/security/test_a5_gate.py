@@ -1,4 +1,5 @@
-"""What stands before a sign-in, judged by itself: who is counted as whom, and who waits. Nothing is hashed here."""
+"""What stands before a sign-in, judged by itself: who is counted as whom, and who waits. Nothing is
+hashed here."""
 
 import asyncio
 import threading
@@ -136,7 +137,9 @@ async def test_the_page_says_how_long_to_wait_in_the_language_of_who_asks(asker)
 
 async def test_many_addresses_are_slowed_at_one_account_however_it_is_written(asker):
     spellings = ("admin", "ADMIN", " Admin ", "ａｄｍｉｎ")
-    statuses = [await asker.ask(spellings[n % 4], f"192.0.2.{n}") for n in range(STRANGERS.burst + 1)]
+    statuses = [
+        await asker.ask(spellings[n % 4], f"192.0.2.{n}") for n in range(STRANGERS.burst + 1)
+    ]
     assert statuses == [200] * STRANGERS.burst + [429]
     assert await asker.ask("else", "192.0.2.200") == 200
 
@@ -146,7 +149,9 @@ async def test_strangers_cannot_lock_out_whoever_signed_in_before(asker):
     for number in range(STRANGERS.burst + 1):
         await asker.ask(peer="127.0.0.1", x_forwarded_for=f"192.0.2.{number}")
     await asker.until_refused("x", "127.0.0.1", x_forwarded_for="198.51.100.1")
-    assert await asker.ask(peer="127.0.0.1", x_forwarded_for="198.51.100.2") == 429  # whoever comes new waits
+    assert (
+        await asker.ask(peer="127.0.0.1", x_forwarded_for="198.51.100.2") == 429
+    )  # whoever comes new waits
     mine = cookie("Admin")
     assert await asker.ask(peer="127.0.0.1", x_forwarded_for="198.51.100.1", cookie=mine) == 200
     assert await asker.ask(peer="127.0.0.1", host="127.0.0.1:1234") == 200
@@ -164,7 +169,9 @@ async def test_a_known_browser_is_a_stranger_to_other_accounts_and_cannot_be_mad
 async def test_a_known_browser_is_no_way_around_the_count_of_a_session(asker):
     """Whoever has an account here can have as many known browsers as he likes."""
     statuses = [
-        await asker.ask(path="/admin/second-factor/check/", cookie=f"{cookie('mallory')}; sessionid=victims")
+        await asker.ask(
+            path="/admin/second-factor/check/", cookie=f"{cookie('mallory')}; sessionid=victims"
+        )
         for _ in range(STRANGERS.burst + 1)
     ]
     assert statuses == [200] * STRANGERS.burst + [429]
@@ -177,10 +184,17 @@ async def test_a_network_of_ipv6_counts_as_one_address(asker):
 
 
 async def test_a_proxy_is_believed_about_the_last_address_alone(asker):
-    """The others are whatever the client wrote; and nobody but a proxy on this machine is believed."""
-    statuses = [await asker.ask(peer="127.0.0.1", x_forwarded_for=f"10.0.0.{n}, 192.0.2.9") for n in range(ADDRESS.burst + 1)]
+    """The others are whatever the client wrote; and nobody but a proxy on this machine is
+    believed."""
+    statuses = [
+        await asker.ask(peer="127.0.0.1", x_forwarded_for=f"10.0.0.{n}, 192.0.2.9")
+        for n in range(ADDRESS.burst + 1)
+    ]
     assert statuses[-1] == 429
-    statuses = [await asker.ask("b", "192.0.2.8", x_forwarded_for=f"192.0.2.{n}") for n in range(ADDRESS.burst + 1)]
+    statuses = [
+        await asker.ask("b", "192.0.2.8", x_forwarded_for=f"192.0.2.{n}")
+        for n in range(ADDRESS.burst + 1)
+    ]
     assert statuses[-1] == 429
     assert await asker.ask("c", "127.0.0.1", x_forwarded_for="no address") == 200
 
@@ -189,7 +203,12 @@ async def test_a_form_in_parts_counts_for_the_account_that_django_will_see(asker
     part = b'--x\r\nContent-Disposition: form-data; name="username"\r\n\r\n%s\r\n--x--\r\n'
     for number in range(STRANGERS.burst):
         body = part % b"admin"
-        assert await asker.ask(peer=f"192.0.2.{number}", body=body, kind="multipart/form-data; boundary=x") == 200
+        assert (
+            await asker.ask(
+                peer=f"192.0.2.{number}", body=body, kind="multipart/form-data; boundary=x"
+            )
+            == 200
+        )
     assert await asker.ask(peer="198.51.100.1") == 429
     twice = b"username=other&username=admin"
     assert await asker.ask(peer="198.51.100.1", body=twice) == 429
@@ -222,7 +241,10 @@ async def test_whoever_hangs_up_leaves_the_line_and_is_not_checked(asker):
     asker.behind.open.clear()
     first = [asyncio.create_task(asker.ask(peer=f"192.0.2.{n}")) for n in range(CHECKS_AT_ONCE)]
     gone = asyncio.Event()
-    waiting = [asyncio.create_task(asker.ask(peer=f"192.0.3.{n}", hangs_up=gone)) for n in range(MAX_WAITING)]
+    waiting = [
+        asyncio.create_task(asker.ask(peer=f"192.0.3.{n}", hangs_up=gone))
+        for n in range(MAX_WAITING)
+    ]
     await asyncio.sleep(0.05)
     gone.set()
     assert [await each for each in waiting] == [0] * MAX_WAITING

@@ -1,4 +1,5 @@
-"""Passkeys: made, used as second factor and instead of a password, and refused where anything is not as it should be."""
+"""Passkeys: made, used as second factor and instead of a password, and refused where anything is
+not as it should be."""
 
 from typing import Any
 
@@ -86,7 +87,10 @@ def test_alone_it_has_to_know_its_owner(server, owner, passkey):
     assert not browser.is_in()
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:1", "https://evil.example", "http://localhost.evil.example", "null", ""])
+@pytest.mark.parametrize(
+    "origin",
+    ["http://localhost:1", "https://evil.example", "http://localhost.evil.example", "null", ""],
+)
 def test_a_false_page_gets_nowhere(server, owner, passkey, origin):
     passkey.origin = origin
     browser = browser_of(server)
@@ -111,7 +115,9 @@ def test_what_was_said_once_does_not_work_again(server, owner, passkey):
     assert not thief.is_in()
     options = begun(thief)
     passkey.counter -= 1
-    assert thief.post(COMPLETE, json=passkey.get(options)).status_code == 422  # a copy that fell behind
+    assert (
+        thief.post(COMPLETE, json=passkey.get(options)).status_code == 422
+    )  # a copy that fell behind
     assert not thief.is_in()
 
 
@@ -137,20 +143,36 @@ def test_one_that_was_taken_away_no_longer_works(server, owner, passkey):
 
 
 @pytest.mark.parametrize(
-    "body", [b"[]", b"null", b"\xff", b"{", b'{"id": 1}', b"[" * 50_000, b'{"id": "a", "rawId": [], "response": {}}']
+    "body",
+    [
+        b"[]",
+        b"null",
+        b"\xff",
+        b"{",
+        b'{"id": 1}',
+        b"[" * 50_000,
+        b'{"id": "a", "rawId": [], "response": {}}',
+    ],
 )
 def test_nonsense_ends_in_words(server, body):
     browser = browser_of(server)
     begun(browser)
     headers = {"X-CSRFToken": browser.token(), "Content-Type": "application/json"}
-    answer = browser.session.post(f"http://localhost:{server.port}{COMPLETE}", body, headers=headers, timeout=20)
+    answer = browser.session.post(
+        f"http://localhost:{server.port}{COMPLETE}", body, headers=headers, timeout=20
+    )
     assert 400 <= answer.status_code < 500
     assert "Traceback" not in server.log
 
 
 def test_tries_are_limited_and_come_with_a_token_against_forgery(server):
     browser = browser_of(server)
-    assert browser.session.post(f"http://localhost:{server.port}{BEGIN}", json={}, timeout=20).status_code == 403
+    assert (
+        browser.session.post(
+            f"http://localhost:{server.port}{BEGIN}", json={}, timeout=20
+        ).status_code
+        == 403
+    )
     while browser.post(BEGIN, json={}).status_code != 429:
         pass
 

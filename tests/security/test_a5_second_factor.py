@@ -1,4 +1,5 @@
-"""A second factor by an app with codes: set up, asked for, limited, and got past by recovery codes and resets."""
+"""A second factor by an app with codes: set up, asked for, limited, and got past by recovery codes
+and resets."""
 
 import hmac
 import re
@@ -82,9 +83,18 @@ def test_the_whole_way_with_an_app(server, owner):
 def test_secrets_are_in_no_page_log_or_database(server, owner):
     key, codes = switch_on(owner)
     owner.get("/admin/auth/user/1/change/")
-    stored = b"".join(file.read_bytes() for file in server.data_dir.glob("*.sqlite3*")) + server.log.encode()
+    stored = (
+        b"".join(file.read_bytes() for file in server.data_dir.glob("*.sqlite3*"))
+        + server.log.encode()
+    )
     raw = b32decode(key)
-    for secret in (key.encode(), raw.hex().encode(), raw, codes[0].encode(), codes[0].replace("-", "").encode()):
+    for secret in (
+        key.encode(),
+        raw.hex().encode(),
+        raw,
+        codes[0].encode(),
+        codes[0].replace("-", "").encode(),
+    ):
         assert secret not in stored
 
 
@@ -102,9 +112,13 @@ def test_wrong_codes_are_slowed_told_and_counted(server, owner):
     accounts.change(server, wrong % f"{datetime.now(UTC):%F %T}")
     right = Browser(server)
     right.sign_in()
-    assert right.post(CHECK, {"code": code_of(key, 1)}).status_code == 200  # the app waits, whoever asks
+    assert (
+        right.post(CHECK, {"code": code_of(key, 1)}).status_code == 200
+    )  # the app waits, whoever asks
     accounts.change(server, wrong % f"{datetime.now(UTC) - LONGEST_WAIT:%F %T}")
-    assert right.post(CHECK, {"code": code_of(key, 1)}).status_code == 302  # it does not wait for ever
+    assert (
+        right.post(CHECK, {"code": code_of(key, 1)}).status_code == 302
+    )  # it does not wait for ever
     other = Browser(server)
     other.sign_in()
     assert other.post(CHECK, {"code": codes[0]}).status_code == 302  # other ways in never waited
@@ -160,13 +174,32 @@ def test_an_app_counts_only_once_a_code_of_it_was_entered(server, owner):
 
 def test_a_superuser_resets_another_account_and_nobody_else_does(server, owner):
     for name, is_superuser in (("second", "on"), ("helper", "")):
-        form = {"username": name, "password1": ADMIN_PASSWORD, "password2": ADMIN_PASSWORD, "usable_password": "true"}
+        form = {
+            "username": name,
+            "password1": ADMIN_PASSWORD,
+            "password2": ADMIN_PASSWORD,
+            "usable_password": "true",
+        }
         owner.post("/admin/auth/user/add/", form)
         (row,) = server.rows("SELECT id FROM auth_user WHERE username = ?", name)
         page = owner.get(f"/admin/auth/user/{row['id']}/change/").text
-        joined = {k: field(page, rf'name="{k}" value="([^"]+)"') for k in ("date_joined_0", "date_joined_1")}
-        rights = {"user_permissions": re.findall(r'<option value="(\d+)">[^<]*\| user \| Can (?:view|change) user', page)}
-        staff = {"username": name, "is_active": "on", "is_staff": "on", "is_superuser": is_superuser, **joined, **rights}
+        joined = {
+            k: field(page, rf'name="{k}" value="([^"]+)"')
+            for k in ("date_joined_0", "date_joined_1")
+        }
+        rights = {
+            "user_permissions": re.findall(
+                r'<option value="(\d+)">[^<]*\| user \| Can (?:view|change) user', page
+            )
+        }
+        staff = {
+            "username": name,
+            "is_active": "on",
+            "is_staff": "on",
+            "is_superuser": is_superuser,
+            **joined,
+            **rights,
+        }
         assert owner.post(f"/admin/auth/user/{row['id']}/change/", staff).status_code == 302
     second, helper = Browser(server), Browser(server)
     second.sign_in("second")
@@ -194,7 +227,15 @@ def test_at_the_machine_a_command_resets_it(server, owner):
     def run(name: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "manage.py", "reset_second_factor", name]
         environment = {**server._environment(), "LANGUAGE_CODE": "en"}
-        return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            command,
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
     assert run("nobody").returncode == 1
     assert "was taken away" in run(ADMIN).stdout
@@ -210,7 +251,10 @@ def test_pages_bring_nothing_that_a_strict_policy_refuses(server, owner):
     half.sign_in()
     pages.append(half.get(CHECK).text)
     for page in pages:
-        assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|<style|\son\w+=|javascript:|(?:src|href)=\"https?:", page)
+        assert not re.search(
+            r"<script(?![^>]*\bsrc=)|\sstyle=|<style|\son\w+=|javascript:|(?:src|href)=\"https?:",
+            page,
+        )
 
 
 def test_the_check_sends_to_no_foreign_address_and_asks_nobody_else(server, owner):
@@ -218,12 +262,16 @@ def test_the_check_sends_to_no_foreign_address_and_asks_nobody_else(server, owne
     half = Browser(server)
     assert LOGIN in half.get(CHECK).url
     half.sign_in()
-    assert half.post(CHECK, {"code": codes[0], "next": "https://evil.example/"}).headers["Location"] == "/admin/"
+    assert (
+        half.post(CHECK, {"code": codes[0], "next": "https://evil.example/"}).headers["Location"]
+        == "/admin/"
+    )
 
 
 @pytest.mark.django_db
 def test_of_tries_at_the_same_moment_one_counts():
-    """Each of many that read the row before the first wrong code was noted would otherwise be a guess for nothing."""
+    """Each of many that read the row before the first wrong code was noted would otherwise be a
+    guess for nothing."""
     user = User.objects.create_user("racer")
     app = factors.begin_authenticator_app(user)
     for device, right in (

@@ -40,7 +40,11 @@ async def test_a_flood_of_sign_ins_keeps_no_chat_waiting(server, model):
     with ThreadPoolExecutor(150) as pool:
         await asyncio.gather(*(asyncio.to_thread(browser.token) for browser in browsers))
         async with client(server) as bot:
-            asked = [pool.submit(browser.sign_in, f"name{n}", WRONG) for browser in browsers for n in range(10)]
+            asked = [
+                pool.submit(browser.sign_in, f"name{n}", WRONG)
+                for browser in browsers
+                for n in range(10)
+            ]
             while not all(each.done() for each in asked):
                 await bot.say_private(fresh_id(), "hi")
                 assert spoken(await bot.next_action(timeout=5)) == "at once"
@@ -65,7 +69,9 @@ def test_one_address_that_guesses_is_slowed_and_others_are_not(server):
 
 
 def failed(server) -> int:
-    return int(server.rows("SELECT sum(count) AS total FROM frostproject_failedsignins")[0]["total"] or 0)
+    return int(
+        server.rows("SELECT sum(count) AS total FROM frostproject_failedsignins")[0]["total"] or 0
+    )
 
 
 async def test_failures_are_one_line_a_minute_and_a_count_on_the_first_page(server):
@@ -89,18 +95,27 @@ async def test_failures_are_one_line_a_minute_and_a_count_on_the_first_page(serv
     await server.logged(", after 2 failed tries")
     server.terminate()
     assert "more like it before" in server.log
-    assert WRONG not in b"".join(file.read_bytes() for file in server.data_dir.glob("*.sqlite3*")).decode("latin1")
+    assert WRONG not in b"".join(
+        file.read_bytes() for file in server.data_dir.glob("*.sqlite3*")
+    ).decode("latin1")
 
 
 def test_guessing_the_old_password_in_a_session_is_slowed_too(server):
     thief, honest = Browser(server, proxied="203.0.113.9"), Browser(server)
     thief.sign_in()
     honest.sign_in()
-    form = {"old_password": WRONG, "new_password1": "a brand new one 42", "new_password2": "a brand new one 42"}
+    form = {
+        "old_password": WRONG,
+        "new_password1": "a brand new one 42",
+        "new_password2": "a brand new one 42",
+    }
     while thief.post("/admin/password_change/", form).status_code != 429:
         pass
     assert failed(server) >= ADDRESS.burst
-    assert honest.post("/admin/password_change/", {**form, "old_password": ADMIN_PASSWORD}).status_code == 302
+    assert (
+        honest.post("/admin/password_change/", {**form, "old_password": ADMIN_PASSWORD}).status_code
+        == 302
+    )
     assert Browser(server).sign_in(password="a brand new one 42").status_code == 302
 
 
@@ -118,7 +133,9 @@ def test_guessing_the_old_password_in_a_session_is_slowed_too(server):
 )
 def test_what_is_no_form_is_refused_in_words(server, body, kind, status):
     browser = Browser(server)
-    answer = browser.session.post(server.url + LOGIN, body, headers={"Content-Type": kind}, timeout=20)
+    answer = browser.session.post(
+        server.url + LOGIN, body, headers={"Content-Type": kind}, timeout=20
+    )
     assert answer.status_code in (status, 403)
     assert "Traceback" not in server.log
     assert browser.sign_in().status_code == 302

@@ -43,8 +43,19 @@ def many_files(server):
 
 
 def upgrade(account: int) -> bytes:
-    named = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"X-Self-ID: {account}")
-    return head("GET", "/ws/frostagent", *named, "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==", f"Authorization: Bearer {TOKEN}")
+    named = (
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        f"X-Self-ID: {account}",
+    )
+    return head(
+        "GET",
+        "/ws/frostagent",
+        *named,
+        "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==",
+        f"Authorization: Bearer {TOKEN}",
+    )
 
 
 @pytest.mark.may_block("opens its sockets one by one")
@@ -67,7 +78,9 @@ async def test_a_thousand_half_open_requests_stop_neither_health_nor_bots(server
 
 def test_of_one_address_no_more_than_fifty_unfinished_requests_are_kept(server):
     with ExitStack() as held:
-        half_open = [held.enter_context(connected(server, ATTACKER)) for _ in range(2 * PER_ADDRESS)]
+        half_open = [
+            held.enter_context(connected(server, ATTACKER)) for _ in range(2 * PER_ADDRESS)
+        ]
         for connection in half_open:
             connection.sendall(HALF)
         for connection in half_open[:PER_ADDRESS]:
@@ -82,7 +95,9 @@ def test_established_sockets_are_not_counted(server):
         for bot in bots:
             bot.sendall(upgrade(fresh_id()))
         assert {status(bot.recv(65536)) for bot in bots} == {101}
-        half_open = [held.enter_context(connected(server, ATTACKER)) for _ in range(PER_ADDRESS + 1)]
+        half_open = [
+            held.enter_context(connected(server, ATTACKER)) for _ in range(PER_ADDRESS + 1)
+        ]
         answer(half_open[0])  # it was looked who is too many
         for bot in bots:
             bot.setblocking(False)
@@ -110,10 +125,14 @@ def test_a_head_that_drips_is_given_up(server):
 def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(server):
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
     assert soft == min(hard, file_descriptors.WANTED_DESCRIPTORS)
-    assert len(os.listdir(f"/proc/{server.pid}/fd")) < file_descriptors.RESERVED_DESCRIPTORS  # what the reserve is there for
+    assert (
+        len(os.listdir(f"/proc/{server.pid}/fd")) < file_descriptors.RESERVED_DESCRIPTORS
+    )  # what the reserve is there for
 
 
-@pytest.mark.parametrize(("soft", "held"), [(1_024, 384), (65_536, 1_000), (resource.RLIM_INFINITY, 1_000), (256, 16)])
+@pytest.mark.parametrize(
+    ("soft", "held"), [(1_024, 384), (65_536, 1_000), (resource.RLIM_INFINITY, 1_000), (256, 16)]
+)
 def test_connections_leave_a_reserve_of_descriptors(monkeypatch, soft, held):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, soft))
     assert file_descriptors.http_connection_limit() == held
@@ -125,7 +144,13 @@ def test_connections_leave_a_reserve_of_descriptors(monkeypatch, soft, held):
 class Caller:
     """A connection that only stands and is watched."""
 
-    def __init__(self, phase: ConnectionPhase, address: str = "192.0.2.1", since: float = 0.0, received: int = 0) -> None:
+    def __init__(
+        self,
+        phase: ConnectionPhase,
+        address: str = "192.0.2.1",
+        since: float = 0.0,
+        received: int = 0,
+    ) -> None:
         self.phase, self.address, self.since = phase, address, since
         self.received = lambda: received
         self.is_cut = self.is_given_up = False
@@ -181,7 +206,9 @@ def test_clients_that_come_back_all_at_once_are_let_in(monkeypatch):
     assert not any(caller.is_cut for caller in crowd)
 
 
-def test_room_is_made_by_who_has_an_answer_then_by_the_largest_crowd_and_never_by_who_waits_for_one(monkeypatch):
+def test_room_is_made_by_who_has_an_answer_then_by_the_largest_crowd_and_never_by_who_waits_for_one(
+    monkeypatch,
+):
     honest, waiting, idle = (
         Caller(ConnectionPhase.HEAD, "192.0.2.7"),
         Caller(ConnectionPhase.ANSWER),
@@ -193,7 +220,12 @@ def test_room_is_made_by_who_has_an_answer_then_by_the_largest_crowd_and_never_b
     assert idle.is_cut
     judge.add(Caller(ConnectionPhase.ANSWER))
     assert judge.has_room()
-    assert (honest.is_cut, waiting.is_cut, crowd[0].is_cut, crowd[1].is_cut) == (False, False, False, True)
+    assert (honest.is_cut, waiting.is_cut, crowd[0].is_cut, crowd[1].is_cut) == (
+        False,
+        False,
+        False,
+        True,
+    )
     assert not watched(monkeypatch, 5, Caller(ConnectionPhase.ANSWER), most=1).has_room()
 
 
@@ -218,4 +250,9 @@ def test_bodies_are_bounded_for_an_address_and_in_all():
     ],
 )
 def test_an_ipv6_network_counts_as_one_address(host, counted):
-    assert peer_client_key(SimpleNamespace(host=host) if host else SimpleNamespace(name=b"/run/socket")) == counted
+    assert (
+        peer_client_key(
+            SimpleNamespace(host=host) if host else SimpleNamespace(name=b"/run/socket")
+        )
+        == counted
+    )

@@ -1,4 +1,5 @@
-"""Whose tool it is counts as much as what it says; and names that are made up for ever take neither memory nor the table."""
+"""Whose tool it is counts as much as what it says; and names that are made up for ever take neither
+memory nor the table."""
 
 import json
 from typing import Any
@@ -23,7 +24,9 @@ UNSEEN = "a\u202eb\u3164c\u200bd"
 
 
 def of_server(name: str, server: str = "git-hub") -> ToolSpec:
-    return ToolSpec(name=name, provider_name="mcp", provider_type="mcp", metadata={"server_name": server})
+    return ToolSpec(
+        name=name, provider_name="mcp", provider_type="mcp", metadata={"server_name": server}
+    )
 
 
 def of_plugin(name: str, plugin_id: str = "git-hub") -> ToolSpec:
@@ -62,9 +65,17 @@ def test_one_source_that_makes_up_names_leaves_room_for_the_others():
 def test_a_declaration_is_shown_with_unseen_characters_written_out():
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {UNSEEN: {"type": UNSEEN, "description": UNSEEN, "default": UNSEEN}, "e": {"enum": [UNSEEN]}},
+        "properties": {
+            UNSEEN: {"type": UNSEEN, "description": UNSEEN, "default": UNSEEN},
+            "e": {"enum": [UNSEEN]},
+        },
     }
-    said = {"title": UNSEEN, "description": UNSEEN, "parameters_schema": schema, "output_schema": schema}
+    said = {
+        "title": UNSEEN,
+        "description": UNSEEN,
+        "parameters_schema": schema,
+        "output_schema": schema,
+    }
     shown = str(readable_declaration(said | {"annotation": {"title": UNSEEN}}))
     assert not set(shown) & set("\u202e\u3164\u200b")
     assert "\\u202e" in shown
@@ -79,7 +90,9 @@ def test_the_form_of_a_test_run_hides_nothing_either():
 
 
 def test_what_a_server_says_of_itself_hides_nothing():
-    shown = str(server_facts({"title": UNSEEN, "instructions": UNSEEN})) + format_server_error(UNSEEN)
+    shown = str(server_facts({"title": UNSEEN, "instructions": UNSEEN})) + format_server_error(
+        UNSEEN
+    )
     assert not set(shown) & set("\u202e\u3164\u200b")
 
 
@@ -95,7 +108,12 @@ def test_the_page_of_a_server_says_which_of_its_tools_are_new():
     old = ToolConfig.objects.get(name="old_one")
     ToolConfig.objects.filter(pk=old.pk).update(looked_at=old.fingerprint)
     status(server, tools=[{"name": name, "original": name} for name in ("new_one", "old_one")])
-    page = client.get(f"{SERVERS}{server.pk}/change/", headers={"Accept-Language": "en"}).content.decode()
-    entries = {name: page.partition(f"<code>{name}</code>")[2].partition("</li>")[0] for name in ("new_one", "old_one")}
+    page = client.get(
+        f"{SERVERS}{server.pk}/change/", headers={"Accept-Language": "en"}
+    ).content.decode()
+    entries = {
+        name: page.partition(f"<code>{name}</code>")[2].partition("</li>")[0]
+        for name in ("new_one", "old_one")
+    }
     assert "new</span>" in entries["new_one"]
     assert "new</span>" not in entries["old_one"]

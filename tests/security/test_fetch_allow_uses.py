@@ -20,14 +20,19 @@ from tools.models import McpServer
 USES: tuple[Use, ...] = ("media", "model", "tools", "mcp")
 
 
-@pytest.fixture(params=[("media",), ("model",), ("mcp",), ("media", "model"), ("",)], ids=lambda uses: "+".join(uses) or "all")
+@pytest.fixture(
+    params=[("media",), ("model",), ("mcp",), ("media", "model"), ("",)],
+    ids=lambda uses: "+".join(uses) or "all",
+)
 def permitted(request: pytest.FixtureRequest, start_server) -> tuple[LiveServer, tuple[str, ...]]:
     """A server that may reach the loopback address for some uses."""
     allow = ",".join(f"{use}:127.0.0.1".removeprefix(":") for use in request.param)
     return start_server(FETCH_ALLOW=allow, VISUAL_MODEL_NAME=VISION), request.param
 
 
-async def test_each_use_reaches_what_it_was_permitted_and_no_other_does(permitted, model, file_server: FileServer):
+async def test_each_use_reaches_what_it_was_permitted_and_no_other_does(
+    permitted, model, file_server: FileServer
+):
     server, uses = permitted
     file_server.serve("/a.png", sends(picture("PNG")))
     url = f"{file_server.url}/a.png"
@@ -36,7 +41,9 @@ async def test_each_use_reaches_what_it_was_permitted_and_no_other_does(permitte
         model.script(["seen"])
         (*_, request) = await answered(bot, model, [text("what is it?"), image(url)])
         assert ("a red picture" in str(request.messages)) == bool({"media", ""} & set(uses))
-        actions = await sent(bot, model, call("send_message", messages=[{"type": "image", "url": url}]))
+        actions = await sent(
+            bot, model, call("send_message", messages=[{"type": "image", "url": url}])
+        )
         assert bool(actions) == bool({"model", ""} & set(uses))
 
 
@@ -44,35 +51,56 @@ async def test_each_use_reaches_what_it_was_permitted_and_no_other_does(permitte
 def test_an_entry_counts_for_its_use_alone(use):
     address = ipaddress.ip_address("10.0.0.5")
     for entry in (f"{use}:10.0.0.0/8", f"{use}: 10.0.0.5", f"{use}:nas.lan", f"{use}:*.lan"):
-        assert [other for other in USES if AllowList.parse([entry], other).permits("nas.lan", address)] == [use]
+        assert [
+            other for other in USES if AllowList.parse([entry], other).permits("nas.lan", address)
+        ] == [use]
         assert not AllowList.parse([entry]).permits("nas.lan", address)
 
 
 @pytest.mark.parametrize("use", USES)
 def test_an_entry_without_a_use_counts_for_each(use):
     assert AllowList.parse(["10.0.0.5"], use).permits("nas.lan", ipaddress.ip_address("10.0.0.5"))
-    assert AllowList.parse([f"{use}:fd00::/8"], use).permits("nas.lan", ipaddress.ip_address("fd00::1"))
+    assert AllowList.parse([f"{use}:fd00::/8"], use).permits(
+        "nas.lan", ipaddress.ip_address("fd00::1")
+    )
 
 
 @pytest.mark.parametrize(
     "entry",
-    ["tool:10.0.0.5", "all:nas.lan", "media:", "media:nas:80", "media:mcp:nas.lan", ":nas.lan", "MEDIA:nas.lan", "mcp://nas"],
+    [
+        "tool:10.0.0.5",
+        "all:nas.lan",
+        "media:",
+        "media:nas:80",
+        "media:mcp:nas.lan",
+        ":nas.lan",
+        "MEDIA:nas.lan",
+        "mcp://nas",
+    ],
 )
 def test_a_use_that_is_none_stops_the_start(entry):
     with pytest.raises(InvalidSetting, match=r"^FETCH_ALLOW: .* media:, model:, tools: or mcp:"):
         Env({"FETCH_ALLOW": f"nas.lan,{entry}"}).destinations("FETCH_ALLOW")
 
 
-@pytest.mark.parametrize(("use", "is_reached"), [("media", False), ("model", False), ("mcp", False), ("tools", True)])
+@pytest.mark.parametrize(
+    ("use", "is_reached"), [("media", False), ("model", False), ("mcp", False), ("tools", True)]
+)
 def test_the_documents_of_http_tools_come_from_what_is_permitted_for_tools(
     start_server, file_server: FileServer, use, is_reached
 ):
     cockpit = Cockpit(start_server(FETCH_ALLOW=f"{use}:127.0.0.1"))
-    cockpit._post("/admin/tools/httptool/import/", {"step": "read", "url": f"{file_server.url}/api.json"}, status=200)
+    cockpit._post(
+        "/admin/tools/httptool/import/",
+        {"step": "read", "url": f"{file_server.url}/api.json"},
+        status=200,
+    )
     assert bool(file_server.requests) == is_reached
 
 
-@pytest.mark.parametrize(("use", "is_saved"), [("media", False), ("model", False), ("tools", False), ("mcp", True)])
+@pytest.mark.parametrize(
+    ("use", "is_saved"), [("media", False), ("model", False), ("tools", False), ("mcp", True)]
+)
 def test_an_mcp_server_is_where_it_is_permitted_for_mcp(settings, use, is_saved):
     settings.FETCH_ALLOW = [f"{use}:127.0.0.1"]
     row = McpServer(name="near", transport="http", url="http://127.0.0.1:9/mcp", enabled=True)

@@ -23,7 +23,9 @@ def server(model_server: ScriptedModel) -> Iterator[LaterServer]:
         yield running
 
 
-async def test_owners_are_mentioned_a_few_times_and_then_asked_quietly_and_then_not_at_all(server, model):
+async def test_owners_are_mentioned_a_few_times_and_then_asked_quietly_and_then_not_at_all(
+    server, model
+):
     group, user = fresh_id(), fresh_id()
     mentioned, questions = [], 0
     async with client(server) as bot:

@@ -7,11 +7,15 @@ from tests.live_server import LiveServer
 
 def connected(server: LiveServer, source: str = "127.0.0.1") -> socket.socket:
     """A TCP connection to ``server`` from the loopback address ``source``."""
-    return socket.create_connection(("127.0.0.1", server.port), timeout=20, source_address=(source, 0))
+    return socket.create_connection(
+        ("127.0.0.1", server.port), timeout=20, source_address=(source, 0)
+    )
 
 
 def head(method: str, path: str, *headers: str) -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""]).encode("latin1")
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""]).encode(
+        "latin1"
+    )
 
 
 def answer(connection: socket.socket) -> bytes:

@@ -29,10 +29,14 @@ def _certificate(name: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     day = datetime.timedelta(days=1)
-    builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    builder = x509.CertificateBuilder(
+        subject, subject, key.public_key(), x509.random_serial_number(), now - day, now + day
+    )
     names = x509.SubjectAlternativeName([x509.DNSName(name)])
     return builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -3,13 +3,21 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 
 Answer = Callable[[ToolInvocation], Awaitable[Any]]
 
 
 async def echo(invocation: ToolInvocation) -> ToolExecutionResult:
-    return ToolExecutionResult(invocation.tool_name, success=True, content=f"{invocation.arguments}")
+    return ToolExecutionResult(
+        invocation.tool_name, success=True, content=f"{invocation.arguments}"
+    )
 
 
 class Provider:
@@ -28,7 +36,9 @@ class Provider:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return self.specs
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> Any:
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> Any:
         self.invocations.append(invocation)
         self.contexts.append(context)
         return await self.answer(invocation)

@@ -4,7 +4,12 @@ from typing import Any, NotRequired, TypedDict
 
 import pytest
 
-from tools.contract import LONG_RUNNING_NOTE, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    LONG_RUNNING_NOTE,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.errors import InvalidDeclaration
 from tools.functions.function_tool import FunctionTool, tool
 from tools.functions.provider import FunctionProvider
@@ -42,17 +47,27 @@ def weather(city: str) -> Report:
 
 async def test_a_sum_is_an_object():
     assert (await called(add, {"a": 2, "b": 3})).structured_content == {"sum": 5}
-    assert add.spec.output_schema == {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    assert add.spec.output_schema == {
+        "type": "object",
+        "properties": {"sum": {"type": "integer"}},
+        "required": ["sum"],
+    }
 
 
 @pytest.mark.parametrize(("city", "report"), [("london", "Cloudy."), ("paris", "Sunny.")])
 async def test_a_known_city_has_a_report(city, report):
-    assert (await called(weather, {"city": city})).structured_content == {"status": "success", "report": report}
+    assert (await called(weather, {"city": city})).structured_content == {
+        "status": "success",
+        "report": report,
+    }
 
 
 async def test_an_unknown_city_is_an_error_and_no_crash(caplog):
     result = await called(weather, {"city": "new york"})
-    assert (result.success, result.error_message) == (False, "工具执行失败: no weather for new york")
+    assert (result.success, result.error_message) == (
+        False,
+        "工具执行失败: no weather for new york",
+    )
     assert result.metadata["error_detail"] == "LookupError: no weather for new york"
     assert "Traceback" not in result.get_history_content()
 
@@ -90,7 +105,9 @@ async def test_whole_numbers_in_any_dress_are_integers():
     def total(numbers: list[int], extra: int | None = None) -> int:
         return sum(numbers) + (extra or 0)
 
-    assert (await called(total, {"numbers": [1.0, "2", 3], "extra": 4.0})).structured_content == {"result": 10}
+    assert (await called(total, {"numbers": [1.0, "2", 3], "extra": 4.0})).structured_content == {
+        "result": 10
+    }
 
 
 class Leg(TypedDict):
@@ -131,7 +148,12 @@ def test_a_long_running_tool_keeps_its_own_description():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [({"status": "pending"}, '{"status": "pending"}'), ("still waiting", "still waiting"), (None, "")]
+    ("value", "told"),
+    [
+        ({"status": "pending"}, '{"status": "pending"}'),
+        ("still waiting", "still waiting"),
+        (None, ""),
+    ],
 )
 async def test_the_first_result_of_a_long_running_tool_is_marked(value, told):
     @tool(is_long_running=True)

@@ -28,8 +28,12 @@ class Till:
         self.registry = ToolRegistry(lambda: rows, clock=lambda: 0.0)
         self.registry.register_provider(FunctionProvider("p", "builtin", [pay]))
 
-    async def call(self, amount: Any, *, approved: bool = False, context: Any = CHAT) -> ToolExecutionResult:
-        return await self.registry.invoke(ToolInvocation("pay", {"amount": amount}), context, approved=approved)
+    async def call(
+        self, amount: Any, *, approved: bool = False, context: Any = CHAT
+    ) -> ToolExecutionResult:
+        return await self.registry.invoke(
+            ToolInvocation("pay", {"amount": amount}), context, approved=approved
+        )
 
     async def asks(self, amount: Any) -> bool:
         return await self.registry.needs_approval(ToolInvocation("pay", {"amount": amount}), CHAT)
@@ -44,7 +48,11 @@ async def test_an_unapproved_call_is_not_made_and_says_what_it_would_be():
     result = await till.call("7")
     assert (result.success, till.paid) == (False, [])
     assert result.error_message == "工具 pay 的这次调用需要机器人主人批准，尚未执行。"
-    assert result.metadata == {"refusal": "needs_approval", "arguments": {"amount": 7}, "provider_name": "p"}
+    assert result.metadata == {
+        "refusal": "needs_approval",
+        "arguments": {"amount": 7},
+        "provider_name": "p",
+    }
 
 
 async def test_an_approved_call_is_made():
@@ -139,7 +147,9 @@ async def two_arguments(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    "rule", [123, None, "yes", {}, lambda: True, lambda a, b: True, two_arguments, object()], ids=lambda rule: str(rule)[:20]
+    "rule",
+    [123, None, "yes", {}, lambda: True, lambda a, b: True, two_arguments, object()],
+    ids=lambda rule: str(rule)[:20],
 )
 def test_what_is_no_rule_is_refused_where_it_is_declared(rule):
     with pytest.raises(InvalidDeclaration, match="requires_approval"):

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from tools.contract import JsonSchema
 from tools.errors import InvalidArguments, ToolFailed
 from tools.schemas.arguments import check_arguments, parse_arguments
-from tools.schemas.size_limits import MAX_BYTES, MAX_DEPTH, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_MANY
+from tools.schemas.size_limits import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_VALUES,
+    TOO_DEEP,
+    TOO_LARGE,
+    TOO_MANY,
+)
 
 ANYTHING: JsonSchema = {"type": "object"}
 
@@ -34,12 +41,17 @@ def test_nothing_is_an_empty_object(raw):
     assert parse_arguments(raw) == {}
 
 
-@pytest.mark.parametrize("raw", ['{"a": [1, "好"]}', {"a": [1, "好"]}, json.dumps('{"a": [1, "好"]}')])
+@pytest.mark.parametrize(
+    "raw", ['{"a": [1, "好"]}', {"a": [1, "好"]}, json.dumps('{"a": [1, "好"]}')]
+)
 def test_an_object_is_read_from_text_and_taken_as_it_is(raw):
     assert parse_arguments(raw) == {"a": [1, "好"]}
 
 
-@pytest.mark.parametrize("raw", ["[]", "1", '"city"', "{oops", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "{'a': 1}"])
+@pytest.mark.parametrize(
+    "raw",
+    ["[]", "1", '"city"', "{oops", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "{'a': 1}"],
+)
 def test_what_is_no_object_is_refused_with_one_line(raw):
     with pytest.raises(InvalidArguments) as caught:
         parse_arguments(raw)
@@ -97,18 +109,25 @@ def test_without_a_schema_everything_else_passes():
 
 def test_the_given_arguments_are_not_changed():
     given_arguments = {"n": "1", "list": ["2"]}
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "list": {"items": {"type": "integer"}}}}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "list": {"items": {"type": "integer"}}},
+    }
     assert check_arguments(schema, given_arguments) == {"n": 1, "list": [2]}
     assert given_arguments == {"n": "1", "list": ["2"]}
 
 
 def test_unknown_fields_pass_unless_the_schema_is_closed():
     assert check_arguments({"type": "object", "properties": {}}, {"x": 1}) == {"x": 1}
-    assert faults_of({"type": "object", "properties": {}, "additionalProperties": False}, {"x": 1}) == ["x 不是已知参数"]
+    assert faults_of(
+        {"type": "object", "properties": {}, "additionalProperties": False}, {"x": 1}
+    ) == ["x 不是已知参数"]
 
 
 def test_half_a_surrogate_pair_is_replaced():
-    assert check_arguments(ANYTHING, parse_arguments('{"a": ["\\ud83d!", "\\ud83d\\ude00"]}')) == {"a": ["?!", "😀"]}
+    assert check_arguments(ANYTHING, parse_arguments('{"a": ["\\ud83d!", "\\ud83d\\ude00"]}')) == {
+        "a": ["?!", "😀"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -128,7 +147,10 @@ def test_a_schema_that_cannot_be_used_is_no_fault_of_the_model(schema):
 
 
 def test_a_schema_of_an_older_draft_is_read_as_such():
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"items": [{"type": "string"}]}}}
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"items": [{"type": "string"}]}},
+    }
     assert faults_of(schema, {"a": [True]}) == ["a[0] 应为字符串"]
 
 

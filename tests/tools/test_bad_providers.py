@@ -67,7 +67,9 @@ async def test_an_entry_that_no_endpoint_takes_is_left_out_and_reported_once(cap
     assert len(caplog.records) == 1
 
 
-async def test_a_provider_that_makes_new_nonsense_for_ever_does_not_fill_the_memory(caplog, monkeypatch):
+async def test_a_provider_that_makes_new_nonsense_for_ever_does_not_fill_the_memory(
+    caplog, monkeypatch
+):
     monkeypatch.setattr(provider_set, "MOST_REPORTS", 5)
     registry, bad = registry_of([])
     for number in range(20):

@@ -10,7 +10,9 @@ from tools.schemas.coercion import coerce_value
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 KINDS = ["string", "integer", "number", "boolean", "array", "object", "null"]
@@ -89,7 +91,11 @@ def test_a_float_that_no_id_can_be_stays():
         ({"$ref": "#/$defs/t"}, ["1", "2"], [1, 2]),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "1", 1),
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "1", "1"),
-        ({"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]}, '["1"]', [1]),
+        (
+            {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+            '["1"]',
+            [1],
+        ),
         ({"oneOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}, 3.0, 3),
         ({"allOf": [{"type": "integer"}]}, "1", 1),
         ({"type": ["integer", "string"]}, "1", "1"),
@@ -119,7 +125,10 @@ def test_null_for_an_optional_field_is_not_given():
     assert read({"$ref": "#/$defs/n"}, None) == "absent"
 
 
-@pytest.mark.parametrize("schema", [{}, True, {"type": ["string", "null"]}, {"anyOf": [{"type": "null"}]}, {"enum": ["x", None]}])
+@pytest.mark.parametrize(
+    "schema",
+    [{}, True, {"type": ["string", "null"]}, {"anyOf": [{"type": "null"}]}, {"enum": ["x", None]}],
+)
 def test_null_stays_where_it_is_a_value(schema):
     assert read(schema, None) is None
 

@@ -6,7 +6,12 @@ from pytest_django import DjangoAssertNumQueries
 
 from tools.contract import ToolAnnotation, ToolIcon, ToolSpec
 from tools.models import ConfigVersion, ToolConfig
-from tools.registry.catalogue import DefaultConfig, declared_settings, ensure_tool_rows, load_parameter_names
+from tools.registry.catalogue import (
+    DefaultConfig,
+    declared_settings,
+    ensure_tool_rows,
+    load_parameter_names,
+)
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
 pytestmark = pytest.mark.django_db
@@ -16,23 +21,31 @@ WEATHER = ToolSpec(
     name="get_weather",
     provider_name="samples",
     parameters_schema=SCHEMA,
-    metadata={"default_config": DefaultConfig(mock_enabled=True, mock_value="{city}", timeout_seconds=5)},
+    metadata={
+        "default_config": DefaultConfig(mock_enabled=True, mock_value="{city}", timeout_seconds=5)
+    },
 )
 PLAIN = ToolSpec(name="plain")
 
 
 def test_every_row_is_loaded_in_one_query(django_assert_num_queries: DjangoAssertNumQueries):
-    ToolConfig.objects.create(name="a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9)
+    ToolConfig.objects.create(
+        name="a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9
+    )
     ToolConfig.objects.create(name="b", enabled=False)
     with django_assert_num_queries(1):
         settings = load_tool_settings()
     assert settings == {
-        "a": ToolSettings("a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9),
+        "a": ToolSettings(
+            "a", mock_enabled=True, mock_value="m", description="d", timeout_seconds=9
+        ),
         "b": ToolSettings("b", enabled=False),
     }
 
 
-def test_an_unchanged_cache_costs_one_small_query(django_assert_num_queries: DjangoAssertNumQueries):
+def test_an_unchanged_cache_costs_one_small_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
     ToolConfig.objects.create(name="a")
     cache = SettingsCache()
     loaded = cache.refresh()
@@ -40,7 +53,9 @@ def test_an_unchanged_cache_costs_one_small_query(django_assert_num_queries: Dja
         assert cache.refresh() is loaded
 
 
-def test_what_is_loaded_can_be_read_without_the_database(django_assert_num_queries: DjangoAssertNumQueries):
+def test_what_is_loaded_can_be_read_without_the_database(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
     cache = SettingsCache()
     assert cache.current == {}
     ToolConfig.objects.create(name="a")
@@ -114,7 +129,9 @@ def test_a_long_running_tool_begins_with_the_longest_time_limit(db: None):
     assert ToolConfig.objects.get().timeout_seconds == 3600
 
 
-def test_known_tools_cost_one_query_and_keep_what_the_operator_made_of_them(django_assert_num_queries: DjangoAssertNumQueries):
+def test_known_tools_cost_one_query_and_keep_what_the_operator_made_of_them(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
     ensure_tool_rows([WEATHER])
     ToolConfig.objects.update(mock_value="mine", enabled=False)
     with django_assert_num_queries(1):
@@ -145,7 +162,11 @@ def test_a_row_shows_what_the_tool_says_of_itself():
     )
     ensure_tool_rows([spec])
     said = ToolConfig.objects.get().declaration
-    assert (said["title"], said["description"], said["output_schema"]) == ("T", "d", {"type": "object"})
+    assert (said["title"], said["description"], said["output_schema"]) == (
+        "T",
+        "d",
+        {"type": "object"},
+    )
     assert said["parameters_schema"] == {"properties": {"n": {"enum": [1, 2]}}}
     assert said["icons"] == [{"src": "i.png", "mime_type": "image/png", "sizes": []}]
     assert (said["annotation"]["read_only"], said["is_long_running"]) == (True, True)

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolIcon, ToolProvider, ToolSpec
+from tools.contract import (
+    ToolContentItem,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolIcon,
+    ToolProvider,
+    ToolSpec,
+)
 from tools.functions.provider import FunctionProvider
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"enum": [1, 2]}}}
@@ -17,13 +24,21 @@ def result(**fields) -> ToolExecutionResult:
 def test_history_prefers_text_over_everything_else():
     items = [ToolContentItem("text", text="x")]
     assert (
-        result(content=" hi ", content_items=items, structured_content={"a": 1}, error_message="e").get_history_content() == "hi"
+        result(
+            content=" hi ", content_items=items, structured_content={"a": 1}, error_message="e"
+        ).get_history_content()
+        == "hi"
     )
 
 
 def test_history_summarises_items_when_the_text_is_blank():
-    items = [ToolContentItem("image", mime_type="image/png", data="AAAA"), ToolContentItem("text", text="a")]
-    assert result(content="  ", content_items=items).get_history_content() == "[图片内容 image/png]\na"
+    items = [
+        ToolContentItem("image", mime_type="image/png", data="AAAA"),
+        ToolContentItem("text", text="a"),
+    ]
+    assert (
+        result(content="  ", content_items=items).get_history_content() == "[图片内容 image/png]\na"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +82,9 @@ def test_every_kind_of_item_has_words(item, text):
 
 
 def test_a_brief_description_stands_in_for_an_empty_one():
-    spec = ToolSpec(name="t", description="", brief_description=" b ", detailed_description="ignored")
+    spec = ToolSpec(
+        name="t", description="", brief_description=" b ", detailed_description="ignored"
+    )
     assert spec.llm_definition() == {"name": "t", "description": "b"}
 
 
@@ -93,7 +110,9 @@ def test_a_spec_takes_no_positional_fields():
 
 
 def test_the_chat_of_a_call_is_the_chat_it_was_offered_in():
-    context = ToolExecutionContext(session_id="s", stream_id="st", is_group_chat=True, group_id="g", user_id="u", platform="p")
+    context = ToolExecutionContext(
+        session_id="s", stream_id="st", is_group_chat=True, group_id="g", user_id="u", platform="p"
+    )
     offered = context.availability()
     assert (offered.session_id, offered.stream_id, offered.is_group_chat) == ("s", "st", True)
     assert (offered.group_id, offered.user_id, offered.platform) == ("g", "u", "p")

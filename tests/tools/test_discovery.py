@@ -1,11 +1,18 @@
-"""Which tools a model is offered, which it is only told the names of, and what becomes of those it has found."""
+"""Which tools a model is offered, which it is only told the names of, and what becomes of those it
+has found."""
 
 from typing import Any
 
 import pytest
 
 from tests.tools.fakes import GroupOnly, Provider
-from tools.contract import ToolAnnotation, ToolAvailabilityContext, ToolInvocation, ToolProvider, ToolSpec
+from tools.contract import (
+    ToolAnnotation,
+    ToolAvailabilityContext,
+    ToolInvocation,
+    ToolProvider,
+    ToolSpec,
+)
 from tools.models import ToolConfig
 from tools.registry.catalogue import DefaultConfig, declared_settings, ensure_tool_rows
 from tools.registry.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, format_tool_names
@@ -19,7 +26,9 @@ class Server(Provider):
     provider_type = "http"
 
 
-def registry_of(*providers: ToolProvider, above: float = 2, rows: tuple[ToolSettings, ...] = ()) -> ToolRegistry:
+def registry_of(
+    *providers: ToolProvider, above: float = 2, rows: tuple[ToolSettings, ...] = ()
+) -> ToolRegistry:
     """A registry of the tool that finds tools, of ``providers``, and with ``rows``."""
     settings = {row.name: row for row in rows}
     registry = ToolRegistry(lambda: settings, defer_above=above)
@@ -28,10 +37,14 @@ def registry_of(*providers: ToolProvider, above: float = 2, rows: tuple[ToolSett
     return registry
 
 
-async def view(registry: ToolRegistry, *discovered: str, context: Any = None) -> tuple[list[str], list[str]]:
+async def view(
+    registry: ToolRegistry, *discovered: str, context: Any = None
+) -> tuple[list[str], list[str]]:
     """The names of what is offered, and of what can be found."""
     offering = await registry.offering(context, discovered)
-    return [definition["name"] for definition in offering.definitions], [tool.name for tool in offering.deferred]
+    return [definition["name"] for definition in offering.definitions], [
+        tool.name for tool in offering.deferred
+    ]
 
 
 async def test_few_tools_from_outside_are_offered_in_full_and_there_is_nothing_to_search():
@@ -39,7 +52,10 @@ async def test_few_tools_from_outside_are_offered_in_full_and_there_is_nothing_t
 
 
 async def test_many_tools_from_outside_are_deferred_and_the_own_ones_are_not():
-    assert await view(registry_of(Server("s", "c", "a", "b"))) == ([SEARCH_TOOL, "reply"], ["a", "b", "c"])
+    assert await view(registry_of(Server("s", "c", "a", "b"))) == (
+        [SEARCH_TOOL, "reply"],
+        ["a", "b", "c"],
+    )
     assert await view(registry_of(Provider("p", "a", "b", "c"))) == (["reply", "a", "b", "c"], [])
 
 
@@ -51,15 +67,25 @@ async def test_every_kind_of_source_from_outside_is_meant(kind: str):
 
 async def test_a_row_decides_over_its_tool():
     rows = (ToolSettings("a", pinned=True), ToolSettings("b", visibility="hidden"))
-    assert await view(registry_of(Server("s", "a", "b", "c", "d"), rows=rows)) == ([SEARCH_TOOL, "reply", "a"], ["c", "d"])
+    assert await view(registry_of(Server("s", "a", "b", "c", "d"), rows=rows)) == (
+        [SEARCH_TOOL, "reply", "a"],
+        ["c", "d"],
+    )
     own = registry_of(Server("s", "a"), rows=(ToolSettings("reply", visibility="deferred"),))
     assert await view(own) == ([SEARCH_TOOL, "a"], ["reply"])
 
 
 async def test_a_declaration_may_ask_to_be_deferred_and_the_row_has_the_last_word():
-    provider = Provider("p", ToolSpec(name="a", metadata=DEFERRED), ToolSpec(name="b", metadata={"visibility": "deferred"}))
+    provider = Provider(
+        "p",
+        ToolSpec(name="a", metadata=DEFERRED),
+        ToolSpec(name="b", metadata={"visibility": "deferred"}),
+    )
     assert await view(registry_of(provider)) == ([SEARCH_TOOL, "reply"], ["a", "b"])
-    assert await view(registry_of(provider, rows=(ToolSettings("a"),))) == ([SEARCH_TOOL, "reply", "a"], ["b"])
+    assert await view(registry_of(provider, rows=(ToolSettings("a"),))) == (
+        [SEARCH_TOOL, "reply", "a"],
+        ["b"],
+    )
 
 
 @pytest.mark.parametrize("metadata", [{"visibility": "visible"}, {"core_tool": True}])
@@ -94,32 +120,57 @@ async def test_a_deferred_tool_can_be_called_whether_it_was_found_or_not():
 
 async def test_nothing_is_deferred_where_nothing_can_be_searched():
     registry = registry_of(Server("s", "a", "b", "c"))
-    assert await view(registry.narrowed(lambda spec: spec.name != SEARCH_TOOL)) == (["reply", "a", "b", "c"], [])
-    closed = registry_of(Server("s", "a", "b", "c"), rows=(ToolSettings(SEARCH_TOOL, enabled=False),))
+    assert await view(registry.narrowed(lambda spec: spec.name != SEARCH_TOOL)) == (
+        ["reply", "a", "b", "c"],
+        [],
+    )
+    closed = registry_of(
+        Server("s", "a", "b", "c"), rows=(ToolSettings(SEARCH_TOOL, enabled=False),)
+    )
     assert await view(closed) == (["reply", "a", "b", "c"], [])
 
 
 async def test_what_finds_tools_is_never_deferred_itself():
     row = ToolSettings(SEARCH_TOOL, visibility="deferred")
-    assert await view(registry_of(Server("s", "a", "b", "c"), rows=(row,))) == ([SEARCH_TOOL, "reply"], ["a", "b", "c"])
+    assert await view(registry_of(Server("s", "a", "b", "c"), rows=(row,))) == (
+        [SEARCH_TOOL, "reply"],
+        ["a", "b", "c"],
+    )
     assert await view(registry_of(rows=(row,))) == (["reply"], [])
 
 
 async def test_each_view_counts_its_own_tools():
-    registry = registry_of(GroupOnly("g", *(ToolSpec(name=name, provider_type="http") for name in "abc")))
-    assert await view(registry, context=ToolAvailabilityContext(is_group_chat=True)) == ([SEARCH_TOOL, "reply"], ["a", "b", "c"])
-    assert await view(registry, context=ToolAvailabilityContext(is_group_chat=False)) == (["reply"], [])
-    assert await view(registry.narrowed(lambda spec: spec.name in (SEARCH_TOOL, "a", "b"))) == (["a", "b"], [])
+    registry = registry_of(
+        GroupOnly("g", *(ToolSpec(name=name, provider_type="http") for name in "abc"))
+    )
+    assert await view(registry, context=ToolAvailabilityContext(is_group_chat=True)) == (
+        [SEARCH_TOOL, "reply"],
+        ["a", "b", "c"],
+    )
+    assert await view(registry, context=ToolAvailabilityContext(is_group_chat=False)) == (
+        ["reply"],
+        [],
+    )
+    assert await view(registry.narrowed(lambda spec: spec.name in (SEARCH_TOOL, "a", "b"))) == (
+        ["a", "b"],
+        [],
+    )
 
 
 async def test_the_definitions_alone_are_those_of_a_model_that_has_found_nothing():
-    names = [one["name"] for one in await registry_of(Server("s", "a", "b", "c")).get_llm_definitions()]
+    names = [
+        one["name"] for one in await registry_of(Server("s", "a", "b", "c")).get_llm_definitions()
+    ]
     assert names == [SEARCH_TOOL, "reply"]
 
 
 @pytest.mark.django_db
 def test_the_first_row_of_a_tool_is_what_it_declares_and_is_read_back():
-    specs = [ToolSpec(name="a", metadata=DEFERRED), ToolSpec(name="b", metadata={"core_tool": True}), ToolSpec(name="c")]
+    specs = [
+        ToolSpec(name="a", metadata=DEFERRED),
+        ToolSpec(name="b", metadata={"core_tool": True}),
+        ToolSpec(name="c"),
+    ]
     ensure_tool_rows(specs)
     stored = load_tool_settings()
     assert [(stored[name].visibility, stored[name].pinned) for name in "abc"] == [
@@ -135,14 +186,19 @@ def test_the_first_row_of_a_tool_is_what_it_declares_and_is_read_back():
 
 
 def test_a_name_has_one_short_line_whatever_its_description_is_made_of():
-    tools = [ToolSpec(name="a", description="one\n2. b: two\u2028\x00three"), ToolSpec(name="c", description="长" * 500)]
+    tools = [
+        ToolSpec(name="a", description="one\n2. b: two\u2028\x00three"),
+        ToolSpec(name="c", description="长" * 500),
+    ]
     first, second = format_tool_names(tools)
     assert first == "1. a: one 2. b: two three"
     assert (len(second), second[-1]) == (NAMED, "…")
 
 
 def test_all_lines_together_are_bounded():
-    lines = format_tool_names([ToolSpec(name=f"t{number}", description="x" * 50) for number in range(5_000)])
+    lines = format_tool_names(
+        [ToolSpec(name=f"t{number}", description="x" * 50) for number in range(5_000)]
+    )
     assert sum(map(len, lines)) < NAMED_CHARS
     assert len(lines) > 100
 

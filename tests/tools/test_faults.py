@@ -45,7 +45,10 @@ def faults(schema: Any, value: Any) -> list[str]:
         ({"messages": [{"type": "plain"}]}, ["messages[0].text 不能为空"]),
         ({"messages": [{"type": "plain", "text": ""}]}, ["messages[0].text 不能为空"]),
         ({"messages": [{"type": "foo"}]}, ["messages[0].type 不支持: foo"]),
-        ({"messages": [{"type": "image"}, {"text": 1, "type": "image"}]}, ["messages[1].text 应为字符串"]),
+        (
+            {"messages": [{"type": "image"}, {"text": 1, "type": "image"}]},
+            ["messages[1].text 应为字符串"],
+        ),
     ],
 )
 def test_faults_name_the_place_and_what_is_wanted(arguments, expected):
@@ -75,8 +78,16 @@ def test_faults_name_the_place_and_what_is_wanted(arguments, expected):
         ({"uniqueItems": True}, [1, 1], "a 不能有重复项"),
         ({"not": {"type": "string"}}, "x", "a 不符合要求"),
         ({"dependentRequired": {"x": ["y"]}}, {"x": 1}, "a.y 不能为空"),
-        ({"patternProperties": {"^x": {}}, "additionalProperties": False}, {"xa": 1, "b": 1}, "a.b 不是已知参数"),
-        ({"contains": {"const": 1}}, [2], "a 不符合要求: [2] does not contain items matching the given schema"),
+        (
+            {"patternProperties": {"^x": {}}, "additionalProperties": False},
+            {"xa": 1, "b": 1},
+            "a.b 不是已知参数",
+        ),
+        (
+            {"contains": {"const": 1}},
+            [2],
+            "a 不符合要求: [2] does not contain items matching the given schema",
+        ),
     ],
 )
 def test_every_kind_of_fault_has_words(schema, value, expected):
@@ -87,7 +98,11 @@ def test_every_kind_of_fault_has_words(schema, value, expected):
     ("branches", "value", "expected"),
     [
         ([{"type": "integer"}, {"type": "null"}], "x", ["a 应为整数或null"]),
-        ([{"type": "array", "items": {"type": "integer"}}, {"type": "null"}], [1, "x"], ["a[1] 应为整数"]),
+        (
+            [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}],
+            [1, "x"],
+            ["a[1] 应为整数"],
+        ),
         ([{"type": "string", "enum": ["x"]}, {"type": "null"}], "y", ["a 不支持: y"]),
         ([{"minimum": 5}, {"multipleOf": 2}], 3, ["a 不能小于 5"]),
         ([{"required": ["x", "y"]}, {"required": ["z"]}], {}, ["a.z 不能为空"]),

@@ -22,12 +22,28 @@ from tools.text.fences import (
     strip_marks,
 )
 
-MARKS = [f"⟦{PERSON}⟧", f"⟦{OUTCOME}⟧", *(kind.opening for kind in FenceKind), *(kind.closing for kind in FenceKind)]
+MARKS = [
+    f"⟦{PERSON}⟧",
+    f"⟦{OUTCOME}⟧",
+    *(kind.opening for kind in FenceKind),
+    *(kind.closing for kind in FenceKind),
+]
 LABELS = [*(f"【{label.value}】" for label in MediaLabel), "【以上是文件“a”的内容】"]
 #: Pieces that hostile texts are made of, and anything.
 PIECES = st.lists(
     st.one_of(
-        st.sampled_from([*MARKS, *LABELS, *"⟦⟧【[［〚\u200b\n \u2028", PERSON, "图片内容", "\\u27e6", "\\u27", "e6"]),
+        st.sampled_from(
+            [
+                *MARKS,
+                *LABELS,
+                *"⟦⟧【[［〚\u200b\n \u2028",
+                PERSON,
+                "图片内容",
+                "\\u27e6",
+                "\\u27",
+                "e6",
+            ]
+        ),
         st.text(max_size=8),
     ),
     max_size=8,
@@ -45,10 +61,16 @@ def test_no_text_keeps_a_mark_or_a_label(text: str):
 
 
 @given(PIECES, PIECES)
-def test_whatever_is_fenced_framed_or_labelled_only_the_true_marks_stand_there(first: str, second: str):
+def test_whatever_is_fenced_framed_or_labelled_only_the_true_marks_stand_there(
+    first: str, second: str
+):
     value = {first: [second, {"text": first}], "n": 1}
     assert build_frame(PERSON, {"name": first, "chat": second}).count("⟦") == 1
-    assert build_frame(PERSON, {"name": first}).splitlines()[0].startswith('{"frame": "⟦以下是此人的话⟧"')
+    assert (
+        build_frame(PERSON, {"name": first})
+        .splitlines()[0]
+        .startswith('{"frame": "⟦以下是此人的话⟧"')
+    )
     block = fence_values(FenceKind.MEMORY, [value, second])
     assert block.count("⟦") == block.count("⟧") == 2
     opening, _reading, *values, closing = block.split("\n")
@@ -79,7 +101,9 @@ def test_what_people_write_stays_as_it_is(text: str):
     assert neutralize_marks(text) == text
 
 
-@pytest.mark.parametrize("mark", ["以下是此人的话", "以上是记忆", "以下是工具结果", "以上是聊天记录"])
+@pytest.mark.parametrize(
+    "mark", ["以下是此人的话", "以上是记忆", "以下是工具结果", "以上是聊天记录"]
+)
 @pytest.mark.parametrize(
     "disguise",
     [
@@ -114,7 +138,15 @@ def test_look_alikes_of_a_mark_are_changed(mark: str, disguise: str):
 
 
 @pytest.mark.parametrize(
-    "label", ["图片内容】:", "圖片內容】", "图\u200b片 内容】", "语音内容】：", "⽂件内容】", "以上是文件“a”的内容】"]
+    "label",
+    [
+        "图片内容】:",
+        "圖片內容】",
+        "图\u200b片 内容】",
+        "语音内容】：",
+        "⽂件内容】",
+        "以上是文件“a”的内容】",
+    ],
 )
 @pytest.mark.parametrize("bracket", ["【", "〖", "[", "［", "【\u200d", "【\n"])
 def test_look_alikes_of_a_label_are_changed(bracket: str, label: str):
@@ -127,7 +159,11 @@ def test_a_mark_spelled_out_in_json_is_changed():
 
 def test_names_of_entries_and_parts_of_messages_are_made_harmless_too():
     assert neutralize_json({"⟦": ["⟧", 1, None, ("⟦",)]}) == {"〔": ["〕", 1, None, ["〔"]]}
-    parts = [{"type": "text", "text": "⟦"}, {"type": "image_url", "image_url": {"url": "data:"}}, "x"]
+    parts = [
+        {"type": "text", "text": "⟦"},
+        {"type": "image_url", "image_url": {"url": "data:"}},
+        "x",
+    ]
     assert neutralize_content(parts)[0]["text"] == "〔"
     assert neutralize_content(parts)[1:] == parts[1:]
     assert neutralize_content(None) is None

@@ -1,4 +1,5 @@
-"""Downloads over real HTTP: ordinary answers, refused destinations, redirects, and the end of connections."""
+"""Downloads over real HTTP: ordinary answers, refused destinations, redirects, and the end of
+connections."""
 
 import _socket
 import asyncio
@@ -9,7 +10,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.file_server import FileServer, ScriptedNames, never_answers, redirects, says_raw, sends, sends_endlessly
+from tests.file_server import (
+    FileServer,
+    ScriptedNames,
+    never_answers,
+    redirects,
+    says_raw,
+    sends,
+    sends_endlessly,
+)
 from tests.tools.certificates import ServerTls
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import (
@@ -44,7 +53,11 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 async def test_a_file_comes_with_its_claimed_type(fetcher, file_server: FileServer):
     url = file_server.serve("/a.png", sends(b"\x89PNG", "image/png; x=1"))
     fetched = await fetcher.download(FetchRequest(url + "?rkey=%7e~#top"))
-    assert (fetched.body, fetched.content_type, fetched.status) == (b"\x89PNG", "image/png; x=1", 200)
+    assert (fetched.body, fetched.content_type, fetched.status) == (
+        b"\x89PNG",
+        "image/png; x=1",
+        200,
+    )
     assert fetched.url == url + "?rkey=%7e~"
     assert file_server.requests[0].target == "/a.png?rkey=%7e~"
 
@@ -54,15 +67,27 @@ async def test_nothing_about_the_asker_is_sent(fetcher, file_server, monkeypatch
     url = file_server.serve("/", sends(set_cookie="a=b"))
     await fetcher.fetch(FetchRequest(url))
     await fetcher.fetch(FetchRequest(url))
-    assert set(file_server.requests[1].headers) == {"host", "accept", "accept-encoding", "user-agent", "connection"}
+    assert set(file_server.requests[1].headers) == {
+        "host",
+        "accept",
+        "accept-encoding",
+        "user-agent",
+        "connection",
+    }
 
 
 async def test_a_request_of_a_tool_is_sent_as_it_is(fetcher, file_server):
     url = file_server.serve("/api", sends(b"{}", "application/json", status=201))
-    asked = FetchRequest(url, "POST", {"Content-Type": "application/json", "X-Api-Key": "k"}, b'{"a": 1}')
+    asked = FetchRequest(
+        url, "POST", {"Content-Type": "application/json", "X-Api-Key": "k"}, b'{"a": 1}'
+    )
     assert (await fetcher.fetch(asked)).status == 201
     request = file_server.requests[0]
-    assert (request.method, request.body, request.headers["x-api-key"]) == ("POST", b'{"a": 1}', "k")
+    assert (request.method, request.body, request.headers["x-api-key"]) == (
+        "POST",
+        b'{"a": 1}',
+        "k",
+    )
     assert request.headers["content-type"] == "application/json"
 
 
@@ -72,7 +97,9 @@ async def test_a_head_request_has_no_body_whatever_length_it_claims(fetcher, fil
 
 
 @pytest.mark.parametrize(("status", "again"), [(404, False), (429, True), (503, True)])
-async def test_a_download_of_something_else_is_refused_with_its_status(fetcher, file_server, status, again):
+async def test_a_download_of_something_else_is_refused_with_its_status(
+    fetcher, file_server, status, again
+):
     url = file_server.serve("/", sends(b"oops", status=status))
     assert (await fetcher.fetch(FetchRequest(url))).body == b"oops"
     with pytest.raises(StatusRefused, match=str(status)) as refused:
@@ -91,11 +118,25 @@ async def test_a_header_that_would_choose_another_destination_is_refused(fetcher
 
 async def by_the_c_library(host: str) -> list[str]:
     """What getaddrinfo makes of every spelling of an address; it looks nothing up."""
-    return [str(info[4][0]) for info in _socket.getaddrinfo(host, None, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)]
+    return [
+        str(info[4][0])
+        for info in _socket.getaddrinfo(host, None, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)
+    ]
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"]
+    "host",
+    [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.1",
+        "0x7f.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0",
+    ],
 )
 async def test_loopback_is_refused_however_it_is_spelt(host, file_server):
     fetcher = Fetcher(resolve=by_the_c_library)
@@ -110,7 +151,9 @@ async def test_a_name_of_this_machine_is_refused(file_server):
 
 
 async def test_a_listed_name_is_reached_and_keeps_its_name(file_server):
-    fetcher = Fetcher(AllowList.parse(["files.test"]), resolve=ScriptedNames(files_test=[["127.0.0.1"]]))
+    fetcher = Fetcher(
+        AllowList.parse(["files.test"]), resolve=ScriptedNames(files_test=[["127.0.0.1"]])
+    )
     file_server.serve("/", sends(b"x"))
     assert (await fetcher.fetch(FetchRequest(file_server.url_for("files.test")))).body == b"x"
     assert file_server.requests[0].headers["host"] == f"files.test:{file_server.port}"
@@ -120,7 +163,9 @@ async def test_a_listed_name_is_reached_and_keeps_its_name(file_server):
 async def test_only_the_permitted_addresses_of_a_name_are_dialled(file_server):
     names = ScriptedNames(files_test=[["127.0.0.2", "127.0.0.1", "::1"]])
     fetcher = Fetcher(HERE, resolve=names)
-    assert await fetcher.destinations.permitted("files.test") == (ipaddress.ip_address("127.0.0.1"),)
+    assert await fetcher.destinations.permitted("files.test") == (
+        ipaddress.ip_address("127.0.0.1"),
+    )
     file_server.serve("/", sends(b"x"))
     assert (await fetcher.fetch(FetchRequest(file_server.url_for("files.test")))).body == b"x"
     await fetcher.close()
@@ -258,9 +303,14 @@ async def test_a_certificate_nobody_vouches_for_is_refused(fetcher, tls):
 async def test_a_cancelled_download_leaves_no_connection(tls, is_encrypted):
     fetcher = Fetcher(HERE, resolve=ScriptedNames(files_test=[["127.0.0.1"]]), tls=tls.client)
     with FileServer(tls=tls.server if is_encrypted else None) as server:
-        for path, reply in {"/mute": never_answers(), "/endless": sends_endlessly(bytes(10))}.items():
+        for path, reply in {
+            "/mute": never_answers(),
+            "/endless": sends_endlessly(bytes(10)),
+        }.items():
             server.serve(path, reply)
-            task = asyncio.create_task(fetcher.fetch(FetchRequest(server.url_for("files.test") + path)))
+            task = asyncio.create_task(
+                fetcher.fetch(FetchRequest(server.url_for("files.test") + path))
+            )
             await server.wait_for_requests(1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -271,7 +321,8 @@ async def test_a_cancelled_download_leaves_no_connection(tls, is_encrypted):
 
 
 def mute_until_cut(listener: socket.socket, tls: ssl.SSLContext) -> None:
-    """Shake hands, take a request, and wait for the end of the connection without saying goodbye. Raises when it does not come."""
+    """Shake hands, take a request, and wait for the end of the connection without saying goodbye.
+    Raises when it does not come."""
     connection, _ = listener.accept()
     with connection.dup() as wire, tls.wrap_socket(connection, server_side=True) as encrypted:
         encrypted.recv(1)
@@ -285,7 +336,9 @@ async def test_an_encrypted_connection_is_cut_when_the_server_does_not_say_goodb
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = asyncio.create_task(asyncio.to_thread(mute_until_cut, listener, tls.server))
         with pytest.raises(TookTooLong):
-            await fetcher.fetch(FetchRequest(f"https://files.test:{listener.getsockname()[1]}/", seconds=1))
+            await fetcher.fetch(
+                FetchRequest(f"https://files.test:{listener.getsockname()[1]}/", seconds=1)
+            )
         await server
     await fetcher.close()
 
@@ -333,7 +386,12 @@ async def test_many_downloads_from_one_host_all_come(fetcher, file_server):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 101 Up\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"]
+    "raw",
+    [
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 101 Up\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+    ],
 )
 async def test_what_is_not_an_http_answer_is_unreadable(fetcher, file_server, raw):
     url = file_server.serve("/", says_raw(raw))

@@ -12,10 +12,35 @@ from tools.fetch.allow_list import AllowList
 
 v4 = st.ip_addresses(v=4)
 v6 = st.ip_addresses(v=6)
-SPECIAL = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/4"]
+SPECIAL = [
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "224.0.0.0/4",
+]
 inner = st.sampled_from(SPECIAL).flatmap(lambda network: st.ip_addresses(network=network))
-PUBLIC = ["1.1.1.1", "8.8.8.8", "223.5.5.5", "100.63.255.255", "172.32.0.0", "2606:4700::1111", "2408:8000::1", "2400:3200::1"]
-METADATA = ["169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16", "169.254.0.23"]
+PUBLIC = [
+    "1.1.1.1",
+    "8.8.8.8",
+    "223.5.5.5",
+    "100.63.255.255",
+    "172.32.0.0",
+    "2606:4700::1111",
+    "2408:8000::1",
+    "2400:3200::1",
+]
+METADATA = [
+    "169.254.169.254",
+    "fd00:ec2::254",
+    "fd20:ce::254",
+    "100.100.100.200",
+    "192.0.0.192",
+    "168.63.129.16",
+    "169.254.0.23",
+]
 OTHERS = [
     "0.0.0.0",
     "::",
@@ -28,7 +53,16 @@ OTHERS = [
     "::7f00:1",
     "::ffff:0:7f00:1",
 ]
-DOCUMENTS = ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff::1", "198.18.0.1", "64:ff9b:1::a00:1", "100::1"]
+DOCUMENTS = [
+    "192.0.2.1",
+    "198.51.100.1",
+    "203.0.113.1",
+    "2001:db8::1",
+    "3fff::1",
+    "198.18.0.1",
+    "64:ff9b:1::a00:1",
+    "100::1",
+]
 
 
 @pytest.mark.parametrize("address", PUBLIC)
@@ -54,7 +88,10 @@ def test_an_inner_address_is_not_public_in_any_wrapping(address):
     mapped, compatible, translated = 0xFFFF << 32 | number, number, 0xFFFF << 48 | number
     nat64, six_to_four = 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80
     teredo = 0x20010000 << 96 | (number ^ 0xFFFF_FFFF)
-    wrapped = [ipaddress.IPv6Address(value) for value in (mapped, compatible, translated, nat64, six_to_four, teredo)]
+    wrapped = [
+        ipaddress.IPv6Address(value)
+        for value in (mapped, compatible, translated, nat64, six_to_four, teredo)
+    ]
     assert not any(is_public(one) for one in (address, *wrapped))
 
 
@@ -113,7 +150,21 @@ def test_an_empty_list_permits_public_addresses_alone(address, host):
 
 
 @pytest.mark.parametrize(
-    "entry", ["10.0.0.0/99", "10.0.0.1:80", "http://nas", "a b", "10.0.0", "10.*", "*", "*.*.lan", "nas/", "u@nas", "0x7f", "-"]
+    "entry",
+    [
+        "10.0.0.0/99",
+        "10.0.0.1:80",
+        "http://nas",
+        "a b",
+        "10.0.0",
+        "10.*",
+        "*",
+        "*.*.lan",
+        "nas/",
+        "u@nas",
+        "0x7f",
+        "-",
+    ],
 )
 def test_an_entry_that_cannot_be_meant_is_refused(entry):
     with pytest.raises(ValueError, match="cannot be read; wants a host name"):
@@ -121,6 +172,9 @@ def test_an_entry_that_cannot_be_meant_is_refused(entry):
 
 
 def test_a_setting_that_cannot_be_meant_stops_the_start():
-    assert Env({"FETCH_ALLOW": "10.0.0.0/8， nas.lan"}).destinations("FETCH_ALLOW") == ["10.0.0.0/8", "nas.lan"]
+    assert Env({"FETCH_ALLOW": "10.0.0.0/8， nas.lan"}).destinations("FETCH_ALLOW") == [
+        "10.0.0.0/8",
+        "nas.lan",
+    ]
     with pytest.raises(InvalidSetting, match=r"^FETCH_ALLOW: 'nas:80' cannot be read"):
         Env({"FETCH_ALLOW": "nas:80"}).destinations("FETCH_ALLOW")

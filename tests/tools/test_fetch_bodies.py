@@ -27,7 +27,9 @@ async def fetcher() -> AsyncIterator[Fetcher]:
     await fetcher.close()
 
 
-async def error_of(fetcher: Fetcher, files: FileServer, reply: server.Reply, **limits) -> FetchError:
+async def error_of(
+    fetcher: Fetcher, files: FileServer, reply: server.Reply, **limits
+) -> FetchError:
     """What a download of ``reply`` raises; its connection is gone by then."""
     with pytest.raises(FetchError) as raised:
         await fetcher.fetch(FetchRequest(files.serve("/", reply), **{"seconds": 20, **limits}))
@@ -35,7 +37,9 @@ async def error_of(fetcher: Fetcher, files: FileServer, reply: server.Reply, **l
     return raised.value
 
 
-async def test_bodies_that_come_side_by_side_take_the_loop_one_piece_at_a_time(fetcher, file_server):
+async def test_bodies_that_come_side_by_side_take_the_loop_one_piece_at_a_time(
+    fetcher, file_server
+):
     url = file_server.serve("/", server.sends(bytes(MIB)))
     async with fetcher._turn_to_read:
         downloads = [asyncio.create_task(fetcher.fetch(FetchRequest(url))) for _ in range(4)]
@@ -74,9 +78,13 @@ async def test_a_bomb_is_cut_at_the_limit_and_takes_no_memory(fetcher, file_serv
     assert grown < 64 * 1024  # KiB
 
 
-async def test_a_packed_body_that_unpacks_to_nothing_for_ever_is_cut_at_the_limit(fetcher, file_server):
+async def test_a_packed_body_that_unpacks_to_nothing_for_ever_is_cut_at_the_limit(
+    fetcher, file_server
+):
     start = server.head(200, {"Content-Encoding": "gzip"})
-    reply = server.Reply(lambda: (piece for part in ([start], server.gzip_without_end()) for piece in part))
+    reply = server.Reply(
+        lambda: (piece for part in ([start], server.gzip_without_end()) for piece in part)
+    )
     assert isinstance(await error_of(fetcher, file_server, reply, max_bytes=MIB), TooLarge)
 
 
@@ -112,7 +120,10 @@ async def test_an_encoding_that_was_not_asked_for_is_unreadable(fetcher, file_se
     ids=["plain", "followed by more", "many streams"],
 )
 async def test_a_packed_body_that_is_none_is_unreadable(fetcher, file_server, packed):
-    assert isinstance(await error_of(fetcher, file_server, server.sends(packed, content_encoding="gzip")), UnreadableAnswer)
+    assert isinstance(
+        await error_of(fetcher, file_server, server.sends(packed, content_encoding="gzip")),
+        UnreadableAnswer,
+    )
 
 
 async def test_a_packed_body_that_stops_in_the_middle_is_incomplete(fetcher, file_server):
@@ -142,28 +153,41 @@ async def test_a_body_longer_than_claimed_is_unreadable(fetcher, file_server):
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "1, 2", "x"])
 async def test_a_length_that_is_no_number_is_unreadable(fetcher, file_server, length):
-    assert isinstance(await error_of(fetcher, file_server, server.claims_length(b"x", length)), UnreadableAnswer)
+    assert isinstance(
+        await error_of(fetcher, file_server, server.claims_length(b"x", length)), UnreadableAnswer
+    )
 
 
 async def test_a_broken_chunk_is_no_body(fetcher, file_server):
     raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n"
-    assert isinstance(await error_of(fetcher, file_server, server.says_raw(raw)), ConnectionFailed | UnreadableAnswer)
+    assert isinstance(
+        await error_of(fetcher, file_server, server.says_raw(raw)),
+        ConnectionFailed | UnreadableAnswer,
+    )
 
 
 @pytest.mark.parametrize(
-    "raw", [b"HTTP/1.1 200 OK\r\nX: " + b"x" * MIB, b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000], ids=["one line", "many"]
+    "raw",
+    [b"HTTP/1.1 200 OK\r\nX: " + b"x" * MIB, b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000],
+    ids=["one line", "many"],
 )
 async def test_a_head_without_end_is_unreadable(fetcher, file_server, raw):
-    assert isinstance(await error_of(fetcher, file_server, server.says_raw(raw, is_held=True)), UnreadableAnswer)
+    assert isinstance(
+        await error_of(fetcher, file_server, server.says_raw(raw, is_held=True)), UnreadableAnswer
+    )
 
 
 async def test_interim_answers_without_end_are_cut_by_the_time(fetcher, file_server):
-    reply = server.Reply(lambda: server.forever(b"HTTP/1.1 100 Continue\r\n\r\n"), pause=server.PAUSE)
+    reply = server.Reply(
+        lambda: server.forever(b"HTTP/1.1 100 Continue\r\n\r\n"), pause=server.PAUSE
+    )
     assert isinstance(await error_of(fetcher, file_server, reply, seconds=0.3), TookTooLong)
 
 
 async def test_an_answer_that_drips_is_cut_by_the_time(fetcher, file_server):
-    assert isinstance(await error_of(fetcher, file_server, server.drips(), seconds=0.3), TookTooLong)
+    assert isinstance(
+        await error_of(fetcher, file_server, server.drips(), seconds=0.3), TookTooLong
+    )
 
 
 async def test_an_answer_that_drips_and_ends_in_time_comes(fetcher, file_server):

@@ -56,7 +56,14 @@ def test_a_url_that_cannot_be_fetched_is_refused_with_the_reason(url, fault):
 
 
 @pytest.mark.parametrize(
-    "url", ["http://a.cn", "HTTPS://A.cn:8443/x?y#z", " http://a_b/ ", "http://[::1]:1/", "http://2130706433"]
+    "url",
+    [
+        "http://a.cn",
+        "HTTPS://A.cn:8443/x?y#z",
+        " http://a_b/ ",
+        "http://[::1]:1/",
+        "http://2130706433",
+    ],
 )
 def test_a_url_that_can_be_fetched_has_no_faults(url):
     assert check_url(url) == []
@@ -83,7 +90,10 @@ def test_a_signed_link_is_sent_as_it_is():
 @pytest.mark.parametrize(
     ("url", "sent"),
     [
-        ("http://例え.jp/路 径?q=你#top", "http://xn--r8jz45g.jp/%E8%B7%AF%20%E5%BE%84?q=%E4%BD%A0"),
+        (
+            "http://例え.jp/路 径?q=你#top",
+            "http://xn--r8jz45g.jp/%E8%B7%AF%20%E5%BE%84?q=%E4%BD%A0",
+        ),
         ("http://a.cn/100%", "http://a.cn/100%25"),
         ("http://１２７。0.0.1/", "http://127.0.0.1/"),
         ("http://a.cn/x#y", "http://a.cn/x"),
@@ -114,7 +124,9 @@ def test_any_location_leads_somewhere_or_is_refused(location):
 # --- Headers --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "X:Y", "X\r\nY", "", "名"])
+@pytest.mark.parametrize(
+    "name", ["Host", "content-length", "Transfer-Encoding", "X:Y", "X\r\nY", "", "名"]
+)
 def test_a_header_that_is_not_the_callers_to_set_is_named(name):
     assert name in check_headers({name: "x", "X-Api-Key": "名"})[0]
 
@@ -132,7 +144,9 @@ def test_a_method_that_is_none_is_a_mistake_of_the_program():
 # --- Redirects ------------------------------------------------------------------
 
 
-def hop(url: str = "http://a.cn/x", method: str = "GET", body: bytes | None = None, **headers: Any) -> WireRequest:
+def hop(
+    url: str = "http://a.cn/x", method: str = "GET", body: bytes | None = None, **headers: Any
+) -> WireRequest:
     return WireRequest(URL(url), method, headers, body)
 
 
@@ -148,14 +162,25 @@ def hop(url: str = "http://a.cn/x", method: str = "GET", body: bytes | None = No
     ],
 )
 def test_a_redirect_changes_the_method_as_in_browsers(method, status, becomes):
-    following = follow_redirect(hop(method=method, body=b"x", Content_Type="text/plain"), status, "/y")
+    following = follow_redirect(
+        hop(method=method, body=b"x", Content_Type="text/plain"), status, "/y"
+    )
     assert (following.method, str(following.url)) == (becomes, "http://a.cn/y")
     assert following.body == (None if becomes == "GET" else b"x")
 
 
-@pytest.mark.parametrize("location", ["http://b.cn/", "http://a.cn:81/", "http://sub.a.cn/", "https://a.cn:444/", "//b.cn"])
+@pytest.mark.parametrize(
+    "location",
+    ["http://b.cn/", "http://a.cn:81/", "http://sub.a.cn/", "https://a.cn:444/", "//b.cn"],
+)
 def test_another_origin_is_told_nothing_that_may_be_secret(location):
-    headers: dict[str, Any] = {"Authorization": "k", "X-Api-Key": "k", "Cookie": "c", "Referer": "r", "Accept": "image/*"}
+    headers: dict[str, Any] = {
+        "Authorization": "k",
+        "X-Api-Key": "k",
+        "Cookie": "c",
+        "Referer": "r",
+        "Accept": "image/*",
+    }
     assert follow_redirect(hop(**headers), 302, location).headers == {"Accept": "image/*"}
 
 
@@ -176,10 +201,15 @@ def test_what_may_be_secret_does_not_leave_encryption():
 
 
 def test_a_plain_picture_may_leave_encryption():
-    assert str(follow_redirect(hop("https://a.cn/", Accept="image/*"), 302, "http://a.cn/").url) == "http://a.cn/"
+    assert (
+        str(follow_redirect(hop("https://a.cn/", Accept="image/*"), 302, "http://a.cn/").url)
+        == "http://a.cn/"
+    )
 
 
-@pytest.mark.parametrize("location", ["file:///etc/passwd", "http://u:p@a.cn/", "http://[", "javascript:x"])
+@pytest.mark.parametrize(
+    "location", ["file:///etc/passwd", "http://u:p@a.cn/", "http://[", "javascript:x"]
+)
 def test_a_redirect_to_what_cannot_be_fetched_is_refused(location):
     with pytest.raises(FetchError, match="cannot be fetched"):
         follow_redirect(hop(), 302, location)

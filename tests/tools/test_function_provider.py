@@ -31,7 +31,9 @@ async def test_specs_carry_the_provider_and_stay_the_same_objects():
 async def test_a_tool_is_offered_only_where_it_is_available():
     provider = FunctionProvider("p", "builtin", [everywhere, in_groups])
     assert [spec.name for spec in await provider.list_tools(PRIVATE)] == ["everywhere"]
-    assert [spec.name for spec in await provider.list_tools(ToolAvailabilityContext(is_group_chat=True))] == [
+    assert [
+        spec.name for spec in await provider.list_tools(ToolAvailabilityContext(is_group_chat=True))
+    ] == [
         "everywhere",
         "in_groups",
     ]

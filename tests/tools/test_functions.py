@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.contract import (
+    ToolContentItem,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
 from tools.functions.function_tool import FunctionTool, NonBlank, tool
 from tools.functions.provider import FunctionProvider
@@ -86,7 +91,9 @@ async def test_nothing_is_an_empty_success():
 
 
 async def test_a_whole_result_passes_as_it_is():
-    made = ToolExecutionResult("draw", success=True, content_items=[ToolContentItem("image", data="AA")])
+    made = ToolExecutionResult(
+        "draw", success=True, content_items=[ToolContentItem("image", data="AA")]
+    )
 
     @tool
     async def draw() -> ToolExecutionResult:
@@ -107,13 +114,23 @@ async def test_a_result_that_is_not_what_was_declared_is_a_failure(caplog):
 
 
 async def test_a_given_output_schema_is_held():
-    @tool(output_schema={"type": "object", "properties": {"result": {"enum": ["x"]}}, "required": ["result"]})
+    @tool(
+        output_schema={
+            "type": "object",
+            "properties": {"result": {"enum": ["x"]}},
+            "required": ["result"],
+        }
+    )
     async def pick(value: str | None) -> Any:
         return value
 
     assert (await pick({"value": "x"})).content == "x"
-    assert (await pick({"value": "y"})).error_message == "工具执行失败: 工具返回的结果与其声明不符: result 不支持: y"
-    assert (await pick({"value": None})).error_message == "工具执行失败: 工具返回的结果与其声明不符: result 不能为空"
+    assert (
+        await pick({"value": "y"})
+    ).error_message == "工具执行失败: 工具返回的结果与其声明不符: result 不支持: y"
+    assert (
+        await pick({"value": None})
+    ).error_message == "工具执行失败: 工具返回的结果与其声明不符: result 不能为空"
 
 
 @pytest.mark.parametrize("error", [ValueError("bad city"), SystemExit("bad city")])
@@ -161,7 +178,9 @@ async def test_the_context_is_injected_wherever_it_is_annotated():
     seen: list[Any] = []
 
     @tool
-    async def look(chat: ToolExecutionContext, city: str, maybe: ToolExecutionContext | None = None) -> None:
+    async def look(
+        chat: ToolExecutionContext, city: str, maybe: ToolExecutionContext | None = None
+    ) -> None:
         seen.extend((chat, city, maybe))
 
     context = ToolExecutionContext(session_id="s")
@@ -231,7 +250,9 @@ async def test_every_kind_of_callable_can_be_a_tool():
 
     assert (await FunctionTool(Counter(2).forward)({"n": 1})).structured_content == {"result": 3}
     assert (await FunctionTool(Counter(2))({"n": 1})).structured_content == {"result": -1}
-    assert (await FunctionTool(functools.partial(add.function, b=9))({"a": 1})).structured_content == {"result": 10}
+    assert (
+        await FunctionTool(functools.partial(add.function, b=9))({"a": 1})
+    ).structured_content == {"result": 10}
     assert FunctionTool(Counter(2)).spec.name == "Counter"
 
 
@@ -271,7 +292,11 @@ def test_options_win_over_the_function():
 
 
 async def test_a_given_parameters_schema_guards_the_function():
-    schema = {"type": "object", "properties": {"fruit": {"enum": ["mandarin", "kiwi"]}}, "required": ["fruit"]}
+    schema = {
+        "type": "object",
+        "properties": {"fruit": {"enum": ["mandarin", "kiwi"]}},
+        "required": ["fruit"],
+    }
     eaten = []
 
     @tool(parameters_schema=schema)
@@ -281,7 +306,8 @@ async def test_a_given_parameters_schema_guards_the_function():
     registry = ToolRegistry()
     registry.register_provider(FunctionProvider("p", "builtin", [eat]))
     results = [
-        await registry.invoke(ToolInvocation("eat", a)) for a in ({"fruit": "kiwi"}, {"fruit": "banana"}, {"fruit": 1}, {})
+        await registry.invoke(ToolInvocation("eat", a))
+        for a in ({"fruit": "kiwi"}, {"fruit": "banana"}, {"fruit": 1}, {})
     ]
     assert [result.success for result in results] == [True, False, False, False]
     assert eaten == ["kiwi"]
@@ -295,7 +321,9 @@ async def test_blank_text_is_refused_where_something_must_be_said():
     registry = ToolRegistry()
     registry.register_provider(FunctionProvider("p", "builtin", [find]))
     for city in ("", " \n", None):
-        assert (await registry.invoke(ToolInvocation("find", {"city": city}))).error_message == "city 不能为空"
+        assert (
+            await registry.invoke(ToolInvocation("find", {"city": city}))
+        ).error_message == "city 不能为空"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "天气", "x" * 65])

@@ -18,21 +18,29 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 def scripted(answers: list[Any]) -> tuple[Any, list[str]]:
-    """A hook that answers with the next of ``answers`` (text, an error, or None) and notes the results it was shown."""
+    """A hook that answers with the next of ``answers`` (text, an error, or None) and notes the
+    results it was shown."""
     shown: list[str] = []
 
-    async def hook(spec: ToolSpec, invocation: ToolInvocation, context: Any, *result: ToolExecutionResult) -> Any:
+    async def hook(
+        spec: ToolSpec, invocation: ToolInvocation, context: Any, *result: ToolExecutionResult
+    ) -> Any:
         shown.append(result[0].get_history_content() if result else str(invocation.arguments))
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return None if answer is None else ToolExecutionResult(spec.name, success=True, content=answer)
+        return (
+            None if answer is None else ToolExecutionResult(spec.name, success=True, content=answer)
+        )
 
     return hook, shown
 
 
-async def called(says: Any, *, before: Any = (), on_error: Any = (), after: Any = ()) -> tuple[str, list[str], list[str], int]:
-    """The text that came of a call, what the ``on_error`` and ``after`` hooks were shown, and how often the tool ran."""
+async def called(
+    says: Any, *, before: Any = (), on_error: Any = (), after: Any = ()
+) -> tuple[str, list[str], list[str], int]:
+    """The text that came of a call, what the ``on_error`` and ``after`` hooks were shown, and how
+    often the tool ran."""
 
     async def answer(invocation: ToolInvocation) -> ToolExecutionResult:
         if isinstance(says, Exception):
@@ -42,7 +50,11 @@ async def called(says: Any, *, before: Any = (), on_error: Any = (), after: Any 
     provider = Provider("P", "t", answer=answer)
     registry = ToolRegistry()
     registry.register_provider(provider)
-    (begins, _), (mends, failures), (ends, seen) = scripted(list(before)), scripted(list(on_error)), scripted(list(after))
+    (begins, _), (mends, failures), (ends, seen) = (
+        scripted(list(before)),
+        scripted(list(on_error)),
+        scripted(list(after)),
+    )
     for _ in before:
         registry.add_hooks(before=begins)
     for _ in on_error:
@@ -53,7 +65,9 @@ async def called(says: Any, *, before: Any = (), on_error: Any = (), after: Any 
     return result.get_history_content(), failures, seen, len(provider.invocations)
 
 
-BROKEN, BEFORE, OTHER, THIRD = (ValueError(text) for text in ("tool error", "before error", "other error", "third error"))
+BROKEN, BEFORE, OTHER, THIRD = (
+    ValueError(text) for text in ("tool error", "before error", "other error", "third error")
+)
 FAILED = "工具执行失败: "
 
 
@@ -101,7 +115,13 @@ async def test_the_registrys_hooks_come_before_the_tools_own():
 
         return hook
 
-    @tool(hooks=Hooks(before=(noting("own before"),), after=(noting("own after"),), on_error=(noting("own error"),)))
+    @tool(
+        hooks=Hooks(
+            before=(noting("own before"),),
+            after=(noting("own after"),),
+            on_error=(noting("own error"),),
+        )
+    )
     async def fail() -> str:
         raise ValueError
 
@@ -114,7 +134,10 @@ async def test_the_registrys_hooks_come_before_the_tools_own():
 
 async def test_hooks_of_one_tool_leave_the_others_alone():
     hook, shown = scripted(["x"])
-    specs = [ToolSpec(name="t", metadata={"hooks": Hooks(before=(hook,))}), ToolSpec(name="u", metadata={"hooks": "nonsense"})]
+    specs = [
+        ToolSpec(name="t", metadata={"hooks": Hooks(before=(hook,))}),
+        ToolSpec(name="u", metadata={"hooks": "nonsense"}),
+    ]
     registry = ToolRegistry()
     registry.register_provider(Provider("P", *specs))
     assert (await registry.invoke(ToolInvocation("u"))).content == "{}"
@@ -131,7 +154,11 @@ async def test_a_call_that_is_not_begun_goes_past_the_hooks_that_follow():
     for name, arguments in (("t", {"n": "x"}), ("u", {}), ("unknown", {})):
         result = await registry.invoke(ToolInvocation(name, arguments))
     assert asked == []
-    assert [text.split("\n")[0].split(":")[0] for text in seen] == ["n 应为整数", "没有权限", "Tool not found"]
+    assert [text.split("\n")[0].split(":")[0] for text in seen] == [
+        "n 应为整数",
+        "没有权限",
+        "Tool not found",
+    ]
     assert result.content == "I answer instead"
 
 
@@ -164,7 +191,9 @@ async def test_a_hook_that_hangs_is_given_up_with_the_time_of_the_tool():
     registry = ToolRegistry(lambda: {"t": ToolSettings("t", timeout_seconds=0.02)})
     registry.register_provider(Provider("P", "t"))
     registry.add_hooks(after=hang)
-    assert (await registry.invoke(ToolInvocation("t"))).error_message == "工具执行失败: 超过 0.02 秒"
+    assert (
+        await registry.invoke(ToolInvocation("t"))
+    ).error_message == "工具执行失败: 超过 0.02 秒"
 
 
 async def test_a_mock_is_answered_between_the_hooks():
@@ -180,7 +209,9 @@ async def test_a_hook_that_passes_on_a_long_result_leaves_the_whole_of_it_on_rec
     async def answer(_: ToolInvocation) -> ToolExecutionResult:
         return ToolExecutionResult("t", success=True, content="霜" * 30_000)
 
-    async def pass_on(_spec: Any, _invocation: Any, _context: Any, result: ToolExecutionResult) -> ToolExecutionResult:
+    async def pass_on(
+        _spec: Any, _invocation: Any, _context: Any, result: ToolExecutionResult
+    ) -> ToolExecutionResult:
         return replace(result, metadata={**result.metadata, "seen": True})
 
     registry = ToolRegistry()

@@ -7,16 +7,28 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Answer, Provider, echo
-from tools.contract import ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolContentItem,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.errors import InvalidArguments, ToolFailed
 from tools.registry.outcomes import CUT_MARK, TEXT_LIMIT
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}, "who": {"type": "string"}}, "required": ["n"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "who": {"type": "string"}},
+    "required": ["n"],
+}
 
 
-def registry_of(answer: Answer = echo, row: ToolSettings | None = None, **spec: Any) -> tuple[ToolRegistry, Provider]:
+def registry_of(
+    answer: Answer = echo, row: ToolSettings | None = None, **spec: Any
+) -> tuple[ToolRegistry, Provider]:
     provider = Provider("P", ToolSpec(name="t", **spec), answer=answer)
     registry = ToolRegistry(lambda: {"t": row} if row else {})
     registry.register_provider(provider)
@@ -89,13 +101,17 @@ async def test_the_models_own_json_text_is_read_and_coerced():
 
 
 async def test_a_schema_that_cannot_be_used_is_a_failure_of_the_tool(caplog):
-    result = await outcome(echo, {"n": 1}, parameters_schema={"type": "object", "minProperties": "one"})
+    result = await outcome(
+        echo, {"n": 1}, parameters_schema={"type": "object", "minProperties": "one"}
+    )
     assert result.error_message == "工具执行失败: 工具的参数定义有误，无法调用"
     assert "SchemaError" in caplog.text
 
 
 async def test_a_mock_answers_instead_of_the_tool():
-    registry, provider = registry_of(row=ToolSettings("t", mock_enabled=True, mock_value="{who}: {n}"), parameters_schema=SCHEMA)
+    registry, provider = registry_of(
+        row=ToolSettings("t", mock_enabled=True, mock_value="{who}: {n}"), parameters_schema=SCHEMA
+    )
     result = await registry.invoke(ToolInvocation("t", {"n": 1, "who": "我"}))
     assert (result.success, result.content) == (True, "我: 1")
     assert result.metadata == {"mock": True, "provider_name": "P"}
@@ -103,7 +119,9 @@ async def test_a_mock_answers_instead_of_the_tool():
 
 
 async def test_a_mock_still_refuses_bad_arguments():
-    result = await outcome(echo, row=ToolSettings("t", mock_enabled=True, mock_value="{n}"), parameters_schema=SCHEMA)
+    result = await outcome(
+        echo, row=ToolSettings("t", mock_enabled=True, mock_value="{n}"), parameters_schema=SCHEMA
+    )
     assert result.error_message == "n 不能为空"
     assert not result.success
 
@@ -134,9 +152,15 @@ async def test_a_tool_may_refuse_arguments_in_its_own_words():
 
 
 async def test_a_failed_result_is_worded_as_a_failure():
-    assert (await outcome(answering(success=False, error_message="busy"))).error_message == "工具执行失败: busy"
-    assert (await outcome(answering(success=False, error_message="工具执行失败: busy"))).error_message == "工具执行失败: busy"
-    assert (await outcome(answering(success=False, content="half"))).error_message == "工具执行失败: half"
+    assert (
+        await outcome(answering(success=False, error_message="busy"))
+    ).error_message == "工具执行失败: busy"
+    assert (
+        await outcome(answering(success=False, error_message="工具执行失败: busy"))
+    ).error_message == "工具执行失败: busy"
+    assert (
+        await outcome(answering(success=False, content="half"))
+    ).error_message == "工具执行失败: half"
     assert (await outcome(answering(success=False))).error_message == "工具执行失败: 原因未知"
 
 
@@ -171,7 +195,9 @@ async def test_without_a_row_the_tools_own_time_limit_counts():
 
 
 async def test_a_tool_whose_effect_may_be_there_is_not_called_failed_when_its_time_is_up():
-    result = await outcome(forever, metadata={"timeout_seconds": 0.02, "on_timeout": "消息可能已送达，请勿重发"})
+    result = await outcome(
+        forever, metadata={"timeout_seconds": 0.02, "on_timeout": "消息可能已送达，请勿重发"}
+    )
     assert (result.success, result.get_history_content()) == (True, "消息可能已送达，请勿重发")
 
 
@@ -212,20 +238,28 @@ async def test_text_of_exactly_the_limit_is_left_alone():
 
 
 async def test_long_structured_content_and_long_errors_are_cut_too():
-    structured = await outcome(answering(success=True, structured_content={"rows": ["x" * 1000] * 100}))
+    structured = await outcome(
+        answering(success=True, structured_content={"rows": ["x" * 1000] * 100})
+    )
     assert structured.get_history_content().endswith(CUT_MARK)
     assert structured.structured_content == {"rows": ["x" * 1000] * 100}
     failed = await outcome(raising(ToolFailed("x" * 2 * TEXT_LIMIT)))
     assert failed.get_history_content() == failed.error_message
     assert failed.error_message.endswith(CUT_MARK)
-    mocked = await outcome(echo, row=ToolSettings("t", mock_enabled=True, mock_value="x" * 2 * TEXT_LIMIT))
+    mocked = await outcome(
+        echo, row=ToolSettings("t", mock_enabled=True, mock_value="x" * 2 * TEXT_LIMIT)
+    )
     assert mocked.content.endswith(CUT_MARK)
 
 
 async def test_half_a_character_does_not_end_the_run():
     assert (await outcome(answering(success=True, content="a\ud83d"))).content == "a?"
-    assert (await outcome(answering(success=True, structured_content=["\ud83d"]))).get_history_content() == '["?"]'
-    assert (await outcome(answering(success=False, error_message="\ud83d"))).error_message == "工具执行失败: ?"
+    assert (
+        await outcome(answering(success=True, structured_content=["\ud83d"]))
+    ).get_history_content() == '["?"]'
+    assert (
+        await outcome(answering(success=False, error_message="\ud83d"))
+    ).error_message == "工具执行失败: ?"
 
 
 async def test_items_of_a_result_survive():

@@ -1,4 +1,5 @@
-"""The keeper between the server and what it starts: nothing that was started outlives either of them."""
+"""The keeper between the server and what it starts: nothing that was started outlives either of
+them."""
 
 import os
 import signal
@@ -11,7 +12,9 @@ import pytest
 
 from tools.processes.process_reaper import keeper_command
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+)
 
 FORKS = """
 import os, signal, sys, time
@@ -28,7 +31,9 @@ os.wait()
 
 
 def keep(*command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(keeper_command(*command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        keeper_command(*command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def is_alive(process: int) -> bool:
@@ -58,7 +63,9 @@ def test_a_program_that_cannot_be_started_is_told_on_stderr():
 
 
 def test_a_program_that_was_killed_gives_the_signal_in_its_status():
-    assert subprocess.run(keeper_command("sh", "-c", "kill -9 $$")).returncode == 128 + signal.SIGKILL
+    assert (
+        subprocess.run(keeper_command("sh", "-c", "kill -9 $$")).returncode == 128 + signal.SIGKILL
+    )
 
 
 @pytest.mark.parametrize("then", ["sys.exit(0)", "time.sleep(600)"])
@@ -73,7 +80,12 @@ def test_children_that_have_left_their_session_end_with_the_keeper(then):
 
 def test_everything_ends_when_the_server_is_killed():
     starts = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(600)"
-    command = [sys.executable, "-c", starts, *keeper_command(sys.executable, "-c", FORKS.format(then="time.sleep(600)"))]
+    command = [
+        sys.executable,
+        "-c",
+        starts,
+        *keeper_command(sys.executable, "-c", FORKS.format(then="time.sleep(600)")),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         orphan = int(server.stdout.readline())

@@ -48,7 +48,8 @@ async def test_without_a_limit_there_is_nothing_to_hold():
 
 
 async def test_work_that_outlives_a_limit_may_still_wait():
-    """A job that was begun inside a run goes on after it, with the run's ended limit in its context."""
+    """A job that was begun inside a run goes on after it, with the run's ended limit in its
+    context."""
 
     async def job() -> str:
         await ended.wait()

@@ -16,7 +16,12 @@ from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 
 PLACE = {"name": "北京", "latitude": 39.9, "longitude": 116.4, "admin1": "北京", "country": "中国"}
-NOW = {"temperature_2m": 25.1, "relative_humidity_2m": 40, "weather_code": 63, "wind_speed_10m": 9.5}
+NOW = {
+    "temperature_2m": 25.1,
+    "relative_humidity_2m": 40,
+    "weather_code": 63,
+    "wind_speed_10m": 9.5,
+}
 MANIFEST = {"latest": {"release": "1.21.11", "snapshot": "25w46a"}, "versions": []}
 
 
@@ -27,7 +32,11 @@ class Source(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers: dict[str, Any] = {"/search": {"results": [PLACE]}, "/forecast": {"current": NOW}, "/manifest": MANIFEST}
+        self.answers: dict[str, Any] = {
+            "/search": {"results": [PLACE]},
+            "/forecast": {"current": NOW},
+            "/manifest": MANIFEST,
+        }
         self.queries: dict[str, dict[str, list[str]]] = {}
         self.released = threading.Event()
 
@@ -86,10 +95,16 @@ async def test_the_weather_is_that_of_the_place_that_was_found(web):
     result = await asked("get_weather", city=" 北京 ")
     assert result.content == "北京，中国 的天气是中雨，温度 25.1°C，湿度 40%，风速 9.5 km/h"
     assert web.queries["/search"]["name"] == ["北京"]
-    assert (web.queries["/forecast"]["latitude"], web.queries["/forecast"]["longitude"]) == (["39.9"], ["116.4"])
+    assert (web.queries["/forecast"]["latitude"], web.queries["/forecast"]["longitude"]) == (
+        ["39.9"],
+        ["116.4"],
+    )
 
 
-@pytest.mark.parametrize(("code", "sky"), [(0, "晴朗"), (3, "阴"), (45, "有雾"), (75, "大雪"), (99, "雷暴"), (1000, "未知")])
+@pytest.mark.parametrize(
+    ("code", "sky"),
+    [(0, "晴朗"), (3, "阴"), (45, "有雾"), (75, "大雪"), (99, "雷暴"), (1000, "未知")],
+)
 async def test_the_sky_has_a_word_for_each_code(web, code, sky):
     web.answers["/forecast"] = {"current": NOW | {"weather_code": code}}
     assert f"的天气是{sky}，" in (await asked("get_weather", city="北京")).content
@@ -102,7 +117,9 @@ async def test_a_city_that_is_nowhere_is_named(web, answer):
     assert "/forecast" not in web.queries
 
 
-@pytest.mark.parametrize("game", ["Minecraft", " MINECRAFT ", "我的世界", "minecraft  Java Edition"])
+@pytest.mark.parametrize(
+    "game", ["Minecraft", " MINECRAFT ", "我的世界", "minecraft  Java Edition"]
+)
 async def test_the_version_of_minecraft_is_the_publishers(web, game):
     text = (await asked("get_game_version", game=game)).content
     assert text == f"{game} 的最新版本是 1.21.11（Java 版），最新快照是 25w46a"

@@ -24,7 +24,9 @@ def clock(monkeypatch):
     return lambda seconds: now.__setitem__(0, now[0] + seconds)
 
 
-def test_what_was_held_back_is_told_with_the_newest_line_once_the_minute_is_over(logger, caplog, clock):
+def test_what_was_held_back_is_told_with_the_newest_line_once_the_minute_is_over(
+    logger, caplog, clock
+):
     limit = LogLimit(logger)
     for number in range(1_899):
         logger.warning("Message %s is refused", number)

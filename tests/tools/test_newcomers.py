@@ -26,7 +26,9 @@ class Office:
         self.asked = 0
         self.registry = ToolRegistry()
 
-    def submit(self, operation: Callable[[Sequence[Any]], Sequence[Any]], item: Any) -> "asyncio.Future[Any]":
+    def submit(
+        self, operation: Callable[[Sequence[Any]], Sequence[Any]], item: Any
+    ) -> "asyncio.Future[Any]":
         self.asked += 1
         return self.commit.submit(operation, item)
 
@@ -43,16 +45,22 @@ async def office() -> AsyncIterator[Office]:
 
 
 async def rows() -> dict[str, str]:
-    return await sync_to_async(lambda: dict(ToolConfig.objects.values_list("name", "provider_name")))()
+    return await sync_to_async(
+        lambda: dict(ToolConfig.objects.values_list("name", "provider_name"))
+    )()
 
 
 async def test_a_tool_of_a_provider_registered_in_code_has_a_row_once_it_was_listed(office: Office):
-    office.registry.register_provider(Provider("mine", "fly", ToolSpec(name="swim", provider_name="other")))
+    office.registry.register_provider(
+        Provider("mine", "fly", ToolSpec(name="swim", provider_name="other"))
+    )
     await office.look()
     assert await rows() == {"fly": "mine", "swim": "other"}
 
 
-async def test_where_nothing_is_new_nothing_is_asked_of_the_database_also_of_specs_made_anew(office: Office):
+async def test_where_nothing_is_new_nothing_is_asked_of_the_database_also_of_specs_made_anew(
+    office: Office,
+):
     provider = Provider("mine", "fly")
     office.registry.register_provider(provider)
     for _ in range(3):
@@ -61,7 +69,9 @@ async def test_where_nothing_is_new_nothing_is_asked_of_the_database_also_of_spe
     assert office.asked == 1
 
 
-async def test_a_declaration_that_changes_is_followed_and_a_tool_that_comes_later_too(office: Office):
+async def test_a_declaration_that_changes_is_followed_and_a_tool_that_comes_later_too(
+    office: Office,
+):
     provider = Provider("mine", "fly")
     office.registry.register_provider(provider)
     await office.look()
@@ -96,7 +106,9 @@ async def test_providers_that_keep_their_own_rows_are_left_to_it(office: Office)
     assert (await rows(), office.asked) == ({}, 0)
 
 
-async def test_what_could_not_be_put_down_is_tried_again(office: Office, monkeypatch: pytest.MonkeyPatch):
+async def test_what_could_not_be_put_down_is_tried_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+):
     office.registry.register_provider(Provider("mine", "fly"))
     with monkeypatch.context() as patch:
         patch.setattr("tools.registry.new_tools.ensure_rows", lambda specs: 1 / 0)

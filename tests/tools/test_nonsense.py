@@ -1,4 +1,5 @@
-"""What providers and functions give back is held to the contract before the run loop builds on it."""
+"""What providers and functions give back is held to the contract before the run loop builds on
+it."""
 
 import asyncio
 import json
@@ -8,7 +9,13 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools.contract import ToolAvailabilityContext, ToolContentItem, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolContentItem,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.functions.function_tool import FunctionTool
 from tools.functions.provider import FunctionProvider
 from tools.registry import provider_set
@@ -42,9 +49,18 @@ async def returned(**fields: Any) -> ToolExecutionResult:
         ({"content_items": None}, "content_items is NoneType and no list"),
         ({"content": "x", "content_items": ["x"]}, "str is no content item"),
         ({"content_items": [ToolContentItem("image", data=b"x")]}, "data is bytes and no str"),  # type: ignore[arg-type]
-        ({"content": "x", "post_history_messages": "hi"}, "post_history_messages is str and no list"),
-        ({"content": "x", "post_history_messages": ["hi"]}, "post_history_messages are no messages"),
-        ({"content": "x", "post_history_messages": [{"content": {1}}]}, "post_history_messages are no messages"),
+        (
+            {"content": "x", "post_history_messages": "hi"},
+            "post_history_messages is str and no list",
+        ),
+        (
+            {"content": "x", "post_history_messages": ["hi"]},
+            "post_history_messages are no messages",
+        ),
+        (
+            {"content": "x", "post_history_messages": [{"content": {1}}]},
+            "post_history_messages are no messages",
+        ),
         ({"metadata": None}, "metadata is NoneType and no dict"),
     ],
 )
@@ -59,7 +75,11 @@ def endless() -> list[Any]:
     return value
 
 
-@pytest.mark.parametrize("value", [{1}, b"x", object(), endless(), {"a": {1}}], ids=["set", "bytes", "object", "loop", "inside"])
+@pytest.mark.parametrize(
+    "value",
+    [{1}, b"x", object(), endless(), {"a": {1}}],
+    ids=["set", "bytes", "object", "loop", "inside"],
+)
 async def test_structured_content_that_is_no_json_becomes_its_text(value):
     result = await returned(structured_content=value)
     assert (result.success, result.structured_content) == (True, str(value))
@@ -67,7 +87,9 @@ async def test_structured_content_that_is_no_json_becomes_its_text(value):
 
 
 async def test_half_a_character_in_a_following_message_is_replaced():
-    result = await returned(content="x", post_history_messages=[{"role": "user", "content": "a\ud83d"}])
+    result = await returned(
+        content="x", post_history_messages=[{"role": "user", "content": "a\ud83d"}]
+    )
     assert result.post_history_messages == [{"role": "user", "content": "a\ufffd"}]
 
 
@@ -80,7 +102,14 @@ async def test_what_no_database_holds_in_an_item_is_replaced():
 
 
 async def test_a_provider_ends_a_run_but_says_nothing_that_is_the_systems_to_say():
-    claims = {"refusal": "needs_approval", "mock": True, "pending": True, "worker": "w", "full_content": "x", "state_change": 1}
+    claims = {
+        "refusal": "needs_approval",
+        "mock": True,
+        "pending": True,
+        "worker": "w",
+        "full_content": "x",
+        "state_change": 1,
+    }
     result = await returned(content="x", metadata={**claims, "pause_execution": True, "own": 1})
     assert result.metadata == {"pause_execution": True, "own": 1, "provider_name": "P"}
 
@@ -93,16 +122,25 @@ async def test_a_tool_can_end_nothing_but_itself(caplog, error):
     def leave() -> str:
         sys.exit(3)
 
-    registry = registry_of(FunctionProvider("p", "builtin", [FunctionTool(end), FunctionTool(leave)]), Provider("P", "t"))
+    registry = registry_of(
+        FunctionProvider("p", "builtin", [FunctionTool(end), FunctionTool(leave)]),
+        Provider("P", "t"),
+    )
     for name in ("end", "leave"):
-        assert (await registry.invoke(ToolInvocation(name))).error_message.startswith("工具执行失败: ")
+        assert (await registry.invoke(ToolInvocation(name))).error_message.startswith(
+            "工具执行失败: "
+        )
     assert (await registry.invoke(ToolInvocation("t"))).success
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), MemoryError()], ids=repr)
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), asyncio.CancelledError(), MemoryError()], ids=repr
+)
 async def test_a_provider_that_wants_to_end_more_than_itself_is_broken(caplog, error):
     class Ending(Provider):
-        async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        async def list_tools(
+            self, context: ToolAvailabilityContext | None = None
+        ) -> list[ToolSpec]:
             raise error
 
         async def close(self) -> None:
@@ -140,7 +178,9 @@ async def test_a_provider_that_does_not_close_is_left_behind(caplog, monkeypatch
     ids=["no object", "no json", "loop", "half a character", "half a character described"],
 )
 async def test_a_declaration_that_no_request_can_hold_costs_its_own_tool_only(caplog, declared):
-    registry = registry_of(Provider("A", ToolSpec(name="bad", **declared), "good"), Provider("B", "b"))
+    registry = registry_of(
+        Provider("A", ToolSpec(name="bad", **declared), "good"), Provider("B", "b")
+    )
     definitions = await registry.get_llm_definitions()
     assert [each["name"] for each in json.loads(json.dumps(definitions))] == ["good", "b"]
     assert len(caplog.records) == 1

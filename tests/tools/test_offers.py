@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from tests.tools.fakes import Provider
-from tools.contract import LONG_RUNNING_NOTE, ToolAnnotation, ToolAvailabilityContext, ToolIcon, ToolInvocation, ToolSpec
+from tools.contract import (
+    LONG_RUNNING_NOTE,
+    ToolAnnotation,
+    ToolAvailabilityContext,
+    ToolIcon,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.models.choices import ToolScope
 from tools.registry.definitions import DefinitionCache
 from tools.registry.registry import ToolRegistry
@@ -26,7 +33,9 @@ def registry_of(*specs: ToolSpec, **rows: ToolSettings) -> ToolRegistry:
 
 
 def spec(name: str, *audience: str, priority: float | None = None) -> ToolSpec:
-    return ToolSpec(name=name, annotation=ToolAnnotation(audience=list(audience), priority=priority))
+    return ToolSpec(
+        name=name, annotation=ToolAnnotation(audience=list(audience), priority=priority)
+    )
 
 
 async def told(registry: ToolRegistry) -> list[str]:
@@ -34,14 +43,18 @@ async def told(registry: ToolRegistry) -> list[str]:
 
 
 async def test_a_tool_for_people_is_listed_but_not_offered_to_the_model():
-    registry = registry_of(spec("a", "user"), spec("b"), spec("c", "user", "assistant"), spec("d", "model"))
+    registry = registry_of(
+        spec("a", "user"), spec("b"), spec("c", "user", "assistant"), spec("d", "model")
+    )
     assert await told(registry) == ["b", "c", "d"]
     assert [listed.name for listed in await registry.list_tools()] == ["a", "b", "c", "d"]
     assert (await registry.invoke(ToolInvocation("a"))).success
 
 
 async def test_tools_are_offered_by_priority_and_otherwise_in_their_order():
-    registry = registry_of(spec("a"), spec("b", priority=1), spec("c", priority=-1), spec("d", priority=1), spec("e"))
+    registry = registry_of(
+        spec("a"), spec("b", priority=1), spec("c", priority=-1), spec("d", priority=1), spec("e")
+    )
     assert await told(registry) == ["b", "d", "a", "e", "c"]
     assert [listed.name for listed in await registry.list_tools()] == ["a", "b", "c", "d", "e"]
 
@@ -63,7 +76,10 @@ async def test_nothing_but_name_words_and_parameters_is_told():
 
 async def test_a_row_speaks_for_the_arguments_it_names():
     words = {"city": " Where? ", "days": " ", "gone": "x"}
-    registry = registry_of(ToolSpec(name="t", parameters_schema=SCHEMA), t=ToolSettings("t", parameter_descriptions=words))
+    registry = registry_of(
+        ToolSpec(name="t", parameters_schema=SCHEMA),
+        t=ToolSettings("t", parameter_descriptions=words),
+    )
     [definition] = await registry.get_llm_definitions()
     assert definition["parameters_schema"]["properties"] == {
         "city": {"type": "string", "description": "Where?"},
@@ -87,7 +103,10 @@ async def test_a_long_running_tool_says_so_in_its_declaration_alone():
         c := ToolSpec(name="c", description="Wait.", metadata=running),
         c=ToolSettings("c", description="Told."),
     )
-    told_of = {definition["name"]: definition["description"] for definition in await registry.get_llm_definitions()}
+    told_of = {
+        definition["name"]: definition["description"]
+        for definition in await registry.get_llm_definitions()
+    }
     assert told_of == {
         "a": f"Wait.\n\n{LONG_RUNNING_NOTE}",
         "b": LONG_RUNNING_NOTE,
@@ -99,7 +118,9 @@ async def test_a_long_running_tool_says_so_in_its_declaration_alone():
 
 async def test_a_schema_of_other_than_plain_values_is_told_as_it_is():
     odd = {"type": "object", "properties": {"n": {"enum": [ToolScope.GROUP]}}}
-    [definition] = await registry_of(ToolSpec(name="t", parameters_schema=odd)).get_llm_definitions()
+    [definition] = await registry_of(
+        ToolSpec(name="t", parameters_schema=odd)
+    ).get_llm_definitions()
     assert definition["parameters_schema"] == odd
 
 
@@ -113,7 +134,11 @@ async def test_a_new_spec_of_the_same_name_is_told_at_once():
 
 
 def test_a_definition_is_the_same_object_for_as_long_as_the_spec_is():
-    definitions, old, new = DefinitionCache(), ToolSpec(name="t"), ToolSpec(name="t", description="new")
+    definitions, old, new = (
+        DefinitionCache(),
+        ToolSpec(name="t"),
+        ToolSpec(name="t", description="new"),
+    )
     assert definitions.of([old])[0] is definitions.of([old, new])[0]
     assert definitions.of([new]) == [{"name": "t", "description": "new"}]
 

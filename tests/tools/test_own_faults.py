@@ -16,8 +16,14 @@ SCHEMA = {
 
 async def told(own_faults: Any, **arguments: Any) -> list[str]:
     registry = ToolRegistry()
-    registry.register_provider(Provider("p", ToolSpec(name="f", parameters_schema=SCHEMA, metadata={"own_faults": own_faults})))
-    result = await registry.invoke(ToolInvocation("f", arguments), ToolExecutionContext(user_id="7"))
+    registry.register_provider(
+        Provider(
+            "p", ToolSpec(name="f", parameters_schema=SCHEMA, metadata={"own_faults": own_faults})
+        )
+    )
+    result = await registry.invoke(
+        ToolInvocation("f", arguments), ToolExecutionContext(user_id="7")
+    )
     return result.error_message.splitlines()
 
 
@@ -30,7 +36,12 @@ async def test_they_follow_those_of_the_schema_and_are_asked_of_the_arguments_as
 
 async def test_a_place_is_named_once():
     lines = ["a[1] again", "a[1].c deeper", "a[10] other", "a whole", "b fine"]
-    assert await told(lambda *_: lines, a=[1, "x"]) == ["a[1] 应为整数", "a[1].c deeper", "a[10] other", "b fine"]
+    assert await told(lambda *_: lines, a=[1, "x"]) == [
+        "a[1] 应为整数",
+        "a[1].c deeper",
+        "a[10] other",
+        "b fine",
+    ]
 
 
 @pytest.mark.parametrize("own", [lambda: 0, lambda *_: 5, lambda *_: [5], "f", None])

@@ -40,7 +40,10 @@ def test_a_pattern_means_what_json_schema_says(pattern, text, is_found):
     assert search_pattern(pattern, text) is is_found
 
 
-@pytest.mark.parametrize("pattern", ["a++", "(?>a)", r"\k<n>", "[", "*", r"\ud800", "\ud800", r"[\q]", "a{1001}", "(?#x)"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["a++", "(?>a)", r"\k<n>", "[", "*", r"\ud800", "\ud800", r"[\q]", "a{1001}", "(?#x)"],
+)
 def test_what_the_matcher_does_not_know_is_refused(pattern):
     with pytest.raises(PatternRefused, match=r"."):
         compile_pattern(pattern)

@@ -29,7 +29,9 @@ def chat(*, group: str = "", user: str = "7", **metadata: Any) -> ToolExecutionC
 def verdict(context: ToolExecutionContext | None, **row: Any) -> str:
     """``""`` for a permit, else the reason's word."""
     ids = frozenset(row.pop("ids", ()))
-    decision = decide_call(TOOL, ToolSettings("t", allowed_ids=ids, **row), context, CallRates(), 0.0)
+    decision = decide_call(
+        TOOL, ToolSettings("t", allowed_ids=ids, **row), context, CallRates(), 0.0
+    )
     return "" if isinstance(decision, CallPermit) else decision.reason
 
 
@@ -40,7 +42,11 @@ def test_everyone_may_everywhere_at_first(context):
 
 @pytest.mark.parametrize(
     ("scope", "group", "private", "nowhere"),
-    [("all", "", "", ""), ("group", "", "wrong_chat", "wrong_chat"), ("private", "wrong_chat", "", "wrong_chat")],
+    [
+        ("all", "", "", ""),
+        ("group", "", "wrong_chat", "wrong_chat"),
+        ("private", "wrong_chat", "", "wrong_chat"),
+    ],
 )
 def test_a_scope_holds_for_its_kind_of_chat(scope, group, private, nowhere):
     contexts = (chat(group="5"), chat(), ToolExecutionContext())
@@ -63,13 +69,18 @@ def test_an_owner_may_whatever_the_list_says(allowed):
     assert verdict(chat(user="", owners={""}), allowed=allowed) == "not_permitted"
 
 
-@pytest.mark.parametrize("allowed", ["owners", "people", "groups", "group_admins", "a word of a later version"])
+@pytest.mark.parametrize(
+    "allowed", ["owners", "people", "groups", "group_admins", "a word of a later version"]
+)
 def test_without_a_sender_nobody_may_what_not_everyone_may(allowed):
     assert verdict(None, allowed=allowed) == "not_permitted"
     assert verdict(ToolExecutionContext(), allowed=allowed, ids=["", ":"]) == "not_permitted"
 
 
-@pytest.mark.parametrize(("listed", "expected"), [("7", ""), ("onebot:7", ""), ("8", "not_permitted"), ("qq:7", "not_permitted")])
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [("7", ""), ("onebot:7", ""), ("8", "not_permitted"), ("qq:7", "not_permitted")],
+)
 def test_listed_people_may_in_every_chat(listed, expected):
     assert verdict(chat(), allowed="people", ids=[listed]) == expected
     assert verdict(chat(group="5"), allowed="people", ids=[listed]) == expected
@@ -77,16 +88,27 @@ def test_listed_people_may_in_every_chat(listed, expected):
 
 @pytest.mark.parametrize(
     ("listed", "expected"),
-    [("5", ""), ("onebot:5", ""), ("onebot:group:5", ""), ("6", "not_permitted"), ("7", "not_permitted")],
+    [
+        ("5", ""),
+        ("onebot:5", ""),
+        ("onebot:group:5", ""),
+        ("6", "not_permitted"),
+        ("7", "not_permitted"),
+    ],
 )
 def test_everyone_in_a_listed_group_may_there(listed, expected):
     assert verdict(chat(group="5"), allowed="groups", ids=[listed]) == expected
     assert verdict(chat(user="5"), allowed="groups", ids=[listed]) == "not_permitted"
-    out_of_the_group = ToolExecutionContext(is_group_chat=False, group_id="5", user_id="7", platform="onebot")
+    out_of_the_group = ToolExecutionContext(
+        is_group_chat=False, group_id="5", user_id="7", platform="onebot"
+    )
     assert verdict(out_of_the_group, allowed="groups", ids=[listed]) == "not_permitted"
 
 
-@pytest.mark.parametrize(("role", "expected"), [("owner", ""), ("admin", ""), ("member", "not_permitted"), ("", "not_permitted")])
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [("owner", ""), ("admin", ""), ("member", "not_permitted"), ("", "not_permitted")],
+)
 def test_the_role_in_the_group_counts_in_the_group_only(role, expected):
     assert verdict(chat(group="5", sender_role=role), allowed="group_admins") == expected
     assert verdict(chat(sender_role=role), allowed="group_admins") == "not_permitted"
@@ -95,13 +117,20 @@ def test_the_role_in_the_group_counts_in_the_group_only(role, expected):
 def test_the_refusal_names_who_may():
     decision = decide_call(TOOL, ToolSettings("t", allowed="owners"), chat(), CallRates(), 0.0)
     assert decision == ToolRefusal(
-        RefusalReason.NOT_PERMITTED, "没有权限: 工具 t 只有机器人的主人可以使用。请如实告诉用户，不要重试。"
+        RefusalReason.NOT_PERMITTED,
+        "没有权限: 工具 t 只有机器人的主人可以使用。请如实告诉用户，不要重试。",
     )
 
 
 def test_nothing_of_the_call_itself_is_looked_at():
     """Whatever user a model names in the arguments cannot matter: they are not given."""
-    assert list(inspect.signature(decide_call).parameters) == ["spec", "settings", "context", "rates", "now"]
+    assert list(inspect.signature(decide_call).parameters) == [
+        "spec",
+        "settings",
+        "context",
+        "rates",
+        "now",
+    ]
 
 
 def test_limits_count_people_and_chats_apart():
@@ -115,7 +144,14 @@ def test_limits_count_people_and_chats_apart():
         return ""
 
     calls = [("1", "5"), ("1", "5"), ("1", "6"), ("2", "5"), ("3", "5"), ("3", "6")]
-    assert [call(*who) for who in calls] == ["", "rate_limited", "rate_limited", "", "rate_limited", ""]
+    assert [call(*who) for who in calls] == [
+        "",
+        "rate_limited",
+        "rate_limited",
+        "",
+        "rate_limited",
+        "",
+    ]
 
 
 def test_the_refusal_says_when_to_try_again():
@@ -125,7 +161,9 @@ def test_the_refusal_says_when_to_try_again():
     for _ in range(7):
         rates.take(permit.quotas, 0.0)
     decision = decide_call(TOOL, row, chat(), rates, 0.0)
-    assert decision == ToolRefusal(RefusalReason.RATE_LIMITED, "调用过于频繁: 工具 t 请在 9 秒后再试。")
+    assert decision == ToolRefusal(
+        RefusalReason.RATE_LIMITED, "调用过于频繁: 工具 t 请在 9 秒后再试。"
+    )
 
 
 def test_deciding_counts_no_call():

@@ -14,8 +14,12 @@ from tools.registry.settings import SettingsCache
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("count", [1, 50])
-def test_listing_and_calling_ask_nothing_of_the_database(count: int, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    specs = [ToolSpec(name=f"t{number}", parameters_schema={"type": "object"}) for number in range(count)]
+def test_listing_and_calling_ask_nothing_of_the_database(
+    count: int, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    specs = [
+        ToolSpec(name=f"t{number}", parameters_schema={"type": "object"}) for number in range(count)
+    ]
     ensure_tool_rows(specs)
     cache, chat = SettingsCache(), ToolExecutionContext(is_group_chat=False)
     registry = ToolRegistry(lambda: cache.current)

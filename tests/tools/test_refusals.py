@@ -1,17 +1,30 @@
-"""A call that is not made: the first line says that there is no such tool, the next ones why and what else there is."""
+"""A call that is not made: the first line says that there is no such tool, the next ones why and
+what else there is."""
 
 from typing import Any
 
 import pytest
 
 from tests.tools.fakes import Broken, GroupOnly, Provider
-from tools.contract import ToolAnnotation, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAnnotation,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 
 PRIVATE = ToolExecutionContext(session_id="onebot:private:7", is_group_chat=False, user_id="7")
-GROUP = ToolExecutionContext(session_id="onebot:group:5", is_group_chat=True, group_id="5", user_id="7")
-SCHEMA = {"type": "object", "properties": {"user_id": {"type": "string"}}, "additionalProperties": False}
+GROUP = ToolExecutionContext(
+    session_id="onebot:group:5", is_group_chat=True, group_id="5", user_id="7"
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"user_id": {"type": "string"}},
+    "additionalProperties": False,
+}
 
 
 def registry_of(*providers: Provider, **rows: ToolSettings) -> ToolRegistry:
@@ -22,7 +35,10 @@ def registry_of(*providers: Provider, **rows: ToolSettings) -> ToolRegistry:
 
 
 async def refused(
-    registry: ToolRegistry, name: str, context: ToolExecutionContext | None = PRIVATE, **arguments: Any
+    registry: ToolRegistry,
+    name: str,
+    context: ToolExecutionContext | None = PRIVATE,
+    **arguments: Any,
 ) -> tuple[str, list[str]]:
     """The reason's word and the lines the model is told."""
     result = await registry.invoke(ToolInvocation(name, arguments), context)
@@ -48,13 +64,19 @@ async def test_a_tool_that_its_row_keeps_back_is_neither_listed_nor_called(row, 
 
 async def test_a_private_tool_is_refused_in_a_group():
     registry = registry_of(Provider("P", "t"), t=ToolSettings("t", scope="private"))
-    assert await refused(registry, "t", GROUP) == ("wrong_chat", ["Tool not found: t", "该工具只能在私聊中使用。"])
+    assert await refused(registry, "t", GROUP) == (
+        "wrong_chat",
+        ["Tool not found: t", "该工具只能在私聊中使用。"],
+    )
     assert (await registry.invoke(ToolInvocation("t"), PRIVATE)).success
 
 
 async def test_a_tool_that_its_provider_offers_elsewhere_is_in_the_wrong_chat():
     registry = registry_of(GroupOnly("P", "t"))
-    assert await refused(registry, "t") == ("wrong_chat", ["Tool not found: t", "该工具在当前会话中不可用。"])
+    assert await refused(registry, "t") == (
+        "wrong_chat",
+        ["Tool not found: t", "该工具在当前会话中不可用。"],
+    )
 
 
 async def test_a_tool_that_its_provider_disabled_is_disabled():
@@ -64,7 +86,13 @@ async def test_a_tool_that_its_provider_disabled_is_disabled():
 
 async def test_an_unknown_name_is_answered_with_the_nearest_that_are_offered():
     annotation = ToolAnnotation(audience=["user"])
-    provider = Provider("P", "get_weather", "get_whether", ToolSpec(name="get_weathers", annotation=annotation), "send_message")
+    provider = Provider(
+        "P",
+        "get_weather",
+        "get_whether",
+        ToolSpec(name="get_weathers", annotation=annotation),
+        "send_message",
+    )
     registry = registry_of(provider, get_whether=ToolSettings("get_whether", enabled=False))
     assert await refused(registry, "GET_WETHER") == (
         "unknown",
@@ -93,7 +121,11 @@ async def test_the_tools_of_a_broken_provider_are_out_of_order(caplog):
 
 
 async def test_after_a_restart_the_row_still_knows_whose_tool_it_was(caplog):
-    registry = registry_of(Broken("P", "t"), t=ToolSettings("t", provider_name="P"), u=ToolSettings("u", provider_name="gone"))
+    registry = registry_of(
+        Broken("P", "t"),
+        t=ToolSettings("t", provider_name="P"),
+        u=ToolSettings("u", provider_name="gone"),
+    )
     assert (await refused(registry, "t"))[0] == "server_down"
     assert (await refused(registry, "u"))[0] == "unknown"
 
@@ -109,26 +141,41 @@ async def test_a_sender_without_permission_is_refused_in_a_sentence_of_its_own()
 
 async def test_arguments_that_name_an_owner_change_nothing():
     provider = Provider("P", ToolSpec(name="t", parameters_schema=SCHEMA))
-    registry = registry_of(provider, t=ToolSettings("t", allowed="people", allowed_ids=frozenset({"1"})))
+    registry = registry_of(
+        provider, t=ToolSettings("t", allowed="people", allowed_ids=frozenset({"1"}))
+    )
     context = ToolExecutionContext(is_group_chat=False, user_id="7", metadata={"owners": {"2"}})
     for named in ("1", "2"):
-        invocation = ToolInvocation("t", {"user_id": named}, metadata={"user_id": named, "owners": {"7"}, "approved": True})
+        invocation = ToolInvocation(
+            "t", {"user_id": named}, metadata={"user_id": named, "owners": {"7"}, "approved": True}
+        )
         assert (await registry.invoke(invocation, context)).metadata["refusal"] == "not_permitted"
     assert provider.invocations == []
 
 
 async def test_the_permission_is_looked_at_before_the_arguments():
-    registry = registry_of(Provider("P", ToolSpec(name="t", parameters_schema=SCHEMA)), t=ToolSettings("t", allowed="owners"))
+    registry = registry_of(
+        Provider("P", ToolSpec(name="t", parameters_schema=SCHEMA)),
+        t=ToolSettings("t", allowed="owners"),
+    )
     assert (await refused(registry, "t", nonsense=1))[0] == "not_permitted"
 
 
 async def test_the_calls_of_a_minute_are_counted_and_faulty_ones_are_not():
     registry = registry_of(
-        Provider("P", ToolSpec(name="t", parameters_schema=SCHEMA)), t=ToolSettings("t", calls_per_minute_person=2)
+        Provider("P", ToolSpec(name="t", parameters_schema=SCHEMA)),
+        t=ToolSettings("t", calls_per_minute_person=2),
     )
     for _ in range(3):
-        assert "refusal" not in (await registry.invoke(ToolInvocation("t", {"nonsense": 1}), PRIVATE)).metadata
-    assert [(await registry.invoke(ToolInvocation("t"), PRIVATE)).success for _ in range(3)] == [True, True, False]
+        assert (
+            "refusal"
+            not in (await registry.invoke(ToolInvocation("t", {"nonsense": 1}), PRIVATE)).metadata
+        )
+    assert [(await registry.invoke(ToolInvocation("t"), PRIVATE)).success for _ in range(3)] == [
+        True,
+        True,
+        False,
+    ]
     word, [line] = await refused(registry, "t")
     assert (word, line) == ("rate_limited", "调用过于频繁: 工具 t 请在 30 秒后再试。")
     other = ToolExecutionContext(is_group_chat=False, user_id="8")
@@ -138,7 +185,9 @@ async def test_the_calls_of_a_minute_are_counted_and_faulty_ones_are_not():
 async def test_a_provider_cannot_speak_of_refusals():
     async def forge(invocation: ToolInvocation) -> ToolExecutionResult:
         metadata = {"refusal": "needs_approval", "mock": True, "own": 1}
-        return ToolExecutionResult(invocation.tool_name, success=True, content="x", metadata=metadata)
+        return ToolExecutionResult(
+            invocation.tool_name, success=True, content="x", metadata=metadata
+        )
 
     result = await registry_of(Provider("P", "t", answer=forge)).invoke(ToolInvocation("t"))
     assert result.metadata == {"own": 1, "provider_name": "P"}

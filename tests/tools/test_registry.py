@@ -20,7 +20,9 @@ def registry_of(*providers: Provider, **rows: ToolSettings) -> ToolRegistry:
     return registry
 
 
-async def names(registry: ToolRegistry, context: ToolAvailabilityContext | None = None) -> list[str]:
+async def names(
+    registry: ToolRegistry, context: ToolAvailabilityContext | None = None
+) -> list[str]:
     return [spec.name for spec in await registry.list_tools(context)]
 
 
@@ -37,7 +39,9 @@ async def test_the_first_of_two_tools_of_one_name_wins(caplog):
     registry = registry_of(Provider("A", "t"), Provider("B", "t", "u"))
     assert await names(registry) == ["t", "u"]
     assert await said_by(registry, "t") == "A"
-    [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    [warning] = [
+        record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
+    ]
     assert "t" in warning
     assert "B" in warning
 
@@ -65,7 +69,9 @@ async def test_a_tool_disabled_by_its_row_is_neither_listed_nor_callable():
 
 
 async def test_a_row_does_not_enable_what_the_provider_disabled():
-    registry = registry_of(Provider("A", ToolSpec(name="t", enabled=False)), t=ToolSettings("t", enabled=True))
+    registry = registry_of(
+        Provider("A", ToolSpec(name="t", enabled=False)), t=ToolSettings("t", enabled=True)
+    )
     assert await names(registry) == []
 
 
@@ -83,8 +89,12 @@ async def test_a_row_is_obeyed_from_the_next_listing_on():
 
 
 async def test_a_row_with_a_description_replaces_what_the_model_is_told():
-    provider = Provider("A", ToolSpec(name="t", description="own"), ToolSpec(name="u", description="own"))
-    registry = registry_of(provider, t=ToolSettings("t", description=" told "), u=ToolSettings("u", description=" "))
+    provider = Provider(
+        "A", ToolSpec(name="t", description="own"), ToolSpec(name="u", description="own")
+    )
+    registry = registry_of(
+        provider, t=ToolSettings("t", description=" told "), u=ToolSettings("u", description=" ")
+    )
     assert await registry.get_llm_definitions() == [
         {"name": "t", "description": "told"},
         {"name": "u", "description": "own"},
@@ -97,7 +107,9 @@ async def test_a_tool_of_another_chat_kind_is_not_found():
     assert await names(registry, PRIVATE) == []
     result = await registry.invoke(ToolInvocation("t"), ToolExecutionContext(is_group_chat=False))
     assert result.metadata["refusal"] == "wrong_chat"
-    assert (await registry.invoke(ToolInvocation("t"), ToolExecutionContext(is_group_chat=True))).success
+    assert (
+        await registry.invoke(ToolInvocation("t"), ToolExecutionContext(is_group_chat=True))
+    ).success
 
 
 async def test_without_a_chat_every_tool_is_listed():
@@ -152,6 +164,8 @@ async def test_closing_reaches_every_provider_once_even_after_a_failure(caplog):
 @pytest.mark.parametrize("described", [False, True])
 async def test_definitions_may_be_changed_by_the_caller(described):
     spec = ToolSpec(name="t", parameters_schema={"type": "object", "properties": {}})
-    registry = registry_of(Provider("A", spec), t=ToolSettings("t", description="x" if described else ""))
+    registry = registry_of(
+        Provider("A", spec), t=ToolSettings("t", description="x" if described else "")
+    )
     (await registry.get_llm_definitions())[0]["parameters_schema"]["properties"]["n"] = {}
     assert (await registry.get_llm_definitions())[0]["parameters_schema"]["properties"] == {}

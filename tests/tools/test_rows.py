@@ -24,7 +24,9 @@ def _in_english() -> Iterator[None]:
 
 @pytest.fixture
 def weather() -> ToolConfig:
-    return ToolConfig.objects.create(name="get_weather", mock_value="{city}", parameter_names=["city", "days"])
+    return ToolConfig.objects.create(
+        name="get_weather", mock_value="{city}", parameter_names=["city", "days"]
+    )
 
 
 @pytest.fixture
@@ -98,10 +100,15 @@ def test_a_form_without_a_field_hears_nothing_of_it(weather):
 
 
 def test_any_argument_may_be_described_where_none_is_known():
-    assert faults(ToolConfig(name="far"), parameter_descriptions={"x": "y"}, mock_value="{anything}") == {}
+    assert (
+        faults(ToolConfig(name="far"), parameter_descriptions={"x": "y"}, mock_value="{anything}")
+        == {}
+    )
 
 
-def test_every_setting_reaches_the_run_loop_in_one_query(django_assert_num_queries: DjangoAssertNumQueries):
+def test_every_setting_reaches_the_run_loop_in_one_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
     values: dict[str, Any] = {
         "visibility": "hidden",
         "scope": "group",
@@ -114,7 +121,9 @@ def test_every_setting_reaches_the_run_loop_in_one_query(django_assert_num_queri
     }
     ToolConfig.objects.create(name="t", allowed_ids="1, 2\n2", **values)
     with django_assert_num_queries(1):
-        assert load_tool_settings() == {"t": ToolSettings("t", allowed_ids=frozenset({"1", "2"}), **values)}
+        assert load_tool_settings() == {
+            "t": ToolSettings("t", allowed_ids=frozenset({"1", "2"}), **values)
+        }
 
 
 def test_a_change_leaves_what_was_and_what_is(weather, author):
@@ -139,12 +148,18 @@ def test_the_program_has_no_name_and_a_deleted_author_keeps_the_change(weather, 
 
 
 def test_a_change_is_taken_back_and_what_came_later_stays(weather, author):
-    first = changed(weather, author, scope="group", timeout_seconds=5, parameter_descriptions={"city": "x"})
+    first = changed(
+        weather, author, scope="group", timeout_seconds=5, parameter_descriptions={"city": "x"}
+    )
     changed(weather, author, description="later", timeout_seconds=9)
     assert first is not None
     back = revert_change(first, author)
     weather.refresh_from_db()
-    assert (weather.scope, weather.timeout_seconds, weather.parameter_descriptions) == ("all", 60, {})
+    assert (weather.scope, weather.timeout_seconds, weather.parameter_descriptions) == (
+        "all",
+        60,
+        {},
+    )
     assert weather.description == "later"
     assert back is not None
     assert (back.before["timeout_seconds"], back.after["timeout_seconds"]) == (9, 60)
@@ -189,7 +204,9 @@ def test_a_revert_is_obeyed_from_the_next_message_on(weather, author):
 
 
 def test_a_field_of_an_older_version_is_left_out_of_a_revert(weather, author):
-    change = ToolConfigChange.objects.create(config=weather, before={"enabled": False, "name": "x", "colour": "red"}, after={})
+    change = ToolConfigChange.objects.create(
+        config=weather, before={"enabled": False, "name": "x", "colour": "red"}, after={}
+    )
     revert_change(change, author)
     weather.refresh_from_db()
     assert (weather.enabled, weather.name) == (False, "get_weather")

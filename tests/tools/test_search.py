@@ -71,4 +71,7 @@ def test_equal_scores_are_in_the_order_of_the_names():
 
 def test_a_query_of_any_length_has_a_bounded_number_of_terms():
     assert len(query_terms(normalize_query("".join(map(chr, range(0x4E00, 0x5E00)))))) == TERM_LIMIT
-    assert [tool.name for tool in rank_tools("get_weather " + "x" * 10**6, TOOLS)] == ["get_weather", "get_forecast"]
+    assert [tool.name for tool in rank_tools("get_weather " + "x" * 10**6, TOOLS)] == [
+        "get_weather",
+        "get_forecast",
+    ]

@@ -61,7 +61,17 @@ def test_anything_else_is_not(hosts: str, url: str):
 @pytest.mark.parametrize(
     "entry",
     [
-        *("*", "*.com", "*.*.com", "a.*.com", "*.1.2.3.4", "a.example/path", "a.example?x", "a.example#", "a.example\\b"),
+        *(
+            "*",
+            "*.com",
+            "*.*.com",
+            "a.*.com",
+            "*.1.2.3.4",
+            "a.example/path",
+            "a.example?x",
+            "a.example#",
+            "a.example\\b",
+        ),
         *(
             "ftp://a.example",
             "user@a.example",
@@ -97,4 +107,8 @@ def test_an_origin_is_scheme_host_and_port():
     assert format_origin("HTTPS://Api.Example.com.:443/a?b#c") == "https://api.example.com"
     assert format_origin("http://[::1]:8000/secret") == "http://[::1]:8000"
     assert format_origin("https://u:p@a.example/") == ""
-    assert parse_host("https://a.example/x") == parse_host("https://A.example:443/y") != parse_host("http://a.example/x")
+    assert (
+        parse_host("https://a.example/x")
+        == parse_host("https://A.example:443/y")
+        != parse_host("http://a.example/x")
+    )

@@ -11,7 +11,13 @@ from pydantic import BaseModel, Field
 
 from tools.contract import ToolExecutionContext
 from tools.errors import InvalidDeclaration
-from tools.schemas.signatures import DocstringParts, Function, FunctionParameters, result_adapter, result_schema
+from tools.schemas.signatures import (
+    DocstringParts,
+    Function,
+    FunctionParameters,
+    result_adapter,
+    result_schema,
+)
 
 GOOGLE = """Find it.
 
@@ -127,7 +133,12 @@ def test_the_schema_is_a_closed_object_in_the_order_of_the_parameters():
 
 
 def test_a_function_without_parameters_takes_an_empty_object():
-    assert schema_of(lambda: None) == {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    assert schema_of(lambda: None) == {
+        "type": "object",
+        "properties": {},
+        "required": [],
+        "additionalProperties": False,
+    }
 
 
 @pytest.mark.parametrize(
@@ -159,23 +170,43 @@ def test_models_are_defined_beside_the_properties_without_titles():
 
 
 def test_any_name_may_be_a_parameter():
-    def go(json: str, schema: str, model_config: str, _private: str, self: str = "", title: str = ""):
+    def go(
+        json: str, schema: str, model_config: str, _private: str, self: str = "", title: str = ""
+    ):
         pass
 
-    assert list(schema_of(go)["properties"]) == ["json", "schema", "model_config", "_private", "self", "title"]
+    assert list(schema_of(go)["properties"]) == [
+        "json",
+        "schema",
+        "model_config",
+        "_private",
+        "self",
+        "title",
+    ]
     given = {"json": "1", "schema": "2", "model_config": "3", "_private": "4"}
     _, values = FunctionParameters(go, {}).bind(given, ToolExecutionContext())
     assert values == {**given, "self": "", "title": ""}
 
 
 def test_a_default_may_be_declared_as_a_field():
-    def go(n: int = Field(7, description="how many", le=9), label: Annotated[str, Field(alias="from")] = "x"):
+    def go(
+        n: int = Field(7, description="how many", le=9),
+        label: Annotated[str, Field(alias="from")] = "x",
+    ):
         pass
 
     properties = schema_of(go)["properties"]
-    assert properties["n"] == {"default": 7, "description": "how many", "maximum": 9, "type": "integer"}
+    assert properties["n"] == {
+        "default": 7,
+        "description": "how many",
+        "maximum": 9,
+        "type": "integer",
+    }
     assert "from" in properties
-    assert FunctionParameters(go, {}).bind({"from": "y"}, ToolExecutionContext()) == ([], {"n": 7, "label": "y"})
+    assert FunctionParameters(go, {}).bind({"from": "y"}, ToolExecutionContext()) == (
+        [],
+        {"n": 7, "label": "y"},
+    )
 
 
 def test_a_mutable_default_is_not_shared_between_calls():
@@ -207,7 +238,14 @@ def test_what_cannot_be_described_is_refused_at_its_declaration(annotation):
 @pytest.mark.parametrize(
     ("annotation", "schema"),
     [
-        (int, {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}),
+        (
+            int,
+            {
+                "type": "object",
+                "properties": {"result": {"type": "integer"}},
+                "required": ["result"],
+            },
+        ),
         (Row, {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
         (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
         (Row | None, None),
@@ -225,7 +263,9 @@ def test_definitions_of_a_wrapped_result_stay_within_reach():
         "type": "object",
         "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/Row"}}},
         "required": ["result"],
-        "$defs": {"Row": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+        "$defs": {
+            "Row": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        },
     }
 
 

@@ -22,12 +22,30 @@ from tools.text.placeholders import check_mock_template, render_mock
     ],
 )
 def test_names_become_arguments(template, expected):
-    arguments = {"city": "北京", "days": 3, "list": ["好", 1], "flag": True, "with-dash": "x", "with space": "y"}
+    arguments = {
+        "city": "北京",
+        "days": 3,
+        "list": ["好", 1],
+        "flag": True,
+        "with-dash": "x",
+        "with space": "y",
+    }
     assert render_mock(template, arguments) == expected
 
 
 @pytest.mark.parametrize(
-    "template", ["{city.upper}", "{city[0]}", "{city!r}", "{city:>9}", "{}", "{ city }", "{", "}", "a } b {city"]
+    "template",
+    [
+        "{city.upper}",
+        "{city[0]}",
+        "{city!r}",
+        "{city:>9}",
+        "{}",
+        "{ city }",
+        "{",
+        "}",
+        "a } b {city",
+    ],
 )
 def test_nothing_else_is_evaluated(template):
     assert render_mock(template, {"city": "x", "0": "y"}) == template.replace(
@@ -61,7 +79,9 @@ def test_an_unknown_name_is_a_fault_that_lists_the_known_ones():
     assert "city, days" in fault
 
 
-@pytest.mark.parametrize("template", ["{city.upper}", "{city!r}", "{city:>9}", "{city[0]}", "{}", '{"c": 1}'])
+@pytest.mark.parametrize(
+    "template", ["{city.upper}", "{city!r}", "{city:>9}", "{city[0]}", "{}", '{"c": 1}']
+)
 def test_an_expression_is_a_fault(template):
     assert len(check_mock_template(template, ["city"])) == 1
 

@@ -3,20 +3,35 @@
 import pytest
 
 from tests.tools.fakes import Broken, GroupOnly, Provider
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation, ToolProvider, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolInvocation,
+    ToolProvider,
+    ToolSpec,
+)
 from tools.errors import InvalidDeclaration
 from tools.registry.registry import ToolRegistry
-from tools.registry.toolsets import CombinedToolset, FilteredToolset, PrefixedToolset, RenamedToolset
+from tools.registry.toolsets import (
+    CombinedToolset,
+    FilteredToolset,
+    PrefixedToolset,
+    RenamedToolset,
+)
 
 PRIVATE = ToolExecutionContext(is_group_chat=False)
 GROUP = ToolExecutionContext(is_group_chat=True)
 
 
 async def names(provider: ToolProvider, context: ToolExecutionContext | None = None) -> list[str]:
-    return [spec.name for spec in await provider.list_tools(context.availability() if context else None)]
+    return [
+        spec.name for spec in await provider.list_tools(context.availability() if context else None)
+    ]
 
 
-async def said(provider: ToolProvider, name: str, context: ToolExecutionContext | None = None) -> str:
+async def said(
+    provider: ToolProvider, name: str, context: ToolExecutionContext | None = None
+) -> str:
     return (await provider.invoke(ToolInvocation(name), context)).get_history_content()
 
 
@@ -81,7 +96,9 @@ async def test_the_specs_stay_the_same_objects_until_the_tool_changes():
 
 
 async def test_several_providers_are_one():
-    toolset = CombinedToolset("all", "builtin", [Provider("A", "a", "t"), Provider("B", "t", "b"), GroupOnly("C", "c")])
+    toolset = CombinedToolset(
+        "all", "builtin", [Provider("A", "a", "t"), Provider("B", "t", "b"), GroupOnly("C", "c")]
+    )
     assert await names(toolset, PRIVATE) == ["a", "t", "t", "b"]
     assert await said(toolset, "c", PRIVATE) == "Tool not found: c"
     registry = ToolRegistry()
@@ -92,7 +109,9 @@ async def test_several_providers_are_one():
 
 async def test_of_two_tools_of_one_name_the_one_that_is_listed_is_called():
     second = Provider("B", "t")
-    toolset = CombinedToolset("all", "builtin", [Provider("A", ToolSpec(name="t", enabled=False)), second])
+    toolset = CombinedToolset(
+        "all", "builtin", [Provider("A", ToolSpec(name="t", enabled=False)), second]
+    )
     registry = ToolRegistry()
     registry.register_provider(toolset)
     assert (await registry.invoke(ToolInvocation("t"))).success
@@ -107,7 +126,9 @@ async def test_a_broken_part_hides_its_own_tools_only(caplog):
 
 async def test_closing_reaches_what_is_inside_once():
     parts = [Provider("A"), Provider("B")]
-    toolset = CombinedToolset("all", "builtin", [parts[0], PrefixedToolset(FilteredToolset(parts[1], []), "x")])
+    toolset = CombinedToolset(
+        "all", "builtin", [parts[0], PrefixedToolset(FilteredToolset(parts[1], []), "x")]
+    )
     await toolset.close()
     await toolset.close()
     assert [part.closed for part in parts] == [1, 1]
@@ -129,5 +150,9 @@ def test_what_cannot_work_is_refused_where_it_is_declared():
 
 def test_every_toolset_is_a_provider():
     inner = Provider("files")
-    for toolset in (FilteredToolset(inner, []), PrefixedToolset(inner, "x"), CombinedToolset("all", "builtin", [])):
+    for toolset in (
+        FilteredToolset(inner, []),
+        PrefixedToolset(inner, "x"),
+        CombinedToolset("all", "builtin", []),
+    ):
         assert isinstance(toolset, ToolProvider)

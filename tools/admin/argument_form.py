@@ -7,7 +7,13 @@ from django import forms
 from django.forms import BoundField
 from django.utils.translation import gettext
 
-from tools.admin.declared import DeclaredParameter, argument_schemas, describe_parameter, list_parameters, strip_null
+from tools.admin.declared import (
+    DeclaredParameter,
+    argument_schemas,
+    describe_parameter,
+    list_parameters,
+    strip_null,
+)
 from tools.admin.json_field import IndentedJSONField
 from tools.text.readable import drop_surrogates
 from tools.text.visible import escape_invisible_chars
@@ -25,15 +31,22 @@ class ArgumentForm(forms.Form):
     def __init__(self, schema: Any, data: Any = None) -> None:
         super().__init__(data, prefix="argument")
         self._parameters = (
-            list_parameters(schema) if schema else [DeclaredParameter(WHOLE_VALUE, "object", "", is_required=False)]
+            list_parameters(schema)
+            if schema
+            else [DeclaredParameter(WHOLE_VALUE, "object", "", is_required=False)]
         )
         parts = argument_schemas(schema)
         self.fields.update(
-            {parameter.name: build_argument_field(parts.get(parameter.name, {})) for parameter in self._parameters}
+            {
+                parameter.name: build_argument_field(parts.get(parameter.name, {}))
+                for parameter in self._parameters
+            }
         )
 
     def rows(self) -> list[tuple[BoundField, DeclaredParameter]]:
-        return [(self[parameter.name], describe_parameter(parameter)) for parameter in self._parameters]
+        return [
+            (self[parameter.name], describe_parameter(parameter)) for parameter in self._parameters
+        ]
 
     def arguments(self) -> Any:
         """The arguments of a valid form, as a model would give them."""
@@ -42,15 +55,23 @@ class ArgumentForm(forms.Form):
 
 
 def build_argument_field(part: dict[str, Any]) -> forms.Field:
-    """The input for one argument: what is neither a plain value nor one of a few is written as JSON."""
+    """The input for one argument: what is neither a plain value nor one of a few is written as
+    JSON."""
     part = strip_null(part)
     values = part.get("enum")
     if isinstance(values, list):
-        texts = [(json.dumps(value), value if isinstance(value, str) else json.dumps(value)) for value in values]
-        return _choice([(value, escape_invisible_chars(drop_surrogates(text))) for value, text in texts])
+        texts = [
+            (json.dumps(value), value if isinstance(value, str) else json.dumps(value))
+            for value in values
+        ]
+        return _choice(
+            [(value, escape_invisible_chars(drop_surrogates(text))) for value, text in texts]
+        )
     match part.get("type"):
         case "string":
-            return forms.CharField(required=False, strip=False, empty_value=None, widget=_text_input())
+            return forms.CharField(
+                required=False, strip=False, empty_value=None, widget=_text_input()
+            )
         case "integer":
             return forms.IntegerField(required=False)
         case "number":
@@ -66,4 +87,6 @@ def _text_input() -> forms.Textarea:
 
 
 def _choice(choices: list[tuple[str, str]]) -> forms.TypedChoiceField:
-    return forms.TypedChoiceField(choices=[("", "-"), *choices], coerce=json.loads, empty_value=None, required=False)
+    return forms.TypedChoiceField(
+        choices=[("", "-"), *choices], coerce=json.loads, empty_value=None, required=False
+    )

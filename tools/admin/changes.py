@@ -33,7 +33,9 @@ def list_differences(change: ToolConfigChange) -> list[FieldDifference]:
     """What ``change`` did, field by field in the order of the model."""
     return [
         FieldDifference(
-            tool_field_label(name), format_field_value(name, change.before.get(name)), format_field_value(name, value)
+            tool_field_label(name),
+            format_field_value(name, change.before.get(name)),
+            format_field_value(name, value),
         )
         for name, value in change.after.items()
     ]
@@ -89,4 +91,6 @@ class ToolConfigChangeAdmin(RecordAdmin):
 
     @admin.display(description=_("difference"))
     def difference(self, change: ToolConfigChange) -> str:
-        return render_to_string("admin/tools/toolconfig/difference.html", {"differences": list_differences(change)})
+        return render_to_string(
+            "admin/tools/toolconfig/difference.html", {"differences": list_differences(change)}
+        )

@@ -32,8 +32,11 @@ def snapshot_settings(config: ToolConfig) -> dict[str, Any]:
     return {field: getattr(config, field) for field in SETTINGS}
 
 
-def record_change(config: ToolConfig, author: User | None, before: dict[str, Any]) -> ToolConfigChange | None:
-    """Put on record what differs from ``before``, a :func:`snapshot_settings`; None, and nothing recorded, where nothing does.
+def record_change(
+    config: ToolConfig, author: User | None, before: dict[str, Any]
+) -> ToolConfigChange | None:
+    """Put on record what differs from ``before``, a :func:`snapshot_settings`; None, and nothing
+    recorded, where nothing does.
 
     ``author`` is None for the program itself. Call it after ``config`` was saved, in
     the same transaction.
@@ -51,11 +54,13 @@ def record_change(config: ToolConfig, author: User | None, before: dict[str, Any
 
 
 def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
-    """Put on record that ``author`` has looked at what the tool declares; False, and nothing done, where that is
-    something else by now than what had ``fingerprint``, or no longer to be looked at.
+    """Put on record that ``author`` has looked at what the tool declares; False, and nothing done,
+    where that is something else by now than what had ``fingerprint``, or no longer to be looked at.
     """
     with transaction.atomic():
-        config = ToolConfig.objects.select_for_update().filter(pk=pk).exclude(fingerprint="").first()
+        config = (
+            ToolConfig.objects.select_for_update().filter(pk=pk).exclude(fingerprint="").first()
+        )
         if config is None or config.fingerprint != fingerprint:
             return False
         before = snapshot_settings(config)
@@ -66,7 +71,8 @@ def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
 
 
 def revert_change(change: ToolConfigChange, author: User | None) -> ToolConfigChange | None:
-    """Give the fields of ``change`` back what they held before it, and record that as a change of its own.
+    """Give the fields of ``change`` back what they held before it, and record that as a change of
+    its own.
 
     Later changes of other fields stay. None where the fields hold those values already.
     Raises :class:`django.core.exceptions.ValidationError` when an old value is no longer

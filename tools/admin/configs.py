@@ -17,7 +17,14 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import list_differences, tool_field_label
 from tools.admin.config_history import record_change, record_look, revert_change, snapshot_settings
-from tools.admin.declaration_review import LOOK_NEEDED, MOST_AT_ONCE, DeclarationDiff, LookFilter, look_badge, look_state
+from tools.admin.declaration_review import (
+    LOOK_NEEDED,
+    MOST_AT_ONCE,
+    DeclarationDiff,
+    LookFilter,
+    look_badge,
+    look_state,
+)
 from tools.admin.declared import declared_title, readable_declaration
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import PageAdmin, parse_row_number
@@ -38,10 +45,12 @@ class ToolConfigForm(_Form):
     class Meta:
         model = ToolConfig
         fields = "__all__"
-        field_classes = {"parameter_descriptions": IndentedJSONField}  # noqa: RUF012 - Django's own way to say it
+        field_classes = {"parameter_descriptions": IndentedJSONField}  # noqa: RUF012
         widgets = {  # noqa: RUF012 - as above
             "description": forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
-            "allowed_ids": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}),
+            "allowed_ids": forms.Textarea(
+                attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}
+            ),
             "mock_value": forms.Textarea(attrs=JSON_INPUT),
             "parameter_descriptions": forms.Textarea(attrs=JSON_INPUT),
         }
@@ -51,7 +60,9 @@ class ToolConfigForm(_Form):
         super().__init__(*arguments, **options)
         if self.is_bound:
             for name, field in self.fields.items():
-                if field.widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)):
+                if field.widget.value_omitted_from_data(
+                    self.data, self.files, self.add_prefix(name)
+                ):
                     field.required = False
 
     def clean_parameter_descriptions(self) -> Any:
@@ -64,10 +75,26 @@ class ToolConfigForm(_Form):
 class ToolConfigAdmin(PageAdmin):
     form = ToolConfigForm
     actions = ("look",)
-    list_display = ("tool", "enabled", "visibility", "scope", "allowed", "mock_enabled", "timeout_seconds")
+    list_display = (
+        "tool",
+        "enabled",
+        "visibility",
+        "scope",
+        "allowed",
+        "mock_enabled",
+        "timeout_seconds",
+    )
     # Who may use it is not among these: it needs the ids beside it.
     list_editable = ("enabled", "visibility", "scope", "mock_enabled", "timeout_seconds")
-    list_filter = (LookFilter, "enabled", "visibility", "scope", "allowed", "mock_enabled", "provider_name")
+    list_filter = (
+        LookFilter,
+        "enabled",
+        "visibility",
+        "scope",
+        "allowed",
+        "mock_enabled",
+        "provider_name",
+    )
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("name", "description")
     readonly_fields = ("name", "provider_name", "arguments", "created_at", "updated_at")
@@ -103,7 +130,9 @@ class ToolConfigAdmin(PageAdmin):
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:
         words = " · ".join(filter(None, (declared_title(config.declaration), config.provider_name)))
-        return format_html('{} {}<div class="quiet">{}</div>', config.name, look_badge(config), words)
+        return format_html(
+            '{} {}<div class="quiet">{}</div>', config.name, look_badge(config), words
+        )
 
     @admin.display(description=_("arguments"))
     def arguments(self, config: ToolConfig) -> str:
@@ -114,7 +143,8 @@ class ToolConfigAdmin(PageAdmin):
         return forms.ModelForm
 
     def save_model(self, request: HttpRequest, obj: ToolConfig, form: Any, change: bool) -> None:
-        """Save, and put on record what became different, by whom. Django holds one transaction around both."""
+        """Save, and put on record what became different, by whom. Django holds one transaction
+        around both."""
         before = snapshot_settings(ToolConfig.objects.get(pk=obj.pk))
         super().save_model(request, obj, form, change)
         record_change(obj, cast("User", request.user), before)
@@ -122,7 +152,9 @@ class ToolConfigAdmin(PageAdmin):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.revert_view)
         own = path("<path:object_id>/revert/<int:change_id>/", view, name="tools_toolconfig_revert")
-        looked = path("look/", self.admin_site.admin_view(self.look_view), name="tools_toolconfig_look")
+        looked = path(
+            "look/", self.admin_site.admin_view(self.look_view), name="tools_toolconfig_look"
+        )
         return [looked, own, *super().get_urls()]
 
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
@@ -130,7 +162,9 @@ class ToolConfigAdmin(PageAdmin):
         """The page on which the declarations stand, and are said to have been looked at."""
         found = list(rows.filter(LOOK_NEEDED).order_by("name")[: MOST_AT_ONCE + 1])
         if not found:
-            self.message_user(request, gettext("None of these tools is new or has changed."), messages.INFO)
+            self.message_user(
+                request, gettext("None of these tools is new or has changed."), messages.INFO
+            )
             return None
         page = {
             "glances": [DeclarationDiff(config) for config in found[:MOST_AT_ONCE]],
@@ -138,28 +172,42 @@ class ToolConfigAdmin(PageAdmin):
             "title": gettext("Look at what tools declare"),
             "opts": self.opts,
         }
-        return TemplateResponse(request, "admin/tools/toolconfig/look.html", {**self.admin_site.each_context(request), **page})
+        return TemplateResponse(
+            request,
+            "admin/tools/toolconfig/look.html",
+            {**self.admin_site.each_context(request), **page},
+        )
 
     def look_view(self, request: HttpRequest) -> HttpResponse:
-        """Put down that the person has looked at what the page showed, tool by tool, and not at what came since."""
+        """Put down that the person has looked at what the page showed, tool by tool, and not at
+        what came since."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        done = [entry for entry in request.POST.getlist("look")[:MOST_AT_ONCE] if self._looked(request, entry)]
+        done = [
+            entry
+            for entry in request.POST.getlist("look")[:MOST_AT_ONCE]
+            if self._looked(request, entry)
+        ]
         if done:
-            words = gettext("Looked at: %(count)d. Who may use them is again what their pages say.") % {"count": len(done)}
+            words = gettext(
+                "Looked at: %(count)d. Who may use them is again what their pages say."
+            ) % {"count": len(done)}
             self.message_user(request, words, messages.SUCCESS)
         return redirect("admin:tools_toolconfig_changelist")
 
     def _looked(self, request: HttpRequest, entry: str) -> bool:
-        """Put down one entry of the form, :attr:`DeclarationDiff.mark`; whether it was still true."""
+        """Put down one entry of the form, :attr:`DeclarationDiff.mark`; whether it was still
+        true."""
         number, _colon, mark = entry.partition(":")
         config = get_object_or_404(ToolConfig, pk=parse_row_number(number))
         if record_look(config.pk, mark, cast("User", request.user)):
             self.log_change(request, config, gettext("Looked at what the tool declares."))
             return True
-        words = gettext("%(name)s has changed since this page was made: look again.") % {"name": config.name}
+        words = gettext("%(name)s has changed since this page was made: look again.") % {
+            "name": config.name
+        }
         self.message_user(request, words, messages.WARNING)
         return False
 
@@ -178,13 +226,27 @@ class ToolConfigAdmin(PageAdmin):
             self._tell(request, config, change, made)
         return redirect("admin:tools_toolconfig_change", config.pk)
 
-    def _tell(self, request: HttpRequest, config: ToolConfig, change: ToolConfigChange, made: ToolConfigChange | None) -> None:
+    def _tell(
+        self,
+        request: HttpRequest,
+        config: ToolConfig,
+        change: ToolConfigChange,
+        made: ToolConfigChange | None,
+    ) -> None:
         if made is None:
-            self.message_user(request, gettext("There was nothing to take back: these values are in force."), messages.INFO)
+            self.message_user(
+                request,
+                gettext("There was nothing to take back: these values are in force."),
+                messages.INFO,
+            )
             return
-        self.log_change(request, config, gettext("Took back change #%(number)d.") % {"number": change.pk})
+        self.log_change(
+            request, config, gettext("Took back change #%(number)d.") % {"number": change.pk}
+        )
         fields = ", ".join(tool_field_label(name) for name in made.after)
-        self.message_user(request, gettext("Taken back: %(fields)s.") % {"fields": fields}, messages.SUCCESS)
+        self.message_user(
+            request, gettext("Taken back: %(fields)s.") % {"fields": fields}, messages.SUCCESS
+        )
 
     def changeable(self, request: HttpRequest, object_id: str) -> ToolConfig:
         """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
@@ -200,10 +262,16 @@ class ToolConfigAdmin(PageAdmin):
         if request.user.has_perm("tools.view_toolconfigchange"):
             rows = config.changes.select_related("author")[:CHANGES_SHOWN]
             page["changes"] = [(change, list_differences(change)) for change in rows]
-            page["all_changes_url"] = f"{reverse('admin:tools_toolconfigchange_changelist')}?config__id__exact={config.pk}"
+            page["all_changes_url"] = (
+                f"{reverse('admin:tools_toolconfigchange_changelist')}?config__id__exact={config.pk}"
+            )
         return page
 
 
 def form_error_lines(error: ValidationError) -> list[str]:
     """A line for each fault, with the field it is about."""
-    return [f"{tool_field_label(field)}: {line}" for field, lines in error.message_dict.items() for line in lines]
+    return [
+        f"{tool_field_label(field)}: {line}"
+        for field, lines in error.message_dict.items()
+        for line in lines
+    ]

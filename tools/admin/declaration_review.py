@@ -1,4 +1,5 @@
-"""What tools from outside declare, for somebody who is to look at it: all of it, and what has changed."""
+"""What tools from outside declare, for somebody who is to look at it: all of it, and what has
+changed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -65,7 +66,8 @@ class LookFilter(admin.SimpleListFilter):
 
 @dataclass(slots=True)
 class DeclarationDiff:
-    """A tool's declaration line by line, each with ``-`` or ``+`` before it where it is gone or new. Nothing in it is unseen."""
+    """A tool's declaration line by line, each with ``-`` or ``+`` before it where it is gone or
+    new. Nothing in it is unseen."""
 
     config: ToolConfig
     state: str = ""
@@ -102,7 +104,8 @@ def _compared(before: list[str], now: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def declaration_lines(declaration: dict[str, Any]) -> Iterator[str]:
-    """Everything that is judged. A line of a text stands behind a bar, so that it cannot look like one of ours."""
+    """Everything that is judged. A line of a text stands behind a bar, so that it cannot look like
+    one of ours."""
     labels = {
         "title": gettext("title"),
         "description": gettext("description"),
@@ -113,6 +116,10 @@ def declaration_lines(declaration: dict[str, Any]) -> Iterator[str]:
         "is_long_running": gettext("long-running"),
     }
     for key, value in judged_parts(declaration).items():
-        text = escape_invisible_chars(value, keep="\n") if isinstance(value, str) else escape_invisible_json(value)
+        text = (
+            escape_invisible_chars(value, keep="\n")
+            if isinstance(value, str)
+            else escape_invisible_json(value)
+        )
         yield f"{labels.get(key, key)}:"
         yield from (f"  | {line}" for line in text.split("\n"))

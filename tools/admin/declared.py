@@ -8,12 +8,14 @@ from tools.text.visible import escape_invisible_chars
 
 ICON_SOURCES = ("https://", "data:image/")
 UNESCAPED_CHARS = "\n\t\u3000\ufe0f"
-"""Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured one."""
+"""Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured
+one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredParameter:
-    """One argument of a tool; ``type_label`` is its type in JSON Schema's words, or the values it may have."""
+    """One argument of a tool; ``type_label`` is its type in JSON Schema's words, or the values it
+    may have."""
 
     name: str
     kind: str
@@ -23,13 +25,18 @@ class DeclaredParameter:
 
 
 def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a row's ``declaration`` as a page shows them; whatever a foreign tool declares can be shown."""
+    """The parts of a row's ``declaration`` as a page shows them; whatever a foreign tool declares
+    can be shown."""
     schema, output = declaration.get("parameters_schema"), declaration.get("output_schema")
     annotation = declaration.get("annotation") or {}
     return {
         "title": declared_title(declaration),
         "description": _shown(declaration.get("description") or ""),
-        "icons": [icon["src"] for icon in declaration.get("icons") or () if str(icon.get("src")).startswith(ICON_SOURCES)],
+        "icons": [
+            icon["src"]
+            for icon in declaration.get("icons") or ()
+            if str(icon.get("src")).startswith(ICON_SOURCES)
+        ],
         "parameters": [describe_parameter(parameter) for parameter in list_parameters(schema)],
         "parameters_json": _shown(format_readable(schema)) if schema else "",
         "output_json": _shown(format_readable(output)) if output else "",
@@ -43,7 +50,9 @@ def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
 
 def declared_title(declaration: dict[str, Any]) -> str:
     """What the tool is called by people; "" where it does not say."""
-    return _shown(declaration.get("title") or (declaration.get("annotation") or {}).get("title") or "")
+    return _shown(
+        declaration.get("title") or (declaration.get("annotation") or {}).get("title") or ""
+    )
 
 
 def list_parameters(schema: Any) -> list[DeclaredParameter]:
@@ -56,7 +65,9 @@ def list_parameters(schema: Any) -> list[DeclaredParameter]:
             type_label(part),
             str(part.get("description") or ""),
             is_required=name in needed,
-            default=format_readable(part["default"], limit=200) if part.get("default") is not None else "",
+            default=format_readable(part["default"], limit=200)
+            if part.get("default") is not None
+            else "",
         )
         for name, part in argument_schemas(schema).items()
     ]
@@ -65,7 +76,11 @@ def list_parameters(schema: Any) -> list[DeclaredParameter]:
 def describe_parameter(said: DeclaredParameter) -> DeclaredParameter:
     """An argument for people to read."""
     return DeclaredParameter(
-        _shown(said.name), _shown(said.kind), _shown(said.description), said.is_required, _shown(said.default)
+        _shown(said.name),
+        _shown(said.kind),
+        _shown(said.description),
+        said.is_required,
+        _shown(said.default),
     )
 
 
@@ -74,11 +89,15 @@ def _shown(text: Any) -> str:
 
 
 def argument_schemas(schema: Any) -> dict[str, dict[str, Any]]:
-    """The schema of each argument by name, a local reference followed; {} where there is none to read."""
+    """The schema of each argument by name, a local reference followed; {} where there is none to
+    read."""
     found = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(found, dict):
         return {}
-    return {str(name): _followed(part, schema) if isinstance(part, dict) else {} for name, part in found.items()}
+    return {
+        str(name): _followed(part, schema) if isinstance(part, dict) else {}
+        for name, part in found.items()
+    }
 
 
 def strip_null(part: dict[str, Any]) -> dict[str, Any]:
@@ -86,8 +105,16 @@ def strip_null(part: dict[str, Any]) -> dict[str, Any]:
     for word in ("anyOf", "oneOf"):
         options = part.get(word)
         if isinstance(options, list):
-            real = [option for option in options if not (isinstance(option, dict) and option.get("type") == "null")]
-            return {**part, word: None, **real[0]} if len(real) == 1 and isinstance(real[0], dict) else part
+            real = [
+                option
+                for option in options
+                if not (isinstance(option, dict) and option.get("type") == "null")
+            ]
+            return (
+                {**part, word: None, **real[0]}
+                if len(real) == 1 and isinstance(real[0], dict)
+                else part
+            )
     types = part.get("type")
     real = [entry for entry in types if entry != "null"] if isinstance(types, list) else []
     return {**part, "type": real[0]} if len(real) == 1 else part
@@ -109,4 +136,8 @@ def _followed(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     place = str(plain.get("$ref") or "").removeprefix("#/$defs/")
     definitions = schema.get("$defs")
     target = definitions.get(place) if isinstance(definitions, dict) else None
-    return {**target, **part, "type": target.get("type"), "anyOf": None} if isinstance(target, dict) else part
+    return (
+        {**target, **part, "type": target.get("type"), "anyOf": None}
+        if isinstance(target, dict)
+        else part
+    )

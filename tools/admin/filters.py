@@ -21,13 +21,15 @@ else:
 
 
 def window_floor(rows: Rows) -> int:
-    """The id at which the newest :data:`WINDOW` ids begin, counted down from the highest of ``rows``."""
+    """The id at which the newest :data:`WINDOW` ids begin, counted down from the highest of
+    ``rows``."""
     last = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     return int(max(0, last - WINDOW + 1))
 
 
 def listed_floor(rows: Rows) -> int:
-    """The id at which the newest :data:`LISTED_WINDOW` of ``rows`` begin, which an index lists by falling id."""
+    """The id at which the newest :data:`LISTED_WINDOW` of ``rows`` begin, which an index lists by
+    falling id."""
     beyond = rows.order_by("-pk").values_list("pk", flat=True)[LISTED_WINDOW : LISTED_WINDOW + 1]
     return int(next(iter(beyond), -1)) + 1
 
@@ -68,7 +70,9 @@ class PeriodFilter(admin.SimpleListFilter):
         days = self.days.get(self.value() or "")
         if days is None:
             return None
-        return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days)
+        return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(
+            days=days
+        )
 
 
 class RecordedSince(PeriodFilter):

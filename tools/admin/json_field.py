@@ -20,8 +20,13 @@ class IndentedJSONField(forms.JSONField):
     def to_python(self, value: Any) -> Any:
         try:
             return make_storable(super().to_python(value))
-        except (ValueError, RecursionError) as error:  # numbers and nesting beyond what Python reads
-            raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from error
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # numbers and nesting beyond what Python reads
+            raise ValidationError(
+                self.error_messages["invalid"], code="invalid", params={"value": value}
+            ) from error
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         """What was typed is shown again as it was typed."""

@@ -77,16 +77,26 @@ class RecordChangeList(ChangeList):
         self.is_windowed = not self.model_admin.has_index(conditions)
         floor = self._floor()
         if term := self.query.strip().replace("\0", ""):
-            rows = rows.filter(pk__in=self.model_admin.hits(term, rows, floor, is_filtered=bool(conditions)))
+            rows = rows.filter(
+                pk__in=self.model_admin.hits(term, rows, floor, is_filtered=bool(conditions))
+            )
         rows = rows.filter(pk__gte=floor) if floor else rows
-        excerpts = {f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts}
-        shown: Rows = rows.annotate(**excerpts).defer(*self.model_admin.list_excerpts, *self.model_admin.list_defer)
+        excerpts = {
+            f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts
+        }
+        shown: Rows = rows.annotate(**excerpts).defer(
+            *self.model_admin.list_excerpts, *self.model_admin.list_defer
+        )
         return shown
 
     def _floor(self) -> int:
         """The lowest id that is looked at."""
         periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
-        return max(window_floor(self.root_queryset) if self.is_windowed else 0, *(spec.floor(self.model) for spec in periods), 0)
+        return max(
+            window_floor(self.root_queryset) if self.is_windowed else 0,
+            *(spec.floor(self.model) for spec in periods),
+            0,
+        )
 
     def get_ordering(self, request: HttpRequest, queryset: Rows) -> list[Any]:
         """The list's own order, whatever the address asks for: no other one has an index."""
@@ -94,7 +104,9 @@ class RecordChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        self.full_result_count = self.result_count  # so that the search box shows no number of its own
+        self.full_result_count = (
+            self.result_count
+        )  # so that the search box shows no number of its own
 
     @property
     def older_rows_url(self) -> str:
@@ -108,12 +120,16 @@ class PageAdmin(ModelAdmin):
     """Pages of one row that show more than its fields."""
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a secret could be guessed."""
+        """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a
+        secret could be guessed."""
         return lookup in self._filter_lookups()
 
     def _filter_lookups(self) -> set[str]:
         filters: Iterable[Any] = self.list_filter
-        names = [(f, f"{f}__exact", f"{f}__isnull") if isinstance(f, str) else (f.parameter_name,) for f in filters]
+        names = [
+            (f, f"{f}__exact", f"{f}__isnull") if isinstance(f, str) else (f.parameter_name,)
+            for f in filters
+        ]
         return {name for forms in names for name in forms}
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
@@ -176,7 +192,11 @@ class RecordAdmin(PageAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the pages link to: another one typed into the address could scan the table."""
-        return lookup in self.free_lookups or lookup in self.indexed_lookups or super().lookup_allowed(lookup, value, request)
+        return (
+            lookup in self.free_lookups
+            or lookup in self.indexed_lookups
+            or super().lookup_allowed(lookup, value, request)
+        )
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Whether one index answers all ``conditions`` and gives the order."""
@@ -187,7 +207,9 @@ class RecordAdmin(PageAdmin):
         """The lookup that continues the list after ``row``."""
         return {"id__lt": row.pk}
 
-    def get_search_results(self, request: HttpRequest, queryset: Rows, search_term: str) -> tuple[Rows, bool]:
+    def get_search_results(
+        self, request: HttpRequest, queryset: Rows, search_term: str
+    ) -> tuple[Rows, bool]:
         """Nothing: the list searches for itself, once its bounds are known."""
         return queryset, False
 
@@ -200,10 +222,15 @@ class RecordAdmin(PageAdmin):
         recent = rows.filter(pk__gte=floor)
         exact, words = list(self.exact_matches(term)), list(self._word_matches(term))
         if is_filtered:
-            found = [rows.filter(reduce(or_, exact + words), pk__gte=max(floor, listed_floor(recent)))]
+            found = [
+                rows.filter(reduce(or_, exact + words), pk__gte=max(floor, listed_floor(recent)))
+            ]
         else:
             found = [recent.filter(condition) for condition in exact]
-            found += [rows.filter(condition, pk__gte=max(floor, window_floor(rows))) for condition in words]
+            found += [
+                rows.filter(condition, pk__gte=max(floor, window_floor(rows)))
+                for condition in words
+            ]
         return {pk for matches in found for pk in matches.values_list("pk", flat=True)[:HIT_LIMIT]}
 
     def exact_matches(self, term: str) -> Iterable[Q]:
@@ -213,7 +240,10 @@ class RecordAdmin(PageAdmin):
     def _word_matches(self, term: str) -> Iterable[Q]:
         if self.text_fields:
             yield Q(
-                *(reduce(or_, (Q((f"{f}__icontains", word)) for f in self.text_fields)) for word in term.split()[:WORD_LIMIT])
+                *(
+                    reduce(or_, (Q((f"{f}__icontains", word)) for f in self.text_fields))
+                    for word in term.split()[:WORD_LIMIT]
+                )
             )
 
 
@@ -225,7 +255,11 @@ def parse_row_number(term: str) -> int:
 
 def record_link(page: str, pk: int | None, text: object) -> str:
     """A link to the page of one row, ``page`` being ``<app>_<model>``; "" for no row."""
-    return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text) if pk else ""
+    return (
+        format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text)
+        if pk
+        else ""
+    )
 
 
 def format_moment(at: datetime | None) -> str:

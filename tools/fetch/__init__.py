@@ -18,5 +18,6 @@ reach, nor hold or fill it. Hence, for every request and again after every redir
   hold up the event loop, one at a time over all downloads (``body``). One time limit
   counts from the call to the last byte.
 
-What goes wrong is a ``FetchError`` (``errors``), with a sentence for the model that names no address.
+What goes wrong is a ``FetchError`` (``errors``), with a sentence for the model that names no
+address.
 """

@@ -11,7 +11,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 FAKE_IP_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")
-"""For benchmarks by RFC 2544; what proxies such as Clash answer for every name in "fake-ip" mode."""
+"""For benchmarks by RFC 2544; what proxies such as Clash answer for every name in "fake-ip"
+mode."""
 _NOT_PUBLIC_4 = tuple(
     ipaddress.IPv4Network(network)
     for network in (
@@ -47,9 +48,11 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def unwrap_address(address: Address) -> Address:
-    """The IPv4 address that is reached through ``address`` where it only wraps one, else ``address``.
+    """The IPv4 address that is reached through ``address`` where it only wraps one, else
+    ``address``.
 
-    IPv4-mapped addresses, and those of NAT64, through which hosts without IPv4 see the public internet.
+    IPv4-mapped addresses, and those of NAT64, through which hosts without IPv4 see the public
+    internet.
     """
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -12,10 +12,13 @@ from tools.fetch.addresses import Address, Network, is_public, unwrap_address
 from tools.fetch.own import is_own_address
 
 Use = Literal["media", "model", "tools", "mcp"]
-"""What is loaded: what people send, addresses that the model writes, HTTP tools with their documents, MCP servers."""
+"""What is loaded: what people send, addresses that the model writes, HTTP tools with their
+documents, MCP servers."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
-_NAME = re.compile(rf"(?!(?:.*\.)?(?:\d+|0x[0-9a-f]*)$){_LABEL}(?:\.{_LABEL})*")  # what ends in a number is an address
+_NAME = re.compile(
+    rf"(?!(?:.*\.)?(?:\d+|0x[0-9a-f]*)$){_LABEL}(?:\.{_LABEL})*"
+)  # what ends in a number is an address
 FORMS = (
     "wants a host name, *.NAME, an address or a network such as 10.0.0.0/8, without scheme and port;"
     " media:, model:, tools: or mcp: before it permits it for that use alone"
@@ -24,9 +27,11 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class AllowList:
-    """Names (with whatever addresses they have) and networks. Without entries, only public addresses are permitted.
+    """Names (with whatever addresses they have) and networks. Without entries, only public
+    addresses are permitted.
 
-    The machine's own addresses count as not public: what listens on them was not meant for whoever names a URL.
+    The machine's own addresses count as not public: what listens on them was not meant for whoever
+    names a URL.
     """
 
     names: frozenset[str] = frozenset()
@@ -35,10 +40,11 @@ class AllowList:
 
     @classmethod
     def parse(cls, entries: Iterable[str], use: Use | None = None) -> "AllowList":
-        """What ``entries`` permit for ``use``. Raises ValueError for any that cannot be meant, with the forms that can.
+        """What ``entries`` permit for ``use``. Raises ValueError for any that cannot be meant, with
+        the forms that can.
 
-        ``*.example.com`` stands for every name below ``example.com``, but not for itself. ``mcp:nas.lan`` counts for that
-        use alone, an entry without a use for each.
+        ``*.example.com`` stands for every name below ``example.com``, but not for itself.
+        ``mcp:nas.lan`` counts for that use alone, an entry without a use for each.
         """
         networks, names = [], []
         for entry in entries:
@@ -59,13 +65,21 @@ class AllowList:
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether ``address``, found for ``host``, may be dialled."""
-        return self._names(normalize_host(host)) or self._holds(address) or (is_public(address) and not is_own_address(address))
+        return (
+            self._names(normalize_host(host))
+            or self._holds(address)
+            or (is_public(address) and not is_own_address(address))
+        )
 
     def _names(self, host: str) -> bool:
         return host in self.names or host.endswith(self.suffixes)
 
     def _holds(self, address: Address) -> bool:
-        return any(one in network for network in self.networks for one in (address, unwrap_address(address)))
+        return any(
+            one in network
+            for network in self.networks
+            for one in (address, unwrap_address(address))
+        )
 
 
 def normalize_host(host: str) -> str:

@@ -9,13 +9,15 @@ from aiohttp import ClientResponse
 from tools.fetch.errors import ConnectionFailed, TooLarge, UnreadableAnswer
 
 ENCODINGS = "gzip, deflate"
-"""For ``Accept-Encoding``: what the standard library unpacks piece by piece. Others, and several at once, are refused."""
+"""For ``Accept-Encoding``: what the standard library unpacks piece by piece. Others, and several at
+once, are refused."""
 PIECE = 256 * 1024
 """Bytes that are unpacked at a time; about half a millisecond of the event loop."""
 
 
 async def read_body(response: ClientResponse, max_bytes: int, turn: asyncio.Lock) -> bytes:
-    """The body, unpacked. Bodies that share a ``turn`` take the event loop one piece at a time, all of them together.
+    """The body, unpacked. Bodies that share a ``turn`` take the event loop one piece at a time, all
+    of them together.
 
     Otherwise many large ones at once would hold up each round of the loop many times over.
 
@@ -43,13 +45,16 @@ async def read_body(response: ClientResponse, max_bytes: int, turn: asyncio.Lock
 
 
 class BodyDecoder:
-    """One body's ``Content-Encoding`` undone. Raises :class:`UnreadableAnswer`, also for encodings that were not asked for."""
+    """One body's ``Content-Encoding`` undone. Raises :class:`UnreadableAnswer`, also for encodings
+    that were not asked for."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding.strip().lower()
         self._stream: zlib._Decompress | None = None
         if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise UnreadableAnswer(f"the body has the encoding {encoding[:100]!r}, which was not asked for")
+            raise UnreadableAnswer(
+                f"the body has the encoding {encoding[:100]!r}, which was not asked for"
+            )
 
     @property
     def is_complete(self) -> bool:
@@ -57,7 +62,8 @@ class BodyDecoder:
         return self._encoding in ("", "identity") or (self._stream is not None and self._stream.eof)
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """What ``chunk`` unpacks to, at most ``PIECE`` bytes at a time; at least one piece, which may be empty."""
+        """What ``chunk`` unpacks to, at most ``PIECE`` bytes at a time; at least one piece, which
+        may be empty."""
         if self._encoding in ("", "identity"):
             yield chunk
             return
@@ -78,7 +84,8 @@ class BodyDecoder:
         return (self._stream.unconsumed_tail or self._stream.unused_data) if self._stream else b""
 
     def _window(self, first: int) -> int:
-        """zlib's ``wbits``. "deflate" means the zlib format (RFC 9110, 8.4.1.2); some servers send the bare stream."""
+        """zlib's ``wbits``. "deflate" means the zlib format (RFC 9110, 8.4.1.2); some servers send
+        the bare stream."""
         if self._encoding != "deflate":
             return 16 + zlib.MAX_WBITS
         return zlib.MAX_WBITS if first & 0x0F == zlib.DEFLATED else -zlib.MAX_WBITS

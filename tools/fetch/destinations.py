@@ -35,7 +35,8 @@ class DestinationResolver:
         return permitted
 
     async def require_all(self, host: str) -> None:
-        """Raise as :meth:`permitted`, and :class:`DestinationRefused` too where only some of the addresses are permitted.
+        """Raise as :meth:`permitted`, and :class:`DestinationRefused` too where only some of the
+        addresses are permitted.
 
         For what resolves ``host`` again elsewhere, and dials what it likes best.
         """
@@ -59,7 +60,9 @@ async def resolve_system_addresses(host: str) -> list[str]:
     In a thread of its own: a name server that never answers would otherwise hold up the
     look-ups of everything else in this process.
     """
-    look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    look_up = partial(
+        socket.getaddrinfo, host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+    )
     return [str(info[4][0]) for info in await run_in_thread(look_up)]
 
 

@@ -12,7 +12,8 @@
     ├── TookTooLong         the time is up (again)
     ├── TooLarge            more bytes than the caller takes
     ├── UnreadableAnswer    not HTTP, or packed in a way that cannot be undone
-    └── StatusRefused       a download was answered with anything but 2xx (again: 408, 425, 429, 5xx)
+    └── StatusRefused       a download was answered with anything but 2xx (again: 408, 425, 429,
+    5xx)
 
 ``str(error)`` is for the operator and may name addresses; ``error.text`` is for the
 model and names none, since what a name of the inside resolves to is not the chat's affair.
@@ -82,7 +83,10 @@ class TooLarge(FetchError):  # noqa: N818
     """The answer, as sent or unpacked, has more than ``max_bytes``."""
 
     def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"the answer has more than {max_bytes} bytes", f"该网址的内容超过 {_size(max_bytes)}，请不要重试。")
+        super().__init__(
+            f"the answer has more than {max_bytes} bytes",
+            f"该网址的内容超过 {_size(max_bytes)}，请不要重试。",
+        )
 
 
 class UnreadableAnswer(FetchError):  # noqa: N818

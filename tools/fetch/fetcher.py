@@ -40,7 +40,11 @@ class Fetcher:
     """
 
     def __init__(
-        self, allow: AllowList | None = None, *, resolve: ResolveHost | None = None, tls: ssl.SSLContext | None = None
+        self,
+        allow: AllowList | None = None,
+        *,
+        resolve: ResolveHost | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.destinations = DestinationResolver(allow, resolve)
         self._tls = tls
@@ -49,7 +53,8 @@ class Fetcher:
         self._session: aiohttp.ClientSession | None = None
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
-        """The answer to ``request``, with whatever status, after redirects. Raises :class:`FetchError`.
+        """The answer to ``request``, with whatever status, after redirects. Raises
+        :class:`FetchError`.
 
         When it returns, raises or is cancelled, its connection is closed.
         """
@@ -57,16 +62,23 @@ class Fetcher:
         require_sendable(request.headers)
         try:
             async with asyncio.timeout(request.seconds), self._turns:
-                hop = WireRequest(url, request.method, request.headers, request.body, request.is_private)
+                hop = WireRequest(
+                    url, request.method, request.headers, request.body, request.is_private
+                )
                 return await self._follow(hop, request.max_bytes)
         except TimeoutError as error:
-            raise TookTooLong(f"{url.host} took more than {request.seconds:g} s", request.seconds) from error
+            raise TookTooLong(
+                f"{url.host} took more than {request.seconds:g} s", request.seconds
+            ) from error
 
     async def download(self, request: FetchRequest) -> FetchResponse:
         """As :meth:`fetch`, but raises :class:`StatusRefused` for an answer that is no success."""
         fetched = await self.fetch(request)
         if not fetched.is_success:
-            raise StatusRefused(f"{parse_url(fetched.url).host} answered with status {fetched.status}", fetched.status)
+            raise StatusRefused(
+                f"{parse_url(fetched.url).host} answered with status {fetched.status}",
+                fetched.status,
+            )
         return fetched
 
     async def close(self) -> None:
@@ -110,13 +122,17 @@ class Fetcher:
         return self._session
 
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int, turn: asyncio.Lock) -> FetchResponse:
+async def _read(
+    response: aiohttp.ClientResponse, max_bytes: int, turn: asyncio.Lock
+) -> FetchResponse:
     if response.status < 200:
         raise UnreadableAnswer(f"an answer of status {response.status} is no end")
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         headers.setdefault(name.lower(), value)
-    return FetchResponse(str(response.url), response.status, headers, await read_body(response, max_bytes, turn))
+    return FetchResponse(
+        str(response.url), response.status, headers, await read_body(response, max_bytes, turn)
+    )
 
 
 @contextlib.contextmanager

@@ -32,7 +32,8 @@ _pins: ContextVar[_Pins] = ContextVar("pins", default=_NOTHING)
 
 @contextlib.contextmanager
 def pin_addresses(addresses: Sequence[Address]) -> Iterator[None]:
-    """Inside, in this task and those it starts, a :func:`build_pinned_connector` dials ``addresses`` and nothing else.
+    """Inside, in this task and those it starts, a :func:`build_pinned_connector` dials
+    ``addresses`` and nothing else.
 
     At the end the connections made inside are cut. Closing alone lets TLS wait half a
     minute for a peer that does not say goodbye.
@@ -76,7 +77,9 @@ def open_pinned_socket(info: AddrInfoType) -> socket.socket:
 
 
 class _PinnedResolver(AbstractResolver):
-    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
         return [_result(host, port, address) for address in _pins.get().addresses]
 
     async def close(self) -> None:
@@ -86,4 +89,6 @@ class _PinnedResolver(AbstractResolver):
 def _result(host: str, port: int, address: Address) -> ResolveResult:
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return ResolveResult(hostname=host, host=str(address), port=port, family=family, proto=0, flags=flags)
+    return ResolveResult(
+        hostname=host, host=str(address), port=port, family=family, proto=0, flags=flags
+    )

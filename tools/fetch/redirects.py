@@ -27,14 +27,19 @@ class WireRequest:
 
     @property
     def has_secrets(self) -> bool:
-        return self.body is not None or self.is_private or any(name.lower() not in FORWARDED_HEADERS for name in self.headers)
+        return (
+            self.body is not None
+            or self.is_private
+            or any(name.lower() not in FORWARDED_HEADERS for name in self.headers)
+        )
 
 
 def follow_redirect(hop: WireRequest, status: int, location: str) -> WireRequest:
     """The request that ``status`` and ``location`` ask for instead of ``hop``.
 
     Its method is that of RFC 9110, 15.4, as browsers read it. To another origin only
-    ``FORWARDED_HEADERS`` headers go along, and none of a private request; the step from http to https of the same host is none.
+    ``FORWARDED_HEADERS`` headers go along, and none of a private request; the step from http to
+    https of the same host is none.
     Raises :class:`RedirectRefused` when a body would go to another origin or anything that
     may be secret from https to http, and when ``location`` cannot be fetched.
     """
@@ -43,10 +48,16 @@ def follow_redirect(hop: WireRequest, status: int, location: str) -> WireRequest
     if _is_same_site(hop.url, url):
         return replace(asked, url=url)
     if (hop.url.scheme, url.scheme) == ("https", "http") and asked.has_secrets:
-        raise RedirectRefused(f"{hop.url.host} redirects from https to http, and the request may hold secrets")
+        raise RedirectRefused(
+            f"{hop.url.host} redirects from https to http, and the request may hold secrets"
+        )
     if asked.body is not None:
         raise RedirectRefused(f"{hop.url.host} redirects a request with a body to {url.host}")
-    headers = {name: value for name, value in asked.headers.items() if name.lower() in FORWARDED_HEADERS and not hop.is_private}
+    headers = {
+        name: value
+        for name, value in asked.headers.items()
+        if name.lower() in FORWARDED_HEADERS and not hop.is_private
+    }
     return WireRequest(url, asked.method, headers, None)
 
 
@@ -54,7 +65,9 @@ def _target(hop: WireRequest, location: str) -> URL:
     try:
         return join_url(hop.url, location)
     except RequestRefused as error:
-        raise RedirectRefused(f"{hop.url.host} redirects to something that cannot be fetched: {error}") from error
+        raise RedirectRefused(
+            f"{hop.url.host} redirects to something that cannot be fetched: {error}"
+        ) from error
 
 
 def _becomes_get(method: str, status: int) -> bool:
@@ -62,12 +75,20 @@ def _becomes_get(method: str, status: int) -> bool:
 
 
 def _as_get(hop: WireRequest) -> WireRequest:
-    headers = {name: value for name, value in hop.headers.items() if not name.lower().startswith("content-")}
+    headers = {
+        name: value
+        for name, value in hop.headers.items()
+        if not name.lower().startswith("content-")
+    }
     return replace(hop, method="GET", headers=headers, body=None)
 
 
 def _is_same_site(old: URL, new: URL) -> bool:
     if normalize_host(old.raw_host or "") != normalize_host(new.raw_host or ""):
         return False
-    is_upgrade = (old.scheme, new.scheme) == ("http", "https") and old.is_default_port() and new.is_default_port()
+    is_upgrade = (
+        (old.scheme, new.scheme) == ("http", "https")
+        and old.is_default_port()
+        and new.is_default_port()
+    )
     return is_upgrade or (old.scheme, old.port) == (new.scheme, new.port)

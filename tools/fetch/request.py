@@ -83,9 +83,12 @@ def check_headers(headers: Mapping[str, str]) -> list[str]:
 
 
 def require_sendable(headers: Mapping[str, str]) -> None:
-    """Raise :class:`RequestRefused` for headers that cannot be sent, or are not the caller's to set."""
+    """Raise :class:`RequestRefused` for headers that cannot be sent, or are not the caller's to
+    set."""
     for name in _refused(headers):
-        raise RequestRefused(BAD_HEADER % {"name": name}, f"请求头 {name[:100]!r} 不能发送，请改正后再试。")
+        raise RequestRefused(
+            BAD_HEADER % {"name": name}, f"请求头 {name[:100]!r} 不能发送，请改正后再试。"
+        )
 
 
 def _refused(headers: Mapping[str, str]) -> list[str]:

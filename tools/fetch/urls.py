@@ -27,8 +27,13 @@ class UrlProblem:
 
 TOO_LONG = UrlProblem(gettext_noop("The URL is too long."), "网址过长。")
 NOT_A_URL = UrlProblem(gettext_noop("This is not a URL."), "这不是一个有效的网址。")
-SCHEME = UrlProblem(gettext_noop("The URL must begin with http:// or https://."), "网址只能以 http:// 或 https:// 开头。")
-USER = UrlProblem(gettext_noop("The URL must not hold a user name or password."), "网址中不能包含用户名或密码。")
+SCHEME = UrlProblem(
+    gettext_noop("The URL must begin with http:// or https://."),
+    "网址只能以 http:// 或 https:// 开头。",
+)
+USER = UrlProblem(
+    gettext_noop("The URL must not hold a user name or password."), "网址中不能包含用户名或密码。"
+)
 HOST = UrlProblem(gettext_noop("The URL names no valid host."), "网址中没有有效的主机名。")
 NOT_PUBLIC = UrlProblem(
     gettext_noop("The URL's address is not public, and FETCH_ALLOW does not list it."),

@@ -72,9 +72,11 @@ class ToolOptions(TypedDict, total=False):
     available: Callable[[ToolAvailabilityContext], bool]
     """In which chats the tool is offered; without it, in all."""
     is_long_running: bool
-    """The result may be a status alone, with the real one to come later; the model is told not to call again."""
+    """The result may be a status alone, with the real one to come later; the model is told not to
+    call again."""
     requires_approval: ApprovalRule
-    """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked arguments."""
+    """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked
+    arguments."""
     hooks: Hooks
     """What is asked before and after the calls of this tool, after the registry's own hooks."""
 
@@ -95,7 +97,9 @@ class FunctionTool:
         self._parameters = FunctionParameters(function, words.parameters)
         self._result = result_adapter(read_signature(function).return_annotation)
         self._output_schema = options.get("output_schema")
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            type(function).__call__
+        )
         self.spec = ToolSpec(
             name=function_name(function, options.get("name")),
             description=options.get("description", words.description),
@@ -107,7 +111,9 @@ class FunctionTool:
             metadata=_metadata(options),
         )
 
-    async def __call__(self, arguments: Mapping[str, Any], context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+    async def __call__(
+        self, arguments: Mapping[str, Any], context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
         """Call the function; whatever it raises becomes a failed result.
 
         A synchronous function runs in a thread, where it goes on to its end when this
@@ -132,13 +138,18 @@ class FunctionTool:
         return await value if inspect.isawaitable(value) else value
 
     def _as_result(self, value: Any) -> ToolExecutionResult:
-        """Text is content; an object is structured content, and so is everything else, under ``result``."""
+        """Text is content; an object is structured content, and so is everything else, under
+        ``result``."""
         name = self.spec.name
         if isinstance(value, ToolExecutionResult):
             return value
         plain = self._plain(value)
-        structured = plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
-        if self._output_schema is not None and (faults := schema_messages(self._output_schema, structured)):
+        structured = (
+            plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
+        )
+        if self._output_schema is not None and (
+            faults := schema_messages(self._output_schema, structured)
+        ):
             raise ToolFailed(outcomes.mismatch_message(faults))
         if plain is None:
             return ToolExecutionResult(name, success=True)
@@ -150,7 +161,9 @@ class FunctionTool:
         """``value`` as JSON, checked against the function's return annotation."""
         if self._result is None:
             return to_jsonable_python(value)
-        return self._result.dump_python(self._result.validate_python(value), mode="json", by_alias=True)
+        return self._result.dump_python(
+            self._result.validate_python(value), mode="json", by_alias=True
+        )
 
 
 def _metadata(options: ToolOptions) -> dict[str, Any]:

@@ -3,7 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.errors import InvalidDeclaration
 from tools.functions.function_tool import FunctionTool
 from tools.registry import outcomes
@@ -15,7 +21,9 @@ class FunctionProvider:
     Raises :class:`InvalidDeclaration` when two of them have one name.
     """
 
-    def __init__(self, provider_name: str, provider_type: str, tools: Iterable[FunctionTool]) -> None:
+    def __init__(
+        self, provider_name: str, provider_type: str, tools: Iterable[FunctionTool]
+    ) -> None:
         self.provider_name = provider_name
         self.provider_type = provider_type
         self._offers: dict[str, tuple[FunctionTool, ToolSpec]] = {}
@@ -27,11 +35,16 @@ class FunctionProvider:
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [
-            spec for tool, spec in self._offers.values() if context is None or tool.available is None or tool.available(context)
+            spec
+            for tool, spec in self._offers.values()
+            if context is None or tool.available is None or tool.available(context)
         ]
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        """Call the function. Raises :class:`tools.errors.InvalidArguments` as the function tool does."""
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        """Call the function. Raises :class:`tools.errors.InvalidArguments` as the function tool
+        does."""
         offer = self._offers.get(invocation.tool_name)
         if offer is None:
             return outcomes.not_found_result(invocation.tool_name)

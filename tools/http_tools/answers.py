@@ -29,8 +29,22 @@ MAX_DEPTH = 64
 NOTHING = "请求成功，服务器没有返回内容。"
 NO_MATCH = "请求成功，但返回的数据中没有要取的内容。"
 NOT_JSON = object()
-_TEXT_WORDS = ("json", "xml", "javascript", "ecmascript", "yaml", "toml", "graphql", "csv", "x-www-form-urlencoded")
-_SIGNS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_TEXT_WORDS = (
+    "json",
+    "xml",
+    "javascript",
+    "ecmascript",
+    "yaml",
+    "toml",
+    "graphql",
+    "csv",
+    "x-www-form-urlencoded",
+)
+_SIGNS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
 
 
@@ -56,16 +70,24 @@ class AnswerTemplate:
         return self._whole(fetched, mask)
 
     def _refused(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
-        advice = "，可以稍后再试" if fetched.status in RETRYABLE_STATUSES or fetched.status >= 500 else ""
+        advice = (
+            "，可以稍后再试"
+            if fetched.status in RETRYABLE_STATUSES or fetched.status >= 500
+            else ""
+        )
         said = mask_answer_text(fetched, mask, EXCERPT)
         reason = f"接口返回了错误（HTTP {fetched.status}）{advice}{'：' if said else '。'}{said}"
         return failed_result(self.tool_name, reason, http_status=fetched.status)
 
-    def _picked(self, picker: JsonPathQuery, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
+    def _picked(
+        self, picker: JsonPathQuery, fetched: FetchResponse, mask: SecretMask
+    ) -> ToolExecutionResult:
         value = parse_masked_json(decode_text(fetched.body, fetched.content_type), mask)
         if value is NOT_JSON:
             said = mask_answer_text(fetched, mask, EXCERPT)
-            return failed_result(self.tool_name, f"接口返回的不是 JSON，取不出所需内容{'：' if said else '。'}{said}")
+            return failed_result(
+                self.tool_name, f"接口返回的不是 JSON，取不出所需内容{'：' if said else '。'}{said}"
+            )
         try:
             found = picker.picked(value)
             texts = _texts(found, math.inf if picker.is_single else PICKED_LIMIT)
@@ -101,7 +123,9 @@ class AnswerTemplate:
         return ToolExecutionResult(self.tool_name, success=True, content=text, content_items=[item])
 
     def _told(self, text: str, value: Any = None) -> ToolExecutionResult:
-        return ToolExecutionResult(self.tool_name, success=True, content=text, structured_content=value)
+        return ToolExecutionResult(
+            self.tool_name, success=True, content=text, structured_content=value
+        )
 
 
 def answer_template(settings: HttpToolSettings) -> AnswerTemplate:
@@ -124,7 +148,8 @@ def mask_headers(headers: Mapping[str, str], mask: SecretMask) -> dict[str, str]
 
 
 def parse_masked_json(text: str, mask: SecretMask) -> Any:
-    """The JSON that ``text`` is, without secrets; ``NOT_JSON`` for what is none, also for NaN and what is nested too deep."""
+    """The JSON that ``text`` is, without secrets; ``NOT_JSON`` for what is none, also for NaN and
+    what is nested too deep."""
     try:
         value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -137,11 +162,16 @@ def is_text(fetched: FetchResponse) -> bool:
     mime = _mime(fetched)
     if mime.startswith("text/") or any(word in mime for word in _TEXT_WORDS):
         return True
-    return mime in ("", "application/octet-stream") and not picture_mime(fetched.body) and _is_utf8(fetched.body)
+    return (
+        mime in ("", "application/octet-stream")
+        and not picture_mime(fetched.body)
+        and _is_utf8(fetched.body)
+    )
 
 
 def picture_mime(body: bytes) -> str:
-    """What kind of picture ``body`` is, of those that models take; "" for anything else, whatever it claims."""
+    """What kind of picture ``body`` is, of those that models take; "" for anything else, whatever
+    it claims."""
     if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for sign, mime in _SIGNS if body.startswith(sign)), "")
@@ -173,7 +203,9 @@ def _is_shallow(value: Any) -> bool:
         depth += 1
         if depth > MAX_DEPTH:
             return False
-        layer = [item for part in layer for item in (part.values() if isinstance(part, dict) else part)]
+        layer = [
+            item for part in layer for item in (part.values() if isinstance(part, dict) else part)
+        ]
     return True
 
 

@@ -14,7 +14,8 @@ from tools.http_tools.url_template import Entries, render_pairs, table_entries
 
 @dataclass(frozen=True, slots=True)
 class NoBody:
-    """The body of each kind has ``body(filling)``: that of one call, None for none; it raises as ``TemplateValues.text`` does."""
+    """The body of each kind has ``body(filling)``: that of one call, None for none; it raises as
+    ``TemplateValues.text`` does."""
 
     content_type: str = ""
 
@@ -31,7 +32,11 @@ class JsonBody:
 
     def body(self, filling: TemplateValues) -> bytes | None:
         value = _filled(self.tree, filling)
-        return None if value is ABSENT else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        return (
+            None
+            if value is ABSENT
+            else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,9 @@ class FormBody:
 
     def body(self, filling: TemplateValues) -> bytes | None:
         return "&".join(
-            pair for name, template in self.fields for pair in render_pairs(name, template, filling, _field_value)
+            pair
+            for name, template in self.fields
+            for pair in render_pairs(name, template, filling, _field_value)
         ).encode()
 
 
@@ -70,7 +77,12 @@ def body_template(kind: str, body: str, headers: Mapping[str, str]) -> BodyTempl
     if kind == "json":
         return JsonBody(_tree(json.loads(body)))
     if kind == "form":
-        return FormBody(tuple((quote_plus(name), template) for name, template in table_entries(json.loads(body), quote_plus)))
+        return FormBody(
+            tuple(
+                (quote_plus(name), template)
+                for name, template in table_entries(json.loads(body), quote_plus)
+            )
+        )
     if kind == "text":
         return TextBody(parse_template(body), "xml" in content_type(headers))
     return NoBody()
@@ -78,7 +90,10 @@ def body_template(kind: str, body: str, headers: Mapping[str, str]) -> BodyTempl
 
 def content_type(headers: Mapping[str, Any]) -> str:
     """What a row's headers say of the body, in lower case, or ""."""
-    return next((str(value).lower() for name, value in headers.items() if name.lower() == "content-type"), "")
+    return next(
+        (str(value).lower() for name, value in headers.items() if name.lower() == "content-type"),
+        "",
+    )
 
 
 def _field_value(text: str, _name: str) -> str:

@@ -46,7 +46,9 @@ class AnswerCache:
             return kept
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight(asyncio.get_running_loop().create_task(self._asked(key, seconds, ask)))
+            flight = self._flights[key] = _Flight(
+                asyncio.get_running_loop().create_task(self._asked(key, seconds, ask))
+            )
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)

@@ -1,4 +1,5 @@
-"""A call of an HTTP tool for the person who sets it up: the request as it goes out, and what comes of it."""
+"""A call of an HTTP tool for the person who sets it up: the request as it goes out, and what comes
+of it."""
 
 import time
 from collections.abc import Mapping
@@ -47,8 +48,11 @@ class DryRun:
     error: str = ""
 
 
-async def dry_run_tool(row: "HttpTool", arguments: Mapping[str, Any], secrets: SecretValues, fetcher: Fetcher) -> DryRun:
-    """Make the request of ``row``, saved or not, switched on or not, once. Whatever goes wrong is in what comes back.
+async def dry_run_tool(
+    row: "HttpTool", arguments: Mapping[str, Any], secrets: SecretValues, fetcher: Fetcher
+) -> DryRun:
+    """Make the request of ``row``, saved or not, switched on or not, once. Whatever goes wrong is
+    in what comes back.
 
     ``secrets`` are what :func:`tools.secrets.store.load_secrets` reads; ``fetcher`` stays open.
     """
@@ -59,13 +63,17 @@ async def dry_run_tool(row: "HttpTool", arguments: Mapping[str, Any], secrets: S
     tool = build_ready_tool(settings)
     mask = secrets.mask(tool.request.secrets)
     with capture_error() as attempt:
-        request = tool.request.request(check_arguments(tool.spec.parameters_schema, arguments), secrets)
+        request = tool.request.request(
+            check_arguments(tool.spec.parameters_schema, arguments), secrets
+        )
         return replace(await _sent(tool, request, mask, fetcher), seconds=time.monotonic() - begin)
     told = attempt.error.operator if isinstance(attempt.error, SecretRefused) else ""
     return DryRun(_failure(settings.name, attempt.error), error=told)
 
 
-async def _sent(tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask, fetcher: Fetcher) -> DryRun:
+async def _sent(
+    tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask, fetcher: Fetcher
+) -> DryRun:
     shown = DryRun(
         outcomes.failed_result(tool.settings.name, ""),
         method=request.method,
@@ -76,7 +84,9 @@ async def _sent(tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask, fe
     try:
         fetched, result = await tool.exchange(request, mask, fetcher)
     except FetchError as error:
-        return replace(shown, result=_failure(tool.settings.name, error), error=mask.text(str(error)))
+        return replace(
+            shown, result=_failure(tool.settings.name, error), error=mask.text(str(error))
+        )
     return replace(
         shown,
         result=outcomes.clip_result(result),

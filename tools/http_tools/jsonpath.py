@@ -105,7 +105,10 @@ def _node(obj: Any, root: Any) -> _Node:
 def _filter_queries(path: JSONPath) -> Iterator[FilterQuery]:
     """The queries that filters of ``path`` make, at any depth."""
     waiting: list[BaseExpression] = [
-        selector.expression for segment in path.segments for selector in segment.selectors if isinstance(selector, Filter)
+        selector.expression
+        for segment in path.segments
+        for selector in segment.selectors
+        if isinstance(selector, Filter)
     ]
     while waiting:
         expression = waiting.pop()

@@ -47,10 +47,16 @@ class HttpTool(LiveModel):
         _("name"),
         max_length=64,
         unique=True,
-        validators=[RegexValidator(r"^[A-Za-z0-9_-]{1,64}\Z", _("Letters, digits, _ and - only, at most 64."))],
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z0-9_-]{1,64}\Z", _("Letters, digits, _ and - only, at most 64.")
+            )
+        ],
     )
     enabled = models.BooleanField(
-        _("enabled"), default=True, help_text=_("Counts from the next message on; switched off, the tool is not there.")
+        _("enabled"),
+        default=True,
+        help_text=_("Counts from the next message on; switched off, the tool is not there."),
     )
     description = models.TextField(
         _("description"),
@@ -73,7 +79,9 @@ class HttpTool(LiveModel):
         max_length=500,
         blank=True,
         default="",
-        help_text=_("The part of a JSON answer that the model is given, such as $.current.temperature or $.items[*].title."),
+        help_text=_(
+            "The part of a JSON answer that the model is given, such as $.current.temperature or $.items[*].title."
+        ),
     )
     timeout_seconds = models.PositiveIntegerField(
         _("time limit (seconds)"),
@@ -93,7 +101,9 @@ class HttpTool(LiveModel):
         _("kept for (seconds)"),
         default=0,
         validators=[MaxValueValidator(7 * 86_400)],
-        help_text=_("How long the answer to the same request is used again, in this process. 0: every call makes its request."),
+        help_text=_(
+            "How long the answer to the same request is used again, in this process. 0: every call makes its request."
+        ),
     )
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -101,17 +111,24 @@ class HttpTool(LiveModel):
         _("query"),
         blank=True,
         default=dict,
-        help_text=_("An entry whose arguments are all missing is left out; a list is one entry for each of its items."),
+        help_text=_(
+            "An entry whose arguments are all missing is left out; a list is one entry for each of its items."
+        ),
     )
     headers = models.JSONField(_("headers"), blank=True, default=dict)
     body = models.TextField(
         _("body template"),
         blank=True,
         default="",
-        help_text=_('JSON: arguments stand in quotes, also numbers: {"count": "{count}"}. Form: {"field": "{name}"}.'),
+        help_text=_(
+            'JSON: arguments stand in quotes, also numbers: {"count": "{count}"}. Form: {"field": "{name}"}.'
+        ),
     )
     parameters_schema = models.JSONField(
-        _("parameters"), blank=True, default=dict, help_text=_("The arguments of the tool, as a JSON Schema of the type object.")
+        _("parameters"),
+        blank=True,
+        default=dict,
+        help_text=_("The arguments of the tool, as a JSON Schema of the type object."),
     )
 
     class Meta:
@@ -124,28 +141,41 @@ class HttpTool(LiveModel):
 
     def save(self, **options: Any) -> None:
         """The time limit of the whole call goes along, unless somebody has set another one."""
-        old = HttpTool.objects.filter(pk=self.pk).values_list("timeout_seconds", flat=True).first() if self.pk else None
+        old = (
+            HttpTool.objects.filter(pk=self.pk).values_list("timeout_seconds", flat=True).first()
+            if self.pk
+            else None
+        )
         with transaction.atomic(using=options.get("using")):
             super().save(**options)
             if old not in (None, self.timeout_seconds):
-                own = ToolConfig.objects.filter(name=self.name, provider_name=PROVIDER, timeout_seconds=old + GRACE_SECONDS)
+                own = ToolConfig.objects.filter(
+                    name=self.name, provider_name=PROVIDER, timeout_seconds=old + GRACE_SECONDS
+                )
                 own.update(timeout_seconds=self.timeout_seconds + GRACE_SECONDS)
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        """The checks that need more than one field. A field in ``exclude`` is never complained of."""
+        """The checks that need more than one field. A field in ``exclude`` is never complained
+        of."""
         faults: dict[str, Any] = {}
         try:
             super().clean_fields(exclude=exclude)
         except ValidationError as error:
             faults = error.update_error_dict(faults)
-        for field, lines in check_http_tool(to_http_tool_settings(self), self._surroundings()).items():
+        for field, lines in check_http_tool(
+            to_http_tool_settings(self), self._surroundings()
+        ).items():
             if field not in (exclude or ()):
                 faults[field] = lines
         if faults:
             raise ValidationError(faults)
 
     def _surroundings(self) -> ValidationContext:
-        other = ToolConfig.objects.filter(name=self.name).values_list("declaration", "provider_name").first()
+        other = (
+            ToolConfig.objects.filter(name=self.name)
+            .values_list("declaration", "provider_name")
+            .first()
+        )
         is_taken = other is not None and other[0].get("provider_type") not in FROM_ROWS
         hosts = Secret.known_hosts()
         return ValidationContext(

@@ -1,11 +1,32 @@
-"""The words of a page, without its tags. Pure, and linear in the length of the page, however it is written."""
+"""The words of a page, without its tags. Pure, and linear in the length of the page, however it is
+written."""
 
 import html
 import re
 
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)")
-_UNSEEN = {kind: re.compile(f"</{kind}", re.IGNORECASE | re.ASCII) for kind in ("script", "style", "noscript", "template", "svg")}
-_INLINE = {"a", "abbr", "b", "code", "em", "font", "i", "mark", "q", "s", "small", "span", "strong", "sub", "sup", "u"}
+_UNSEEN = {
+    kind: re.compile(f"</{kind}", re.IGNORECASE | re.ASCII)
+    for kind in ("script", "style", "noscript", "template", "svg")
+}
+_INLINE = {
+    "a",
+    "abbr",
+    "b",
+    "code",
+    "em",
+    "font",
+    "i",
+    "mark",
+    "q",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "sup",
+    "u",
+}
 _SPACES = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 

@@ -7,7 +7,13 @@ from functools import partial
 
 from django.db import transaction
 
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.error_boundary import log_errors
 from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
@@ -56,10 +62,18 @@ class HttpToolProvider:
         """Obey the rows as they are now. Database errors are the caller's, who tries again."""
         before, rows = self._rows, _read(self._rows, load_http_tools(), load_secrets())
         if broken := rows.secrets.broken - before.secrets.broken:
-            logger.error("Secrets that have to be entered anew, since SECRET_KEY has changed: %s", ", ".join(sorted(broken)))
+            logger.error(
+                "Secrets that have to be entered anew, since SECRET_KEY has changed: %s",
+                ", ".join(sorted(broken)),
+            )
         self._rows = rows
-        if fresh := [tool.spec for name, tool in rows.tools.items() if before.tools.get(name) is not tool]:
-            with log_errors(logger, "The settings of HTTP tools could not be made"), transaction.atomic():
+        if fresh := [
+            tool.spec for name, tool in rows.tools.items() if before.tools.get(name) is not tool
+        ]:
+            with (
+                log_errors(logger, "The settings of HTTP tools could not be made"),
+                transaction.atomic(),
+            ):
                 ensure_tool_rows(fresh)
 
     def start(self) -> None:
@@ -71,16 +85,23 @@ class HttpToolProvider:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [tool.spec for tool in self._rows.tools.values()] if self._is_started else []
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
         """Make the request, or give the answer that is kept. The arguments are checked already.
 
         Raises :class:`tools.errors.InvalidArguments` for an argument that cannot stand where
-        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had or may not be sent there.
+        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had or
+        may not be sent there.
         """
         rows, name = self._rows, invocation.tool_name
         tool = rows.tools.get(name)
         if tool is None:
-            return outcomes.failed_result(name, reason) if (reason := self.absence(name)) else outcomes.not_found_result(name)
+            return (
+                outcomes.failed_result(name, reason)
+                if (reason := self.absence(name))
+                else outcomes.not_found_result(name)
+            )
         mask = rows.secrets.mask(tool.request.secrets)
         try:
             request = tool.request.request(invocation.arguments, rows.secrets)
@@ -99,7 +120,9 @@ class HttpToolProvider:
         self._rows.cache.close()
         await self._fetcher.close()
 
-    async def _asked(self, tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask) -> ToolExecutionResult:
+    async def _asked(
+        self, tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask
+    ) -> ToolExecutionResult:
         try:
             _, result = await tool.exchange(request, mask, self._fetcher)
         except FetchError as error:
@@ -110,7 +133,8 @@ class HttpToolProvider:
 
 
 def _read(before: _Rows, settings: list[HttpToolSettings], secrets: SecretValues) -> _Rows:
-    """The rows as they are now; a tool that is as it was stays the same object, and so does the cache when all do."""
+    """The rows as they are now; a tool that is as it was stays the same object, and so does the
+    cache when all do."""
     tools: dict[str, ReadyHttpTool] = {}
     absent: dict[str, str] = {}
     faulty = []
@@ -130,9 +154,14 @@ def _read(before: _Rows, settings: list[HttpToolSettings], secrets: SecretValues
 
 
 def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:
-    """The tool; None, which is logged, for a row with faults: one that came into the table past the admin may have them."""
+    """The tool; None, which is logged, for a row with faults: one that came into the table past the
+    admin may have them."""
     with log_errors(logger, "HTTP tool %s cannot be used", row.name):
-        lines = [f"{name}: {line!r}" for name, lines in check_http_tool(row, ValidationContext()).items() for line in lines]
+        lines = [
+            f"{name}: {line!r}"
+            for name, lines in check_http_tool(row, ValidationContext()).items()
+            for line in lines
+        ]
         if not lines:
             return build_ready_tool(row)
         logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))

@@ -12,7 +12,13 @@ from tools.http_tools.row_templates import row_templates
 from tools.http_tools.settings import HttpToolSettings
 from tools.http_tools.substitution import Encode, TemplateValues
 from tools.http_tools.templates import Template, parse_template, template_secrets
-from tools.http_tools.url_template import Entries, UrlTemplate, parse_query_entries, percent_encode, url_template
+from tools.http_tools.url_template import (
+    Entries,
+    UrlTemplate,
+    parse_query_entries,
+    percent_encode,
+    url_template,
+)
 from tools.secrets.masked import SecretValues
 
 HEADER_LIMIT = 8_000
@@ -68,7 +74,8 @@ class RequestTemplate:
 
 
 def request_template(settings: HttpToolSettings) -> RequestTemplate:
-    """What ``settings`` ask for. Raises ValueError where they have faults (see :mod:`tools.http_tools.validation`)."""
+    """What ``settings`` ask for. Raises ValueError where they have faults (see
+    :mod:`tools.http_tools.validation`)."""
     url = url_template(settings.url)
     if url is None:
         raise ValueError("the URL cannot be read")
@@ -80,12 +87,17 @@ def request_template(settings: HttpToolSettings) -> RequestTemplate:
         body=body_template(settings.body_kind, settings.body, settings.headers),
         seconds=settings.timeout_seconds,
         max_bytes=settings.max_kib * 1024,
-        secrets=frozenset(name for _, text in row_templates(settings) for name in template_secrets(parse_template(text))),
+        secrets=frozenset(
+            name
+            for _, text in row_templates(settings)
+            for name in template_secrets(parse_template(text))
+        ),
     )
 
 
 def _header_value(header: str) -> Encode:
-    """How values stand in ``header``. Those of cookies are encoded: a ``;`` would begin another cookie."""
+    """How values stand in ``header``. Those of cookies are encoded: a ``;`` would begin another
+    cookie."""
 
     def encoded(text: str, name: str) -> str:
         if _CONTROL.search(text) or len(text) > HEADER_LIMIT:

@@ -36,7 +36,10 @@ def check_parameters_schema(schema: Any) -> list[str]:
             return [f"{place}: {describe_refused_pattern(str(error.instance), error.cause)}"]
         if error.message == UNEVALUATED:
             return [f"{place}: {gettext(UNEVALUATED)}"]
-        return [gettext("This is no JSON Schema, at %(place)s: %(fault)s") % {"place": place, "fault": error.message[:200]}]
+        return [
+            gettext("This is no JSON Schema, at %(place)s: %(fault)s")
+            % {"place": place, "fault": error.message[:200]}
+        ]
     except RecursionError:
         return [gettext("The schema is nested too deep.")]
     return list(dict.fromkeys([*_name_faults(schema), *_part_faults(schema)]))
@@ -44,7 +47,10 @@ def check_parameters_schema(schema: Any) -> list[str]:
 
 def describe_refused_pattern(pattern: str, refused: PatternRefused) -> str:
     """Why ``pattern`` cannot be used, translated."""
-    return gettext(REFUSED) % {"pattern": pattern[:200], "reason": gettext(refused.text) % refused.values}
+    return gettext(REFUSED) % {
+        "pattern": pattern[:200],
+        "reason": gettext(refused.text) % refused.values,
+    }
 
 
 def _excess(schema: dict[str, Any]) -> str:
@@ -82,7 +88,9 @@ def _part_faults(schema: dict[str, Any]) -> Iterator[str]:
         waiting += part.values()
         reference = part.get("$ref")
         if isinstance(reference, str) and not _leads_somewhere(schema, reference):
-            yield gettext("The reference “%(reference)s” leads nowhere in this schema.") % {"reference": reference[:200]}
+            yield gettext("The reference “%(reference)s” leads nowhere in this schema.") % {
+                "reference": reference[:200]
+            }
 
 
 def _leads_somewhere(schema: Any, reference: str) -> bool:
@@ -97,13 +105,17 @@ def _leads_somewhere(schema: Any, reference: str) -> bool:
 
 
 def has_ascii_classes(schema: Any) -> bool:
-    """Whether one of its patterns has a class in which people may expect more than it has: ``\\w`` or ``\\b``."""
+    """Whether one of its patterns has a class in which people may expect more than it has: ``\\w``
+    or ``\\b``."""
     waiting: list[Any] = [schema]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
             patterns = [part.get("pattern"), *(part.get("patternProperties") or ())]
-            if any(isinstance(pattern, str) and ("\\w" in pattern or "\\b" in pattern) for pattern in patterns):
+            if any(
+                isinstance(pattern, str) and ("\\w" in pattern or "\\b" in pattern)
+                for pattern in patterns
+            ):
                 return True
             waiting += part.values()
         elif isinstance(part, list):

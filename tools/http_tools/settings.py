@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 PROVIDER = "http"
 """The name and the type of the provider."""
 GRACE_SECONDS = 5
-"""What the time limit of the whole call first has beyond that of the request, so that this one is the first to say so."""
+"""What the time limit of the whole call first has beyond that of the request, so that this one is
+the first to say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ FIELDS = tuple(field.name for field in fields(HttpToolSettings))
 
 
 def to_http_tool_settings(row: "HttpTool") -> HttpToolSettings:
-    """``row``, saved or not, and whatever is wrong with it (see :mod:`tools.http_tools.validation`)."""
+    """``row``, saved or not, and whatever is wrong with it (see
+    :mod:`tools.http_tools.validation`)."""
     return HttpToolSettings(**{name: getattr(row, name) for name in FIELDS})
 
 

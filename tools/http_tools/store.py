@@ -6,4 +6,6 @@ from tools.models import HttpTool
 
 def load_http_tools() -> list[HttpToolSettings]:
     """Every row, switched off ones as well, by name."""
-    return [HttpToolSettings(**values) for values in HttpTool.objects.values(*FIELDS).order_by("name")]
+    return [
+        HttpToolSettings(**values) for values in HttpTool.objects.values(*FIELDS).order_by("name")
+    ]

@@ -1,18 +1,26 @@
-"""Values on their way into templates: what is left out, how values are text, and how much fits. Pure."""
+"""Values on their way into templates: what is left out, how values are text, and how much fits.
+Pure."""
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools.errors import InvalidArguments
-from tools.http_tools.templates import ArgumentPlaceholder, SecretPlaceholder, Template, template_arguments
+from tools.http_tools.templates import (
+    ArgumentPlaceholder,
+    SecretPlaceholder,
+    Template,
+    template_arguments,
+)
 from tools.secrets.masked import SecretValues
 
 TEXT_LIMIT = 4 * 2**20
-"""Characters that the values of one request may come to; a template can name an argument many times."""
+"""Characters that the values of one request may come to; a template can name an argument many
+times."""
 ABSENT = object()
 Encode = Callable[[str, str], str]
-"""From a value's text and its name to how it stands. Raises :class:`InvalidArguments` for what cannot stand there."""
+"""From a value's text and its name to how it stands. Raises :class:`InvalidArguments` for what
+cannot stand there."""
 
 
 class TemplateValues:
@@ -29,7 +37,8 @@ class TemplateValues:
         return bool(names) and all(self._arguments.get(name) is None for name in names)
 
     def only(self, template: Template) -> Any:
-        """The argument itself, where ``template`` is one place and nothing else; else, or where it is missing, ``ABSENT``."""
+        """The argument itself, where ``template`` is one place and nothing else; else, or where it
+        is missing, ``ABSENT``."""
         match template:
             case (ArgumentPlaceholder(name),) if name in self._arguments:
                 self._take(render_value(value := self._arguments[name]))
@@ -42,9 +51,12 @@ class TemplateValues:
     def text(self, template: Template, encode: Encode) -> str:
         """``template`` with every value encoded; a missing argument is "".
 
-        Raises :class:`tools.errors.InvalidArguments`, and :class:`tools.errors.ToolFailed` for a secret that is not there.
+        Raises :class:`tools.errors.InvalidArguments`, and :class:`tools.errors.ToolFailed` for a
+        secret that is not there.
         """
-        return "".join(piece if isinstance(piece, str) else self._encoded(piece, encode) for piece in template)
+        return "".join(
+            piece if isinstance(piece, str) else self._encoded(piece, encode) for piece in template
+        )
 
     def _encoded(self, place: ArgumentPlaceholder | SecretPlaceholder, encode: Encode) -> str:
         if isinstance(place, SecretPlaceholder):
@@ -59,7 +71,8 @@ class TemplateValues:
 
 
 def render_value(value: Any) -> str:
-    """Texts stand bare, a list of plain values with commas between them, everything else as JSON; null is ""."""
+    """Texts stand bare, a list of plain values with commas between them, everything else as JSON;
+    null is ""."""
     if value is None:
         return ""
     if isinstance(value, str):

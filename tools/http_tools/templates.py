@@ -1,6 +1,8 @@
-"""Templates: texts in which ``{name}`` stands for an argument and ``{secret:NAME}`` for a secret. Pure.
+"""Templates: texts in which ``{name}`` stands for an argument and ``{secret:NAME}`` for a secret.
+Pure.
 
-``{{`` and ``}}`` are plain braces, as in mock values (:mod:`tools.text.placeholders`). Nothing is evaluated.
+``{{`` and ``}}`` are plain braces, as in mock values (:mod:`tools.text.placeholders`). Nothing is
+evaluated.
 """
 
 import re
@@ -11,8 +13,11 @@ from difflib import get_close_matches
 from django.utils.translation import gettext
 
 PARAMETER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Names of arguments that every model endpoint takes; ``:`` is not among their signs, so none is a secret's."""
-_PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{secret:(?P<secret>[^{}]*)\}|\{(?P<name>[^{}]*)\}|(?P<stray>[{}])")
+"""Names of arguments that every model endpoint takes; ``:`` is not among their signs, so none is a
+secret's."""
+_PIECE = re.compile(
+    r"(?P<brace>\{\{|\}\})|\{secret:(?P<secret>[^{}]*)\}|\{(?P<name>[^{}]*)\}|(?P<stray>[{}])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,8 @@ Template = tuple[str | ArgumentPlaceholder | SecretPlaceholder, ...]
 
 
 def parse_template(text: str, encode: Callable[[str], str] = str) -> Template:
-    """``text`` as a template, its literal parts encoded by ``encode``. Stray braces stay as they are written."""
+    """``text`` as a template, its literal parts encoded by ``encode``. Stray braces stay as they
+    are written."""
     pieces: list[str | ArgumentPlaceholder | SecretPlaceholder] = []
     literal, end = "", 0
     for piece in _PIECE.finditer(text):
@@ -43,7 +49,11 @@ def parse_template(text: str, encode: Callable[[str], str] = str) -> Template:
             literal += piece[0][0]
             continue
         pieces += [encode(literal)] if literal else []
-        pieces.append(ArgumentPlaceholder(piece["name"]) if piece["name"] is not None else SecretPlaceholder(piece["secret"]))
+        pieces.append(
+            ArgumentPlaceholder(piece["name"])
+            if piece["name"] is not None
+            else SecretPlaceholder(piece["secret"])
+        )
         literal = ""
     literal += text[end:]
     return (*pieces, encode(literal)) if literal else tuple(pieces)
@@ -61,19 +71,38 @@ def template_secrets(template: Template) -> Iterator[str]:
 
 def has_placeholders(text: str) -> bool:
     """Whether anything stands in braces in ``text``."""
-    return any(piece["name"] is not None or piece["secret"] is not None for piece in _PIECE.finditer(text))
+    return any(
+        piece["name"] is not None or piece["secret"] is not None for piece in _PIECE.finditer(text)
+    )
 
 
-def check_template(text: str, arguments: Collection[str] | None, secrets: Collection[str] | None) -> list[str]:
-    """What keeps ``text`` from being a template over these names, a translated line each. None: any name may stand there."""
+def check_template(
+    text: str, arguments: Collection[str] | None, secrets: Collection[str] | None
+) -> list[str]:
+    """What keeps ``text`` from being a template over these names, a translated line each. None: any
+    name may stand there."""
     faults = []
     for piece in _PIECE.finditer(text):
         if piece["stray"]:
             faults.append(_stray(text, piece))
         elif piece["secret"] is not None and secrets is not None and piece["secret"] not in secrets:
-            faults.append(_unknown(gettext("“%(placeholder)s” names no secret."), piece[0], piece["secret"], secrets))
+            faults.append(
+                _unknown(
+                    gettext("“%(placeholder)s” names no secret."),
+                    piece[0],
+                    piece["secret"],
+                    secrets,
+                )
+            )
         elif piece["name"] is not None and arguments is not None and piece["name"] not in arguments:
-            faults.append(_unknown(gettext("“%(placeholder)s” names no argument."), piece[0], piece["name"], arguments))
+            faults.append(
+                _unknown(
+                    gettext("“%(placeholder)s” names no argument."),
+                    piece[0],
+                    piece["name"],
+                    arguments,
+                )
+            )
     return list(dict.fromkeys(faults))
 
 

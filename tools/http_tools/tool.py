@@ -1,4 +1,5 @@
-"""An HTTP tool that is ready to be called: what it declares, what it sends, how answers are told. Pure but for ``exchange``."""
+"""An HTTP tool that is ready to be called: what it declares, what it sends, how answers are told.
+Pure but for ``exchange``."""
 
 import hashlib
 import json
@@ -28,7 +29,8 @@ class ReadyHttpTool:
     async def exchange(
         self, request: FetchRequest, mask: SecretMask, fetcher: Fetcher
     ) -> tuple[FetchResponse, ToolExecutionResult]:
-        """Make ``request`` once: what came, and what the model is told of it. Raises :class:`tools.fetch.errors.FetchError`."""
+        """Make ``request`` once: what came, and what the model is told of it. Raises
+        :class:`tools.fetch.errors.FetchError`."""
         fetched = await fetcher.fetch(request)
         if self.answer.is_quick(fetched):
             return fetched, self.answer.result(fetched, mask)
@@ -36,13 +38,18 @@ class ReadyHttpTool:
 
 
 def build_ready_tool(settings: HttpToolSettings) -> ReadyHttpTool:
-    """What ``settings`` describe. Raises ValueError where they have faults (see :mod:`tools.http_tools.validation`)."""
-    return ReadyHttpTool(settings, _spec(settings), request_template(settings), answer_template(settings))
+    """What ``settings`` describe. Raises ValueError where they have faults (see
+    :mod:`tools.http_tools.validation`)."""
+    return ReadyHttpTool(
+        settings, _spec(settings), request_template(settings), answer_template(settings)
+    )
 
 
 def request_digest(request: FetchRequest) -> bytes:
     """What two requests share only when they are the same. Tells nothing of the secrets in them."""
-    said = json.dumps([request.method, request.url, sorted(request.headers.items()), request.body is None])
+    said = json.dumps(
+        [request.method, request.url, sorted(request.headers.items()), request.body is None]
+    )
     return hashlib.sha256(said.encode() + b"\0" + (request.body or b"")).digest()
 
 

@@ -1,4 +1,5 @@
-"""The URL of a request: its host and the beginning of its path are the row's, whatever the arguments are. Pure."""
+"""The URL of a request: its host and the beginning of its path are the row's, whatever the
+arguments are. Pure."""
 
 import re
 import unicodedata
@@ -22,7 +23,8 @@ _DECODINGS = 5
 """How often a value is decoded to find out what it means: some servers decode twice."""
 
 Entries = tuple[tuple[str, Template], ...]
-"""Names as they are sent, and templates of their values; an empty name is an entry without ``=``."""
+"""Names as they are sent, and templates of their values; an empty name is an entry without
+``=``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ class UrlTemplate:
         """
         path = "/".join(_segment(segment, filling) for segment in self.segments)
         query = "&".join(
-            pair for name, template in (*self.query, *more) for pair in render_pairs(name, template, filling, _query_value)
+            pair
+            for name, template in (*self.query, *more)
+            for pair in render_pairs(name, template, filling, _query_value)
         )
         url = f"{self.origin}/{path}{'?' if query else ''}{query}"
         self._require_same_place(parse_url(url))
@@ -50,9 +54,16 @@ class UrlTemplate:
     def _require_same_place(self, url: URL) -> None:
         """What encoding already sees to, asked of the parser that the request is sent with."""
         row = parse_url(f"{self.origin}/{self._prefix()}")
-        is_same = (url.scheme, url.raw_host, url.port, url.raw_user) == (row.scheme, row.raw_host, row.port, None)
+        is_same = (url.scheme, url.raw_host, url.port, url.raw_user) == (
+            row.scheme,
+            row.raw_host,
+            row.port,
+            None,
+        )
         path = url.raw_path
-        if not (is_same and path.startswith(row.raw_path) and path.count("/") == len(self.segments)):
+        if not (
+            is_same and path.startswith(row.raw_path) and path.count("/") == len(self.segments)
+        ):
             raise ToolFailed("参数会使请求指向其他地址，请求未发送，请不要重试。")
 
     def _prefix(self) -> str:
@@ -68,34 +79,49 @@ class UrlTemplate:
 
 
 def url_template(text: str) -> UrlTemplate | None:
-    """The template that ``text`` is; None when it has a template before its path, or a fragment, or is no http URL."""
+    """The template that ``text`` is; None when it has a template before its path, or a fragment, or
+    is no http URL."""
     parts = _PARTS.fullmatch(text.strip())
     if parts is None:
         return None
     segments = (parts[2] or "/").removeprefix("/").split("/")
     query = tuple(_entry(entry) for entry in (parts[3] or "").split("&") if entry)
-    return UrlTemplate(parts[1], tuple(parse_template(segment, _kept) for segment in segments), query)
+    return UrlTemplate(
+        parts[1], tuple(parse_template(segment, _kept) for segment in segments), query
+    )
 
 
 def parse_query_entries(table: Mapping[str, Any]) -> Entries:
     """The entries of a query that is written as a table, names and literal texts encoded."""
-    return tuple((percent_encode(name), template) for name, template in table_entries(table, percent_encode))
+    return tuple(
+        (percent_encode(name), template) for name, template in table_entries(table, percent_encode)
+    )
 
 
-def table_entries(table: Mapping[str, Any], encode: Callable[[str], str]) -> Iterator[tuple[str, Template]]:
+def table_entries(
+    table: Mapping[str, Any], encode: Callable[[str], str]
+) -> Iterator[tuple[str, Template]]:
     """Each name with each of its templates; numbers, true and false stand for their texts."""
     for name, values in table.items():
         for value in values if isinstance(values, list) else [values]:
-            yield name, parse_template(value if isinstance(value, str) else render_value(value), encode)
+            yield (
+                name,
+                parse_template(value if isinstance(value, str) else render_value(value), encode),
+            )
 
 
-def render_pairs(name: str, template: Template, filling: TemplateValues, encode: Encode) -> Iterator[str]:
-    """``name=value``, once for each item where the template is one list; nothing where it is left out."""
+def render_pairs(
+    name: str, template: Template, filling: TemplateValues, encode: Encode
+) -> Iterator[str]:
+    """``name=value``, once for each item where the template is one list; nothing where it is left
+    out."""
     if filling.leaves_out(template):
         return
     many = filling.only(template)
     if isinstance(many, list):
-        yield from (f"{name}={encode(render_value(item), *template_arguments(template))}" for item in many)
+        yield from (
+            f"{name}={encode(render_value(item), *template_arguments(template))}" for item in many
+        )
     else:
         value = filling.text(template, encode)
         yield f"{name}={value}" if name else value
@@ -107,7 +133,8 @@ def percent_encode(text: str) -> str:
 
 
 def is_dot_segment(segment: str) -> bool:
-    """Whether some server could read ``segment`` as a way out of its place: ``.``, ``..``, however encoded or hidden."""
+    """Whether some server could read ``segment`` as a way out of its place: ``.``, ``..``, however
+    encoded or hidden."""
     for _ in range(_DECODINGS):
         plain = unicodedata.normalize("NFKC", segment)
         if any(part.partition(";")[0].strip() in (".", "..") for part in re.split(r"[/\\]", plain)):
@@ -119,7 +146,8 @@ def is_dot_segment(segment: str) -> bool:
 
 
 def _segment(segment: Template, filling: TemplateValues) -> str:
-    """One part of the path. Raises :class:`InvalidArguments` where a value is missing or would lead elsewhere."""
+    """One part of the path. Raises :class:`InvalidArguments` where a value is missing or would lead
+    elsewhere."""
     names = list(template_arguments(segment))
     if missing := [name for name in names if not filling.has(name)]:
         raise InvalidArguments([f"{name} 不能为空" for name in missing])
@@ -146,7 +174,9 @@ def _entry(entry: str) -> tuple[str, Template]:
     name, equals, value = entry.partition("=")
     if not equals:
         return "", parse_template(entry, _kept)
-    return "".join(piece for piece in parse_template(name, _kept) if isinstance(piece, str)), parse_template(value, _kept)
+    return "".join(
+        piece for piece in parse_template(name, _kept) if isinstance(piece, str)
+    ), parse_template(value, _kept)
 
 
 def _kept(text: str) -> str:

@@ -1,4 +1,5 @@
-"""What is wrong with an HTTP tool's row: translated lines for the person who wrote it, by field. Pure."""
+"""What is wrong with an HTTP tool's row: translated lines for the person who wrote it, by field.
+Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +18,13 @@ from tools.http_tools.jsonpath import compile_jsonpath
 from tools.http_tools.row_templates import parse_json_or_none, row_templates
 from tools.http_tools.schema_validation import check_parameters_schema, has_ascii_classes
 from tools.http_tools.settings import HttpToolSettings, declared_parameters, required_parameters
-from tools.http_tools.templates import check_template, has_placeholders, parse_template, template_arguments, template_secrets
+from tools.http_tools.templates import (
+    check_template,
+    has_placeholders,
+    parse_template,
+    template_arguments,
+    template_secrets,
+)
 from tools.http_tools.url_template import is_dot_segment, url_template
 from tools.schemas.size_limits import check_size
 from tools.secrets.hosts import SecretHosts, format_origin
@@ -33,8 +40,8 @@ MessagesByField = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ValidationContext:
-    """What is there beside the row: names of ``secrets`` (None: any may be) and the ``hosts`` they may be sent to (None: not
-    judged), what downloads may reach (None: not judged),
+    """What is there beside the row: names of ``secrets`` (None: any may be) and the ``hosts`` they
+    may be sent to (None: not judged), what downloads may reach (None: not judged),
     and the provider of another tool with the row's name."""
 
     secrets: Collection[str] | None = None
@@ -44,7 +51,8 @@ class ValidationContext:
 
 
 def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> MessagesByField:
-    """Every fault, by the field it is in; empty for a row that can be used. Fields without faults are left out."""
+    """Every fault, by the field it is in; empty for a row that can be used. Fields without faults
+    are left out."""
     faults: MessagesByField = {
         "name": _name_faults(settings.name, around.taken_by),
         "method": _method_faults(settings.method),
@@ -70,16 +78,24 @@ def list_tool_warnings(settings: HttpToolSettings) -> list[str]:
 
 
 def _warnings(settings: HttpToolSettings) -> Iterator[str]:
-    used = {name for _, text in row_templates(settings) for name in template_arguments(parse_template(text))}
+    used = {
+        name
+        for _, text in row_templates(settings)
+        for name in template_arguments(parse_template(text))
+    }
     path = parse_template(settings.url.partition("?")[0])
     for name in declared_parameters(settings):
         if name not in used:
             yield gettext("The argument “%(name)s” is used nowhere.") % {"name": name}
     for name in dict.fromkeys(template_arguments(path)):
         if name not in required_parameters(settings):
-            yield gettext("“%(name)s” stands in the path: require it, or calls without it fail.") % {"name": name}
+            yield gettext(
+                "“%(name)s” stands in the path: require it, or calls without it fail."
+            ) % {"name": name}
     for name in dict.fromkeys(template_secrets(path)):
-        yield gettext("The secret “%(name)s” stands in the path, which servers write into their logs.") % {"name": name}
+        yield gettext(
+            "The secret “%(name)s” stands in the path, which servers write into their logs."
+        ) % {"name": name}
     if settings.url.lower().startswith("http:") and any(
         list(template_secrets(parse_template(text))) for _, text in row_templates(settings)
     ):
@@ -94,10 +110,15 @@ def _warnings(settings: HttpToolSettings) -> Iterator[str]:
 
 
 def check_hosts(settings: HttpToolSettings, hosts: Mapping[str, SecretHosts] | None) -> list[str]:
-    """A line for each secret of ``settings`` that may not be sent to its URL; a secret that is not there is not judged."""
+    """A line for each secret of ``settings`` that may not be sent to its URL; a secret that is not
+    there is not judged."""
     if hosts is None:
         return []
-    named = {name for _, text in row_templates(settings) for name in template_secrets(parse_template(text))}
+    named = {
+        name
+        for _, text in row_templates(settings)
+        for name in template_secrets(parse_template(text))
+    }
     url = _sample(settings.url)
     return [
         secret_refusal_message(name, format_origin(url), hosts[name])
@@ -110,28 +131,44 @@ def _name_faults(name: str, taken_by: str) -> list[str]:
     if not TOOL_NAME.fullmatch(name):
         return [gettext("Letters, digits, _ and - only, at most 64.")]
     if taken_by:
-        return [gettext("There is a tool of this name already, from %(provider)s.") % {"provider": taken_by}]
+        return [
+            gettext("There is a tool of this name already, from %(provider)s.")
+            % {"provider": taken_by}
+        ]
     return []
 
 
 def _method_faults(method: str) -> list[str]:
-    return [] if method in METHODS else [gettext("This is not one of %(methods)s.") % {"methods": ", ".join(METHODS)}]
+    return (
+        []
+        if method in METHODS
+        else [gettext("This is not one of %(methods)s.") % {"methods": ", ".join(METHODS)}]
+    )
 
 
 def _url_faults(url: str, allow: AllowList | None) -> list[str]:
     authority = _AUTHORITY.match(url.strip())
     if authority and has_placeholders(authority[0]):
-        return [gettext("Nothing in braces can stand before the path: the host is always the same.")]
+        return [
+            gettext("Nothing in braces can stand before the path: the host is always the same.")
+        ]
     if faults := check_url(_sample(url), allow):
         return faults
     template = url_template(url)
     if template is None:
-        return [gettext("The URL cannot have a part that begins with “#”, nor braces or “\\” in its host.")]
+        return [
+            gettext(
+                "The URL cannot have a part that begins with “#”, nor braces or “\\” in its host."
+            )
+        ]
     return list(_part_faults(template.segments, url))
 
 
 def _part_faults(segments: tuple[Any, ...], url: str) -> Iterator[str]:
-    if any(is_dot_segment("".join(piece for piece in segment if isinstance(piece, str))) for segment in segments):
+    if any(
+        is_dot_segment("".join(piece for piece in segment if isinstance(piece, str)))
+        for segment in segments
+    ):
         yield gettext("The path cannot have parts that are “.” or “..”.")
     if any(has_placeholders(entry.partition("=")[0]) for entry in url.partition("?")[2].split("&")):
         yield gettext("Braces can stand in values, not in names.")
@@ -147,17 +184,23 @@ def _table_faults(table: Any) -> list[str]:
 
 def _entry_faults(name: str, value: Any) -> Iterator[str]:
     if not name or has_placeholders(name):
-        yield gettext("“%(name)s” cannot be a name: braces can stand in values, not in names.") % {"name": name[:64]}
+        yield gettext("“%(name)s” cannot be a name: braces can stand in values, not in names.") % {
+            "name": name[:64]
+        }
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(item, str | int | float | bool) for item in values):
-        yield gettext("The value of “%(name)s” must be text, a number, true, false, or a list of these.") % {"name": name[:64]}
+        yield gettext(
+            "The value of “%(name)s” must be text, a number, true, false, or a list of these."
+        ) % {"name": name[:64]}
 
 
 def _header_faults(headers: Any) -> list[str]:
     if faults := _table_faults(headers):
         return faults
     if wrong := [name for name, value in headers.items() if not isinstance(value, str)]:
-        return [gettext("The value of “%(name)s” must be text.") % {"name": name[:64]} for name in wrong]
+        return [
+            gettext("The value of “%(name)s” must be text.") % {"name": name[:64]} for name in wrong
+        ]
     if len({name.lower() for name in headers}) < len(headers):
         return [gettext("A header can be there once only, in whatever letters.")]
     return check_headers({name: _sample(value) for name, value in headers.items()})
@@ -169,13 +212,21 @@ def _sample(text: str) -> str:
 
 def _kind_faults(settings: HttpToolSettings) -> list[str]:
     if settings.body_kind == "none":
-        return [gettext("Choose what kind of body this is, or empty it.")] if settings.body.strip() else []
+        return (
+            [gettext("Choose what kind of body this is, or empty it.")]
+            if settings.body.strip()
+            else []
+        )
     if settings.method == "GET":
-        return [gettext("A GET request has no body: choose another method, or put this into the query.")]
+        return [
+            gettext("A GET request has no body: choose another method, or put this into the query.")
+        ]
     said = content_type(settings.headers) if isinstance(settings.headers, Mapping) else ""
     if settings.body_kind == "text" and ("json" in said or "urlencoded" in said):
         return [
-            gettext("Choose JSON or form fields: in a text, arguments stand as they are and could be taken for more than values.")
+            gettext(
+                "Choose JSON or form fields: in a text, arguments stand as they are and could be taken for more than values."
+            )
         ]
     return []
 
@@ -187,7 +238,11 @@ def _body_faults(settings: HttpToolSettings) -> list[str]:
         return []
     value = parse_json_or_none(settings.body)
     if value is None and settings.body.strip() != "null":
-        return [gettext('This is no JSON. An argument stands in quotes, also where it is a number: "{count}".')]
+        return [
+            gettext(
+                'This is no JSON. An argument stands in quotes, also where it is a number: "{count}".'
+            )
+        ]
     if settings.body_kind == "form":
         return _table_faults(value)
     try:

@@ -1,4 +1,5 @@
-"""When a server is left alone: after failures in a row, and for how long. Pure but for its clock."""
+"""When a server is left alone: after failures in a row, and for how long. Pure but for its
+clock."""
 
 import random
 import time
@@ -12,7 +13,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 
 
 class CircuitBreaker:
-    """Lets calls pass, until so many in a row have failed; then one at a time, when the pause is over."""
+    """Lets calls pass, until so many in a row have failed; then one at a time, when the pause is
+    over."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -35,7 +37,8 @@ class CircuitBreaker:
         return True
 
     def end(self, *, is_failure: bool | None) -> bool:
-        """A call is over; None when nothing can be learned from it. True when the breaker has opened by it."""
+        """A call is over; None when nothing can be learned from it. True when the breaker has
+        opened by it."""
         self._is_tried = False
         if is_failure is None:
             return False
@@ -47,6 +50,7 @@ class CircuitBreaker:
 
 
 def retry_delay(failures: int) -> float:
-    """Seconds to wait before the next try, after so many that failed: twice as long each time, and never the same for two."""
+    """Seconds to wait before the next try, after so many that failed: twice as long each time, and
+    never the same for two."""
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(0, failures - 1), 20))
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads tries, guards nothing

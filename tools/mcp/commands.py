@@ -32,15 +32,20 @@ _LEADS_ELSEWHERE = re.compile(
 
 
 def check_command(command: str, arguments: Sequence[Any]) -> str:
-    """Why this program may not be run, as a translated sentence that says what to do; "" when it may.
+    """Why this program may not be run, as a translated sentence that says what to do; "" when it
+    may.
 
     A bare name in ``MCP_ALLOWED_COMMANDS`` allows exactly that bare name, an absolute path
     exactly that path. Whether it is there is :func:`check_program_exists`'s to say.
     """
     if not command:
         return _("Name the program to run.")
-    if _UNSENDABLE.search(command) or any(not isinstance(part, str) or _UNSENDABLE.search(part) for part in arguments):
-        return _("The program and its arguments are texts without control characters and line breaks.")
+    if _UNSENDABLE.search(command) or any(
+        not isinstance(part, str) or _UNSENDABLE.search(part) for part in arguments
+    ):
+        return _(
+            "The program and its arguments are texts without control characters and line breaks."
+        )
     if "/" in command and not command.startswith("/"):
         return _("Write the name of the program alone, or its absolute path.")
     return "" if command in settings.MCP_ALLOWED_COMMANDS else _not_allowed(command)
@@ -50,7 +55,9 @@ def _not_allowed(command: str) -> str:
     if "," in command or "，" in command:
         return _("A program with a comma in its name cannot be allowed.")
     line = "MCP_ALLOWED_COMMANDS=" + ",".join([*settings.MCP_ALLOWED_COMMANDS, command])
-    words = _("“%(command)s” is not among the programs that may be run. To allow it, put this into .env and restart: %(line)s")
+    words = _(
+        "“%(command)s” is not among the programs that may be run. To allow it, put this into .env and restart: %(line)s"
+    )
     return words % {"command": command, "line": line}
 
 

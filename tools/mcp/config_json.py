@@ -55,7 +55,8 @@ class ServerConfig:
 
 
 def parse_mcp_servers(text: str) -> list[ServerConfig]:
-    """The servers of ``text``, good and bad. Raises :class:`ConfigUnreadable` when it has none to speak of."""
+    """The servers of ``text``, good and bad. Raises :class:`ConfigUnreadable` when it has none to
+    speak of."""
     named = list(_servers(_document(text)))
     if not named:
         raise ConfigUnreadable(_("There is no server in it."))
@@ -64,7 +65,10 @@ def parse_mcp_servers(text: str) -> list[ServerConfig]:
     found = [_read(name, entry) for name, entry in named]
     names = [config.name for config in found]
     return [
-        _with_fault(config, _("This name stands here twice.")) if names.count(config.name) > 1 else config for config in found
+        _with_fault(config, _("This name stands here twice."))
+        if names.count(config.name) > 1
+        else config
+        for config in found
     ]
 
 
@@ -75,8 +79,13 @@ def find_placeholders(values: Mapping[str, Any]) -> list[str]:
 
 
 def render_mcp_servers(configs: Iterable[ServerConfig]) -> str:
-    """``configs`` as ``mcpServers`` JSON, values as they are given: whoever calls has masked them."""
-    return json.dumps({"mcpServers": {config.name: _written(config.values) for config in configs}}, ensure_ascii=False, indent=2)
+    """``configs`` as ``mcpServers`` JSON, values as they are given: whoever calls has masked
+    them."""
+    return json.dumps(
+        {"mcpServers": {config.name: _written(config.values) for config in configs}},
+        ensure_ascii=False,
+        indent=2,
+    )
 
 
 # --- The whole text ---------------------------------------------------------------
@@ -89,7 +98,9 @@ def _document(text: str) -> Any:
         words = _(
             "This is not JSON: line %(line)d, column %(column)d: %(reason)s. Comments and commas at the end are not allowed."
         )
-        raise ConfigUnreadable(words % {"line": error.lineno, "column": error.colno, "reason": error.msg}) from error
+        raise ConfigUnreadable(
+            words % {"line": error.lineno, "column": error.colno, "reason": error.msg}
+        ) from error
     except RecursionError as error:
         raise ConfigUnreadable(_("This is nested too deeply.")) from error
     except ConfigUnreadable:
@@ -115,7 +126,9 @@ def _servers(document: Any) -> Iterable[tuple[str, Any]]:
             for key in ("mcpServers", "servers"):
                 if key in place:
                     return _pairs(place[key], key)
-        is_one = bool(document.keys() & _SERVER_KEYS) and not any(isinstance(value, dict) for value in document.values())
+        is_one = bool(document.keys() & _SERVER_KEYS) and not any(
+            isinstance(value, dict) for value in document.values()
+        )
         if is_one or not all(isinstance(entry, dict) for entry in document.values()):
             return _pairs([document], "")
     return _pairs(document, "mcpServers")
@@ -124,11 +137,17 @@ def _servers(document: Any) -> Iterable[tuple[str, Any]]:
 def _pairs(servers: Any, key: str) -> Iterable[tuple[str, Any]]:
     if isinstance(servers, dict):
         return servers.items()
-    if isinstance(servers, list) and all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in servers):
+    if isinstance(servers, list) and all(
+        isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in servers
+    ):
         return [(entry["name"], entry) for entry in servers]
     if key:
         raise ConfigUnreadable(_("“%s” must be an object with a server under each name.") % key)
-    raise ConfigUnreadable(_("This is no list of servers: it wants an object “mcpServers” with a server under each name."))
+    raise ConfigUnreadable(
+        _(
+            "This is no list of servers: it wants an object “mcpServers” with a server under each name."
+        )
+    )
 
 
 # --- One server -------------------------------------------------------------------
@@ -147,7 +166,8 @@ def _read(key: str, given: Any) -> ServerConfig:
 
 
 def _connection(entry: "_Entry") -> dict[str, Any]:
-    """What a connection is made with: always all of it, so that nothing of a former server is left."""
+    """What a connection is made with: always all of it, so that nothing of a former server is
+    left."""
     is_streamable = entry.has("httpUrl")
     values = {
         "command": entry.text("command"),
@@ -160,7 +180,9 @@ def _connection(entry: "_Entry") -> dict[str, Any]:
     return {"transport": _transport(entry, said, values, is_streamable=is_streamable), **values}
 
 
-def _transport(entry: "_Entry", said: str, values: Mapping[str, Any], *, is_streamable: bool) -> str:
+def _transport(
+    entry: "_Entry", said: str, values: Mapping[str, Any], *, is_streamable: bool
+) -> str:
     if said:
         known = _TRANSPORTS.get(re.sub(r"[-_ ]", "", said).lower(), "")
         if not known:
@@ -231,8 +253,13 @@ class _Entry:
     def pairs(self, *names: str, separator: str) -> dict[str, str]:
         """An object of texts, or a list of lines as some programs write it."""
         name, value = self._take(names)
-        if isinstance(value, list) and all(isinstance(line, str) and separator in line for line in value):
-            value = {head.strip(): rest.strip() for head, _sign, rest in (line.partition(separator) for line in value)}
+        if isinstance(value, list) and all(
+            isinstance(line, str) and separator in line for line in value
+        ):
+            value = {
+                head.strip(): rest.strip()
+                for head, _sign, rest in (line.partition(separator) for line in value)
+            }
         if isinstance(value, dict) and all(_is_plain(part) for part in value.values()):
             return {key: _plain(part) for key, part in value.items()}
         return self._refuse(name, _("“%s” must be an object of texts."), {}) if name else {}
@@ -277,7 +304,12 @@ def _with_fault(config: ServerConfig, fault: str) -> ServerConfig:
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
     """One server as other programs read it, with our own settings where they say something."""
     if values["transport"] == "stdio":
-        entry = {"type": "stdio", "command": values["command"], "args": list(values["arguments"]), "env": values["environment"]}
+        entry = {
+            "type": "stdio",
+            "command": values["command"],
+            "args": list(values["arguments"]),
+            "env": values["environment"],
+        }
     else:
         spelling = "sse" if values["transport"] == "sse" else "http"
         entry = {"type": spelling, "url": values["url"], "headers": values["headers"]}
@@ -289,4 +321,8 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
         "excludeTools": re.findall(r"[^\s,]+", values["exclude"]),
         "toolPrefix": values["name_prefix"],
     }
-    return {name: value for name, value in (entry | settings).items() if value or name in ("command", "args", "url")}
+    return {
+        name: value
+        for name, value in (entry | settings).items()
+        if value or name in ("command", "args", "url")
+    }

@@ -1,4 +1,5 @@
-"""Sessions with MCP servers, by the official library; with its transports and the entries of its lists all that knows it.
+"""Sessions with MCP servers, by the official library; with its transports and the entries of its
+lists all that knows it.
 
 Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.loading`.
 
@@ -10,7 +11,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -64,23 +70,36 @@ LARGEST_MIB = MAX_MESSAGE // 2**20
 INSTRUCTIONS_LIMIT = 2_000
 INPUT_ROUNDS = 10
 INPUT_PAUSES = (0.05, 0.1, 0.25)
-"""Seconds before a call is continued that the server has not finished; the last one again and again."""
+"""Seconds before a call is continued that the server has not finished; the last one again and
+again."""
 SUBSCRIBE_SECONDS = 2
 """For a server to take a subscription, before its tools are listed without one."""
 LISTEN_PAUSE = 30
 """Seconds before a broken subscription is asked for again."""
-_ANSWERS: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+_ANSWERS: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
+    CallToolResult | InputRequiredResult
+)
 _QUIET = ("mcp.client", "mcp.shared")
-for _name in _QUIET:  # they write a traceback, with the server's words in it, for whatever a server does wrong
+for _name in (
+    _QUIET
+):  # they write a traceback, with the server's words in it, for whatever a server does wrong
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 @asynccontextmanager
 async def open_session(
-    settings: McpServerSettings, destinations: DestinationResolver, signals: SessionCallbacks, *, is_old: bool = False
+    settings: McpServerSettings,
+    destinations: DestinationResolver,
+    signals: SessionCallbacks,
+    *,
+    is_old: bool = False,
 ) -> AsyncIterator[McpSession]:
     """A session with the server of ``settings``; see :data:`tools.mcp.listing.SessionOpener`."""
-    journal, flow, entries = ServerLog(settings, signals.lost), ServerRateLimit(), ToolListSanitizer()
+    journal, flow, entries = (
+        ServerLog(settings, signals.lost),
+        ServerRateLimit(),
+        ToolListSanitizer(),
+    )
     transport = _transport(settings, destinations, journal, flow)
     client = _client(settings, _guarded(transport, flow, journal, entries), signals, is_old=is_old)
     with _explained(journal):
@@ -89,11 +108,17 @@ async def open_session(
                 async with asyncio.timeout(settings.connect_seconds):
                     await stack.enter_async_context(client)
             except TimeoutError as error:
-                raise McpClientError(_("No answer within %s s.") % f"{settings.connect_seconds:g}") from error
+                raise McpClientError(
+                    _("No answer within %s s.") % f"{settings.connect_seconds:g}"
+                ) from error
             entries.version = client.protocol_version
             watching, subscribed = _watching(client, signals)
             try:
-                await asyncio.wait([watching, subscribed], timeout=SUBSCRIBE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    [watching, subscribed],
+                    timeout=SUBSCRIBE_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
                 subscribed.cancel()
                 yield LibrarySession(client, settings, journal)
                 was_lost = journal.is_lost
@@ -104,7 +129,9 @@ async def open_session(
             raise McpClientError("")
 
 
-def _client(settings: McpServerSettings, transport: Any, signals: SessionCallbacks, *, is_old: bool) -> Client:
+def _client(
+    settings: McpServerSettings, transport: Any, signals: SessionCallbacks, *, is_old: bool
+) -> Client:
     async def heard(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             signals.changed()
@@ -119,11 +146,16 @@ def _client(settings: McpServerSettings, transport: Any, signals: SessionCallbac
 
 
 def _transport(
-    settings: McpServerSettings, destinations: DestinationResolver, journal: ServerLog, flow: ServerRateLimit
+    settings: McpServerSettings,
+    destinations: DestinationResolver,
+    journal: ServerLog,
+    flow: ServerRateLimit,
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if not settings.is_stdio:
         return web_transport(settings, destinations, journal, flow)
-    if fault := check_command(settings.command, settings.arguments) or check_environment(settings.environment):
+    if fault := check_command(settings.command, settings.arguments) or check_environment(
+        settings.environment
+    ):
         raise PermanentFailureError(fault)
     return stdio_transport(settings, flow, journal)
 
@@ -155,24 +187,37 @@ class LibrarySession:
         seconds: float | None = None
         with self._mapped():
             for _page in range(MAX_PAGES):
-                page = await self._client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+                page = await self._client.session.list_tools(
+                    params=PaginatedRequestParams(cursor=cursor)
+                )
                 found += [
-                    tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools[: MAX_DECLARED + 1]
+                    tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+                    for tool in page.tools[: MAX_DECLARED + 1]
                 ]
                 cursor = page.next_cursor
                 seconds = page.ttl_ms / 1000 or seconds
                 if len(found) > MAX_DECLARED:
                     return ToolListing(
-                        tuple(found[:MAX_DECLARED]), _("Only the first %s tools were read.") % MAX_DECLARED, seconds
+                        tuple(found[:MAX_DECLARED]),
+                        _("Only the first %s tools were read.") % MAX_DECLARED,
+                        seconds,
                     )
                 if cursor is None:
                     return ToolListing(tuple(found), "", seconds)
                 if cursor in seen:
-                    return ToolListing(tuple(found), _("The list of tools repeats itself and was not read further."), seconds)
+                    return ToolListing(
+                        tuple(found),
+                        _("The list of tools repeats itself and was not read further."),
+                        seconds,
+                    )
                 seen.add(cursor)
-        return ToolListing(tuple(found), _("Only the first %s pages of tools were read.") % MAX_PAGES, seconds)
+        return ToolListing(
+            tuple(found), _("Only the first %s pages of tools were read.") % MAX_PAGES, seconds
+        )
 
-    async def call(self, name: str, arguments: Json, progress: ProgressCallback | None = None) -> Json:
+    async def call(
+        self, name: str, arguments: Json, progress: ProgressCallback | None = None
+    ) -> Json:
         state: str | None = None
         with self._mapped():
             for number in range(INPUT_ROUNDS):
@@ -181,7 +226,8 @@ class LibrarySession:
                     return dict(answer.model_dump(mode="json", by_alias=True, exclude_none=True))
                 if answer.input_requests:
                     raise ServerRefusedError(
-                        _("The tool asks for input that nobody can give."), "该工具要求补充信息，而这里无法提供，调用未完成"
+                        _("The tool asks for input that nobody can give."),
+                        "该工具要求补充信息，而这里无法提供，调用未完成",
                     )
                 state = answer.request_state
                 await asyncio.sleep(INPUT_PAUSES[min(number, len(INPUT_PAUSES) - 1)])
@@ -191,21 +237,32 @@ class LibrarySession:
         """Newer servers know no ping; the first page of their tools is as good."""
         session = self._client.session
         with contextlib.suppress(ServerRefusedError), self._mapped():  # an answer all the same
-            await (session.list_tools() if self._is_modern else session.send_request(PingRequest(), EmptyResult))
+            await (
+                session.list_tools()
+                if self._is_modern
+                else session.send_request(PingRequest(), EmptyResult)
+            )
 
     async def _sent(
         self, name: str, arguments: Json, progress: ProgressCallback | None, state: str | None
     ) -> CallToolResult | InputRequiredResult:
-        """One round of a call. It goes past the library's check of structured results, which the registry does, once."""
+        """One round of a call. It goes past the library's check of structured results, which the
+        registry does, once."""
         params = CallToolRequestParams(name=name, arguments=dict(arguments), request_state=state)
         request = CallToolRequest(params=params)
         try:
-            return await self._client.session.send_request(request, _ANSWERS, progress_callback=progress)
+            return await self._client.session.send_request(
+                request, _ANSWERS, progress_callback=progress
+            )
         except MCPError as error:
             if error.code != HEADER_MISMATCH or not self._is_modern:
                 raise
-        await self.list_tools()  # the server wants arguments in headers, by a newer schema than is known here
-        return await self._client.session.send_request(request, _ANSWERS, progress_callback=progress)
+        await (
+            self.list_tools()
+        )  # the server wants arguments in headers, by a newer schema than is known here
+        return await self._client.session.send_request(
+            request, _ANSWERS, progress_callback=progress
+        )
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:
@@ -219,22 +276,30 @@ class LibrarySession:
                 what = error.errors(include_url=False, include_input=False)[0]
                 place = ".".join(map(str, what["loc"]))
                 words = self._fit(f"{place}: {what['msg']}")
-                raise ProtocolViolationError(_("Its answer is not what the protocol says: %s") % words) from error
+                raise ProtocolViolationError(
+                    _("Its answer is not what the protocol says: %s") % words
+                ) from error
             except MCPError as error:
                 if current.is_refused:
-                    raise CallNotSentError(self._journal.reason or self._fit(error.message)) from error
+                    raise CallNotSentError(
+                        self._journal.reason or self._fit(error.message)
+                    ) from error
                 if self.is_lost or _is_broken(error):
-                    raise ConnectionLostError(self._journal.reason or self._fit(error.message)) from error
+                    raise ConnectionLostError(
+                        self._journal.reason or self._fit(error.message)
+                    ) from error
                 raise self._refusal(error) from error
             except (ValueError, RuntimeError, OSError) as error:
                 raise ConnectionLostError(self._fit(f"{type(error).__name__}: {error}")) from error
 
     def _refusal(self, error: MCPError) -> McpClientError:
-        """An error that came as an answer: the server's, or one in place of an answer that could not be read."""
+        """An error that came as an answer: the server's, or one in place of an answer that could
+        not be read."""
         words = self._fit(error.message)
         if error.data == TOO_LARGE or MORE_BYTES in words:
             return ServerRefusedError(
-                _("An answer was larger than %s MiB.") % LARGEST_MIB, f"MCP 服务器返回的内容超过 {LARGEST_MIB} MiB，无法接收"
+                _("An answer was larger than %s MiB.") % LARGEST_MIB,
+                f"MCP 服务器返回的内容超过 {LARGEST_MIB} MiB，无法接收",
             )
         if words == "Server returned an error response":  # the library's words for any status
             status = self._journal.reason
@@ -248,7 +313,8 @@ class LibrarySession:
 
 
 def _is_broken(error: MCPError) -> bool:
-    """Whether the library says that no answer can come; servers use the same number for errors of their own."""
+    """Whether the library says that no answer can come; servers use the same number for errors of
+    their own."""
     return error.code == CONNECTION_CLOSED and error.message.startswith(
         ("McpSession closed", "SSE stream", "server answered a request")
     )
@@ -268,7 +334,8 @@ def _explained(journal: ServerLog) -> Iterator[None]:
 
 
 def _told(words: str, journal: ServerLog) -> str:
-    """``words`` with what is known beside them: why a request failed, and what the server said last."""
+    """``words`` with what is known beside them: why a request failed, and what the server said
+    last."""
     parts = [words] if words and (words != "Connection closed" or not journal.reason) else []
     parts += [journal.reason] if journal.reason and journal.reason not in words else []
     parts += [_("It said: %s") % journal.last_words] if journal.last_words else []
@@ -281,16 +348,25 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _watching(client: Client, signals: SessionCallbacks) -> "tuple[asyncio.Task[None], asyncio.Future[None]]":
-    """What subscribes to changes of the list of tools, and what is done once it has; what is listed later misses none."""
+def _watching(
+    client: Client, signals: SessionCallbacks
+) -> "tuple[asyncio.Task[None], asyncio.Future[None]]":
+    """What subscribes to changes of the list of tools, and what is done once it has; what is listed
+    later misses none."""
     subscribed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     return asyncio.create_task(_watch(client, signals, subscribed), name="mcp-watch"), subscribed
 
 
-async def _watch(client: Client, signals: SessionCallbacks, subscribed: "asyncio.Future[None]") -> None:
+async def _watch(
+    client: Client, signals: SessionCallbacks, subscribed: "asyncio.Future[None]"
+) -> None:
     """Subscribe, where the protocol wants that to be asked for."""
     tools = client.server_capabilities.tools
-    while tools is not None and tools.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+    while (
+        tools is not None
+        and tools.list_changed
+        and client.protocol_version in MODERN_PROTOCOL_VERSIONS
+    ):
         try:
             async with client.listen(tools_list_changed=True) as subscription:
                 if subscribed.done():  # again, or late: there may have been a change before
@@ -311,16 +387,22 @@ async def _watch(client: Client, signals: SessionCallbacks, subscribed: "asyncio
 
 @asynccontextmanager
 async def _guarded(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]], flow: ServerRateLimit, journal: ServerLog, entries: ToolListSanitizer
+    transport: AbstractAsyncContextManager[tuple[Any, Any]],
+    flow: ServerRateLimit,
+    journal: ServerLog,
+    entries: ToolListSanitizer,
 ) -> AsyncIterator[tuple[Any, Any]]:
     async with transport as (read, write):
         yield _Heard(read, flow, journal, entries), write
 
 
 class _Heard:
-    """What the library reads messages from: says when there are no more, and keeps a flood and bad tools from it."""
+    """What the library reads messages from: says when there are no more, and keeps a flood and bad
+    tools from it."""
 
-    def __init__(self, inner: Any, flow: ServerRateLimit, journal: ServerLog, entries: ToolListSanitizer) -> None:
+    def __init__(
+        self, inner: Any, flow: ServerRateLimit, journal: ServerLog, entries: ToolListSanitizer
+    ) -> None:
         self._inner, self._flow, self._journal, self._entries = inner, flow, journal, entries
 
     async def receive(self) -> Any:
@@ -337,10 +419,14 @@ class _Heard:
             while True:
                 message = await self._inner.__anext__()
                 if await self._flow.passes(is_unasked=_is_unasked(message)):
-                    if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
+                    if isinstance(message, SessionMessage) and isinstance(
+                        message.message, JSONRPCResponse
+                    ):
                         self._entries.mend(message.message.result)
                     return message
-        except BaseException:  # whatever it is, nothing more comes; the waiting calls are told after this
+        except (
+            BaseException
+        ):  # whatever it is, nothing more comes; the waiting calls are told after this
             self._journal.ended()
             raise
 

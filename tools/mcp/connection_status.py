@@ -1,4 +1,5 @@
-"""How this process gets on with a server: as it is put down for the admin, and as the model is told."""
+"""How this process gets on with a server: as it is put down for the admin, and as the model is
+told."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -40,13 +41,18 @@ class ConnectionStatus:
 
 
 def write_statuses(standings: Sequence[ConnectionStatus]) -> list[None]:
-    """Write how it stands; the last word counts. A server that was deleted meanwhile is left out."""
+    """Write how it stands; the last word counts. A server that was deleted meanwhile is left
+    out."""
     last = {(standing.server_id, standing.process_id): standing for standing in standings}
-    there = set(McpServer.objects.filter(pk__in=[pk for pk, _ in last]).values_list("pk", flat=True))
+    there = set(
+        McpServer.objects.filter(pk__in=[pk for pk, _ in last]).values_list("pk", flat=True)
+    )
     for (server_id, process_id), standing in last.items():
         if server_id in there:
             values = asdict(standing) | {"seen_at": timezone.now()}
-            McpServerStatus.objects.update_or_create(server_id=server_id, process_id=process_id, defaults=values)
+            McpServerStatus.objects.update_or_create(
+                server_id=server_id, process_id=process_id, defaults=values
+            )
     return [None] * len(standings)
 
 
@@ -67,7 +73,8 @@ def delete_statuses(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
 
 
 def load_known_tool_names() -> frozenset[str]:
-    """The tools of all servers that ever were there, as far as they are not too many. For the database thread."""
+    """The tools of all servers that ever were there, as far as they are not too many. For the
+    database thread."""
     names = ToolConfig.objects.filter(provider_name="mcp").values_list("name", flat=True)
     return frozenset(names[:MOST_ROWS])
 

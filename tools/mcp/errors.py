@@ -3,8 +3,8 @@
 ::
 
     McpFault         str(error) is for the operator; ``text`` is for the model
-    ├── NotSent      the connection was gone before the call: it surely did not run, and may be made again
-    ├── Broken       the connection went during the call: nobody knows whether it ran
+    ├── NotSent      the connection was gone before the call: it surely did not run, and may be made
+    again ├── Broken       the connection went during the call: nobody knows whether it ran
     ├── Refused      the server answered with an error of the protocol: an ordinary failure
     ├── Garbage      what the server answered is not what the protocol says
     ├── Late         the time is up; the server was told that nobody waits any more
@@ -58,7 +58,8 @@ class AnswerTimeoutError(McpClientError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            _("No answer within %s s.") % f"{seconds:g}", f"超过 {seconds:g} 秒没有结果；本次调用可能已经在服务器上执行"
+            _("No answer within %s s.") % f"{seconds:g}",
+            f"超过 {seconds:g} 秒没有结果；本次调用可能已经在服务器上执行",
         )
 
 

@@ -1,4 +1,5 @@
-"""One server, kept connected: a task owns each session from its opening to its closing, and everybody else only calls."""
+"""One server, kept connected: a task owns each session from its opening to its closing, and
+everybody else only calls."""
 
 import asyncio
 import logging
@@ -25,7 +26,14 @@ from tools.mcp.errors import (
     ServerRefusedError,
     ServerUnavailableError,
 )
-from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, SessionOpener, ToolListing
+from tools.mcp.listing import (
+    Json,
+    McpSession,
+    ProgressCallback,
+    SessionCallbacks,
+    SessionOpener,
+    ToolListing,
+)
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ToolCatalogue, build_catalogue
 from tools.processes.threads import run_in_thread
@@ -37,12 +45,14 @@ LogLimit(logger, named=1)
 STABLE_SECONDS = 60
 """A session that lasted so long ended by chance, and is not the next of a row of failures."""
 LIST_SECONDS = 900
-"""How long a list of tools is taken to be right where the server says nothing; what it says counts between the next two."""
+"""How long a list of tools is taken to be right where the server says nothing; what it says counts
+between the next two."""
 LEAST_LIST_SECONDS, MOST_LIST_SECONDS = 60, 3600
 REREAD_SECONDS = 3
 """Between two readings that the server asks for."""
 BEAT_SECONDS, LONGEST_BEAT, BEAT_GROWTH = 60, 180, 1.2
-"""How long a server may be silent before it is asked whether it is there; longer from time to time while it is."""
+"""How long a server may be silent before it is asked whether it is there; longer from time to time
+while it is."""
 BEAT_LIMIT = 10
 """Seconds for its answer."""
 ERROR_LIMIT = 1_000
@@ -95,7 +105,8 @@ class McpConnection:
         self._task = asyncio.create_task(self._keep_up(), name=f"mcp-{self.settings.pk}")
 
     async def close(self, seconds: float) -> None:
-        """End the session, cancelled where it takes longer than ``seconds``. Calls under way fail."""
+        """End the session, cancelled where it takes longer than ``seconds``. Calls under way
+        fail."""
         self._is_closing = True
         self._rouse()
         if self._task is None:
@@ -122,8 +133,11 @@ class McpConnection:
 
     @property
     def is_offered(self) -> bool:
-        """Whether its tools may be called: also while a session that has just ended is made anew."""
-        return (self._connection is not None or self._is_returning) and not self._breaker.seconds_left
+        """Whether its tools may be called: also while a session that has just ended is made
+        anew."""
+        return (
+            self._connection is not None or self._is_returning
+        ) and not self._breaker.seconds_left
 
     def why_absent(self) -> str:
         """Why they may not, or why one of them is not there, in words for the model."""
@@ -145,9 +159,12 @@ class McpConnection:
             if spec.name not in self.shadowed
         ]
         left_out = [
-            {"original": clean_line(catalogue.originals[name], 100), "left_out": _(SHADOWED)} for name in sorted(self.shadowed)
+            {"original": clean_line(catalogue.originals[name], 100), "left_out": _(SHADOWED)}
+            for name in sorted(self.shadowed)
         ]
-        left_out += [{"original": tool.name, "left_out": tool.reason} for tool in catalogue.left_out]
+        left_out += [
+            {"original": tool.name, "left_out": tool.reason} for tool in catalogue.left_out
+        ]
         return ConnectionStatus(
             server_id=self.settings.pk,
             process_id=process_id,
@@ -163,8 +180,11 @@ class McpConnection:
 
     # --- Calls ----------------------------------------------------------------------
 
-    async def call(self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool) -> Json:
-        """The server's result of calling the tool that it calls ``name``. Raises a :class:`McpClientError`.
+    async def call(
+        self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool
+    ) -> Json:
+        """The server's result of calling the tool that it calls ``name``. Raises a
+        :class:`McpClientError`.
 
         The call is made a second time when it surely did not run, or with ``may_repeat``
         when nobody knows. When cancelled, the server is told, and the session goes on.
@@ -186,7 +206,9 @@ class McpConnection:
             raise late from error
         except (CallNotSentError, ConnectionLostError, ProtocolViolationError) as error:
             is_failure = True
-            if self._connection is not None and not self._connection.is_lost:  # else it is known better when it has ended
+            if (
+                self._connection is not None and not self._connection.is_lost
+            ):  # else it is known better when it has ended
                 self._note(error)
             raise
         finally:
@@ -194,7 +216,9 @@ class McpConnection:
                 self._give_a_rest()
         return answer
 
-    async def _tried(self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool) -> Json:
+    async def _tried(
+        self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool
+    ) -> Json:
         try:
             return await (await self._connected()).call(name, arguments, progress)
         except CallNotSentError:
@@ -215,8 +239,12 @@ class McpConnection:
             await self._news.wait()
 
     def _give_a_rest(self) -> None:
-        """Leave the server alone for a while, and then begin with a new session: calls that hang may hang in this one."""
-        logger.warning("MCP server %s: its calls keep failing; it is left alone for a while", clean_line(self.settings.name, 64))
+        """Leave the server alone for a while, and then begin with a new session: calls that hang
+        may hang in this one."""
+        logger.warning(
+            "MCP server %s: its calls keep failing; it is left alone for a while",
+            clean_line(self.settings.name, 64),
+        )
         self._is_told_to_reconnect = True
         self._rouse()
         self._changed(self)
@@ -233,9 +261,12 @@ class McpConnection:
             session.add_done_callback(_looked_at)
             fault, was_up = await self._outcome(session)
             is_wanted, self._is_told_to_reconnect = self._is_told_to_reconnect, False
-            failures = 0 if is_wanted or (was_up and loop.time() - began > STABLE_SECONDS) else failures
+            failures = (
+                0 if is_wanted or (was_up and loop.time() - began > STABLE_SECONDS) else failures
+            )
             failures += fault is not None
-            # A program may die of the question for newer protocols; whoever has a URL only fails to be there.
+            # A program may die of the question for newer protocols; whoever has a URL only fails to
+            # be there.
             is_old = self.settings.is_stdio and (is_old if was_up else not is_old)
             self._is_returning = was_up and failures <= 1 and not self._is_closing
             if fault is not None:
@@ -258,7 +289,11 @@ class McpConnection:
                 session.result()
         if attempt.error is None or isinstance(attempt.error, McpClientError):
             return attempt.error, was_up
-        logger.error("MCP server %s: the session broke", clean_line(self.settings.name, 64), exc_info=attempt.error)
+        logger.error(
+            "MCP server %s: the session broke",
+            clean_line(self.settings.name, 64),
+            exc_info=attempt.error,
+        )
         return McpClientError(f"{type(attempt.error).__name__}: {attempt.error}"), was_up
 
     async def _rest(self, seconds: float, fault: McpClientError | None) -> None:
@@ -291,7 +326,9 @@ class McpConnection:
         if self.settings.fault:
             raise PermanentFailureError(self.settings.fault)
         connect = await self._load()
-        async with connect(self.settings, SessionCallbacks(self._lost, self._reread), is_old) as connection:
+        async with connect(
+            self.settings, SessionCallbacks(self._lost, self._reread), is_old
+        ) as connection:
             self.about = connection.about
             await self._read(connection)
             self._was_up, self._is_returning = True, False
@@ -326,13 +363,16 @@ class McpConnection:
             return
 
     async def _read(self, connection: McpSession) -> None:
-        """The server's tools; what cannot be read leaves those that are known. Raises when the connection broke."""
+        """The server's tools; what cannot be read leaves those that are known. Raises when the
+        connection broke."""
         self._is_to_be_read = False
         try:
             async with asyncio.timeout(self.settings.connect_seconds):
                 self._listing = await self._timed(connection.list_tools())
         except TimeoutError as error:
-            raise McpClientError(_("Its tools did not come within %s s.") % f"{self.settings.connect_seconds:g}") from error
+            raise McpClientError(
+                _("Its tools did not come within %s s.") % f"{self.settings.connect_seconds:g}"
+            ) from error
         except (ServerRefusedError, ProtocolViolationError) as error:
             self._note(error)
         else:
@@ -344,7 +384,9 @@ class McpConnection:
     async def _specify(self) -> None:
         """Make of what is listed what is offered; in a thread, since some schemas are large."""
         self._is_to_be_specified = False
-        work = partial(build_catalogue, self.settings, self._listing.tools, self._reserved, self.catalogue)
+        work = partial(
+            build_catalogue, self.settings, self._listing.tools, self._reserved, self.catalogue
+        )
         self.catalogue = await run_in_thread(work)
         self._changed(self)
 
@@ -371,7 +413,11 @@ class McpConnection:
         if self._is_to_be_read:
             return self._read_at + REREAD_SECONDS
         seconds = self._listing.seconds
-        return self._read_at + (LIST_SECONDS if seconds is None else min(MOST_LIST_SECONDS, max(LEAST_LIST_SECONDS, seconds)))
+        return self._read_at + (
+            LIST_SECONDS
+            if seconds is None
+            else min(MOST_LIST_SECONDS, max(LEAST_LIST_SECONDS, seconds))
+        )
 
     # --- News ---------------------------------------------------------------------------
 
@@ -387,7 +433,8 @@ class McpConnection:
         self._wake.set()
 
     def _note(self, fault: McpClientError) -> None:
-        """Put down what went wrong: for the operator, who wants to see it after it has passed, too."""
+        """Put down what went wrong: for the operator, who wants to see it after it has passed,
+        too."""
         words = clean_line(self.settings.masked(str(fault)), ERROR_LIMIT)
         if words != self._error:
             logger.warning("MCP server %s: %s", clean_line(self.settings.name, 64), words)

@@ -1,4 +1,5 @@
-"""Entries of a server's list of tools, each judged for itself: the library refuses a whole list for one of them."""
+"""Entries of a server's list of tools, each judged for itself: the library refuses a whole list for
+one of them."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,18 +17,24 @@ _ANY = {"type": "object"}
 
 
 class ToolListSanitizer:
-    """Makes lists of tools sound before the library reads them. ``version`` is the protocol's, known once there is a session."""
+    """Makes lists of tools sound before the library reads them. ``version`` is the protocol's,
+    known once there is a session."""
 
     version = ""
 
     def mend(self, answer: Any) -> None:
-        """Change ``answer``, the result of a request, where it is a list of tools with entries that are none.
+        """Change ``answer``, the result of a request, where it is a list of tools with entries that
+        are none.
 
         A schema that is missing is one that takes anything. Any other fault is put in
         the place of its entry, for :func:`tools.mcp.specs.build_catalogue` to leave out.
         """
         kind = SERVER_RESULTS.get(("tools/list", self.version))
-        if kind is None or not isinstance(answer, dict) or not isinstance(answer.get("tools"), list):
+        if (
+            kind is None
+            or not isinstance(answer, dict)
+            or not isinstance(answer.get("tools"), list)
+        ):
             return
         entries = [_with_schema(entry) for entry in answer["tools"]]
         for place, fault in _faults(kind, entries).items():
@@ -50,7 +57,9 @@ def _faults(kind: Any, entries: list[Any]) -> dict[int, str]:
         found: dict[int, str] = {}
         for one in error.errors(include_url=False, include_context=False, include_input=False):
             place, *path = one["loc"]
-            found.setdefault(int(place), ": ".join(filter(None, [".".join(map(str, path)), one["msg"]])))
+            found.setdefault(
+                int(place), ": ".join(filter(None, [".".join(map(str, path)), one["msg"]]))
+            )
         return found
     return {}
 
@@ -64,4 +73,8 @@ def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
 def _marked(entry: Any, fault: str) -> dict[str, Any]:
     name = entry.get("name") if isinstance(entry, Mapping) else None
     reason = _("Its entry is not what the protocol says: %s") % clean_line(fault, WORDS_LIMIT)
-    return {"name": name if isinstance(name, str) else "", "inputSchema": _ANY, "_meta": {ENTRY_ERROR_KEY: reason}}
+    return {
+        "name": name if isinstance(name, str) else "",
+        "inputSchema": _ANY,
+        "_meta": {ENTRY_ERROR_KEY: reason},
+    }

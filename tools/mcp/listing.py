@@ -1,4 +1,5 @@
-"""What a server lists, and how a connection to one looks to who uses it; without the library that makes them."""
+"""What a server lists, and how a connection to one looks to who uses it; without the library that
+makes them."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,7 +21,8 @@ class ProgressCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """The tools of a server as it declares them; ``fault`` says what of them was not read; good for ``seconds``."""
+    """The tools of a server as it declares them; ``fault`` says what of them was not read; good for
+    ``seconds``."""
 
     tools: tuple[Json, ...] = ()
     fault: str = ""
@@ -31,7 +33,8 @@ class McpSession(Protocol):
     """A live session. All but the making and the ending may be done from any task of its loop."""
 
     about: Json
-    """What the server says of itself: ``name``, ``version``, ``title``, ``protocol``, ``instructions``."""
+    """What the server says of itself: ``name``, ``version``, ``title``, ``protocol``,
+    ``instructions``."""
 
     @property
     def is_lost(self) -> bool:
@@ -42,8 +45,11 @@ class McpSession(Protocol):
         """Raises a :class:`tools.mcp.errors.McpClientError`, as do all below."""
         ...
 
-    async def call(self, name: str, arguments: Json, progress: ProgressCallback | None = None) -> Json:
-        """The server's result. When cancelled, the server was told, and the session can be used on."""
+    async def call(
+        self, name: str, arguments: Json, progress: ProgressCallback | None = None
+    ) -> Json:
+        """The server's result. When cancelled, the server was told, and the session can be used
+        on."""
         ...
 
     async def ping(self) -> None:
@@ -59,7 +65,9 @@ class SessionCallbacks:
     changed: Callable[[], None]
 
 
-SessionOpener = Callable[[McpServerSettings, SessionCallbacks, bool], AbstractAsyncContextManager[McpSession]]
+SessionOpener = Callable[
+    [McpServerSettings, SessionCallbacks, bool], AbstractAsyncContextManager[McpSession]
+]
 """A connection for as long as the block: entered, and left, in one and the same task.
 
 The last argument is whether to begin in the old way, for servers that the question for

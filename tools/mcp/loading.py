@@ -1,4 +1,5 @@
-"""The library for MCP, loaded when somebody needs it: it takes half a second and 30 MiB, which most installations save."""
+"""The library for MCP, loaded when somebody needs it: it takes half a second and 30 MiB, which most
+installations save."""
 
 import importlib
 from functools import partial
@@ -11,8 +12,11 @@ _MODULE = "tools.mcp.connection"
 
 
 async def load_session_opener(destinations: DestinationResolver) -> SessionOpener:
-    """What connects to servers whose addresses ``destinations`` judges. The loop goes on meanwhile."""
+    """What connects to servers whose addresses ``destinations`` judges. The loop goes on
+    meanwhile."""
     module = await run_in_thread(partial(importlib.import_module, _MODULE))
 
     connected = module.connected
-    return lambda settings, signals, is_old: connected(settings, destinations, signals, is_old=is_old)
+    return lambda settings, signals, is_old: connected(
+        settings, destinations, signals, is_old=is_old
+    )

@@ -11,7 +11,8 @@ from tools.secrets.encryption import decrypt, encrypt
 
 
 class McpServer(LiveModel):
-    """One server. Values of headers and of the environment, and arguments, are sealed: they tend to be keys."""
+    """One server. Values of headers and of the environment, and arguments, are sealed: they tend to
+    be keys."""
 
     class Transport(models.TextChoices):
         STDIO = "stdio", "stdio"
@@ -25,16 +26,24 @@ class McpServer(LiveModel):
         validators=[RegexValidator(r"^[^\x00-\x1f\x7f]+$", _("No control characters."))],
     )
     enabled = models.BooleanField(_("enabled"), default=True)
-    transport = models.CharField(_("transport"), max_length=16, choices=Transport, default=Transport.STDIO)
+    transport = models.CharField(
+        _("transport"), max_length=16, choices=Transport, default=Transport.STDIO
+    )
     command = models.CharField(_("command"), max_length=500, blank=True, default="")
-    plain_arguments = models.JSONField(db_column="arguments", blank=True, default=list, editable=False)
+    plain_arguments = models.JSONField(
+        db_column="arguments", blank=True, default=list, editable=False
+    )
     """Empty, unless a version of the program that does not seal arguments wrote them."""
     url = models.CharField(_("URL"), max_length=2000, blank=True, default="")
     connect_seconds = models.PositiveIntegerField(
-        _("time limit of connecting (seconds)"), default=30, validators=[MinValueValidator(1), MaxValueValidator(600)]
+        _("time limit of connecting (seconds)"),
+        default=30,
+        validators=[MinValueValidator(1), MaxValueValidator(600)],
     )
     call_seconds = models.PositiveIntegerField(
-        _("time limit of calls (seconds)"), default=60, validators=[MinValueValidator(1), MaxValueValidator(3600)]
+        _("time limit of calls (seconds)"),
+        default=60,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
     )
     include = models.TextField(_("only these tools"), blank=True, default="")
     exclude = models.TextField(_("not these tools"), blank=True, default="")
@@ -57,7 +66,9 @@ class McpServer(LiveModel):
         verbose_name = _("MCP server")
         verbose_name_plural = _("MCP servers")
         ordering = ("id",)
-        permissions = (("run_commands", _("Can set up MCP servers that are programs on this machine")),)
+        permissions = (
+            ("run_commands", _("Can set up MCP servers that are programs on this machine")),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -66,8 +77,16 @@ class McpServer(LiveModel):
     def arguments(self) -> list[str]:
         """What the program is started with. Raises as :attr:`headers` does."""
         if self.plain_arguments:
-            return [str(one) for one in self.plain_arguments] if isinstance(self.plain_arguments, list) else []
-        return [str(one) for one in json.loads(decrypt(self.sealed_arguments))] if self.sealed_arguments else []
+            return (
+                [str(one) for one in self.plain_arguments]
+                if isinstance(self.plain_arguments, list)
+                else []
+            )
+        return (
+            [str(one) for one in json.loads(decrypt(self.sealed_arguments))]
+            if self.sealed_arguments
+            else []
+        )
 
     @arguments.setter
     def arguments(self, values: list[str]) -> None:
@@ -76,7 +95,8 @@ class McpServer(LiveModel):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Sent with every request. Raises :class:`tools.secrets.encryption.DecryptionError` when they have to be entered anew."""
+        """Sent with every request. Raises :class:`tools.secrets.encryption.DecryptionError` when
+        they have to be entered anew."""
         return _opened(self.sealed_headers)
 
     @headers.setter
@@ -85,7 +105,8 @@ class McpServer(LiveModel):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of a stdio server, beside a minimal environment. Raises as :attr:`headers` does."""
+        """Variables of a stdio server, beside a minimal environment. Raises as :attr:`headers`
+        does."""
         return _opened(self.sealed_environment)
 
     @environment.setter
@@ -94,7 +115,8 @@ class McpServer(LiveModel):
 
 
 class McpServerStatus(models.Model):
-    """How one server process gets on with one server: written by that process alone, while it lives."""
+    """How one server process gets on with one server: written by that process alone, while it
+    lives."""
 
     class State(models.TextChoices):
         CONNECTING = "connecting", _("connecting")
@@ -102,7 +124,9 @@ class McpServerStatus(models.Model):
         WAITING = "waiting", _("waiting to try again")
         STOPPED = "stopped", _("given up until somebody says so")
 
-    server = models.ForeignKey(McpServer, models.CASCADE, related_name="statuses", verbose_name=_("MCP server"))
+    server = models.ForeignKey(
+        McpServer, models.CASCADE, related_name="statuses", verbose_name=_("MCP server")
+    )
     process_id = models.CharField(_("process"), max_length=64)
     state = models.CharField(_("state"), max_length=16, choices=State, default=State.CONNECTING)
     error = models.TextField(_("last error"), blank=True, default="")
@@ -117,7 +141,9 @@ class McpServerStatus(models.Model):
     class Meta:
         verbose_name = _("state of an MCP server")
         verbose_name_plural = _("states of MCP servers")
-        constraints = (models.UniqueConstraint(fields=("server", "process_id"), name="one_status_per_process"),)
+        constraints = (
+            models.UniqueConstraint(fields=("server", "process_id"), name="one_status_per_process"),
+        )
 
     def __str__(self) -> str:
         return f"{self.server_id} {self.state}"

@@ -21,7 +21,8 @@ from tools.text.untrusted import clean_line
 
 @dataclass(slots=True)
 class ProbeResult:
-    """What came of it. ``error`` is "" when there was a session; ``about`` and ``tools`` then say what is there."""
+    """What came of it. ``error`` is "" when there was a session; ``about`` and ``tools`` then say
+    what is there."""
 
     seconds: float = 0.0
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +32,8 @@ class ProbeResult:
 
 
 async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
-    """Connect to the server of ``settings``, list its tools and leave. Never raises; takes as long as connecting may, twice."""
+    """Connect to the server of ``settings``, list its tools and leave. Never raises; takes as long
+    as connecting may, twice."""
     found = ProbeResult()
     began = time.monotonic()
     with capture_error() as attempt:
@@ -50,7 +52,9 @@ async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
 async def _look(settings: McpServerSettings, found: ProbeResult) -> None:
     if settings.fault:
         raise McpClientError(settings.fault)
-    connect = await load_session_opener(DestinationResolver(AllowList.parse(project.FETCH_ALLOW, "mcp")))
+    connect = await load_session_opener(
+        DestinationResolver(AllowList.parse(project.FETCH_ALLOW, "mcp"))
+    )
     async with connect(settings, SessionCallbacks(_ignored, _ignored), False) as connection:
         found.about = connection.about
         listing = await connection.list_tools()

@@ -1,10 +1,17 @@
-"""Tools of MCP servers, as provider ``mcp``: a link to each enabled server, and their tools as one cached list."""
+"""Tools of MCP servers, as provider ``mcp``: a link to each enabled server, and their tools as one
+cached list."""
 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.error_boundary import log_errors
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
@@ -46,13 +53,19 @@ LinkedTool = tuple[McpConnection, ToolSpec]
 class McpToolSnapshot:
     """What there was when it was made: tools by name, and in order."""
 
-    def __init__(self, wanted: Mapping[int, McpServerSettings], stamp: tuple[bool, ...], found: dict[str, LinkedTool]) -> None:
+    def __init__(
+        self,
+        wanted: Mapping[int, McpServerSettings],
+        stamp: tuple[bool, ...],
+        found: dict[str, LinkedTool],
+    ) -> None:
         self.wanted, self.stamp, self.found = wanted, stamp, found
         self.specs = [spec for _, spec in found.values()]
 
 
 class McpToolProvider:
-    """A :class:`tools.registry.live_provider.LiveProvider`. ``allow`` holds what servers may be reached beside the public internet.
+    """A :class:`tools.registry.live_provider.LiveProvider`. ``allow`` holds what servers may be
+    reached beside the public internet.
 
     ``reserved`` are names of tools that no server may take: the first of a name wins.
     """
@@ -60,7 +73,9 @@ class McpToolProvider:
     provider_name = MCP
     provider_type = MCP
 
-    def __init__(self, desk: DatabaseThread, allow: AllowList | None = None, reserved: Iterable[str] = ()) -> None:
+    def __init__(
+        self, desk: DatabaseThread, allow: AllowList | None = None, reserved: Iterable[str] = ()
+    ) -> None:
         self._desk = desk
         self._destinations = DestinationResolver(allow)
         self._reserved = frozenset(reserved)
@@ -92,7 +107,9 @@ class McpToolProvider:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return self._offer().specs
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
         name = invocation.tool_name
         found = self._offer().found.get(name)
         if found is None:
@@ -101,12 +118,19 @@ class McpToolProvider:
         link, spec = found
         original = link.catalogue.originals.get(name, name)
         try:
-            answer = await link.call(original, invocation.arguments, _progress(context), may_repeat=is_repeatable(spec))
+            answer = await link.call(
+                original, invocation.arguments, _progress(context), may_repeat=is_repeatable(spec)
+            )
         except McpClientError as fault:
             return outcomes.failed_result(
-                name, fault.text, error_detail=link.settings.masked(str(fault)), server_name=link.settings.name
+                name,
+                fault.text,
+                error_detail=link.settings.masked(str(fault)),
+                server_name=link.settings.name,
             )
-        return convert_mcp_result(name, answer, link.settings.name, str(link.about.get("protocol", "")))
+        return convert_mcp_result(
+            name, answer, link.settings.name, str(link.about.get("protocol", ""))
+        )
 
     def absence(self, tool_name: str) -> str:
         if tool_name in self._offer().found:
@@ -118,23 +142,31 @@ class McpToolProvider:
             return ""
         if not settings.enabled:
             return absence_message(tool_name, settings.name, "该服务器已被管理员停用")
-        return absence_message(tool_name, settings.name, link.why_absent() if link else "该服务器正在启动，请稍后再试")
+        return absence_message(
+            tool_name, settings.name, link.why_absent() if link else "该服务器正在启动，请稍后再试"
+        )
 
     def _absence_of_somebodys(self, tool_name: str) -> str:
-        """The same of a tool that was there before this process was, while there is a server that may have it."""
+        """The same of a tool that was there before this process was, while there is a server that
+        may have it."""
         away = [link for link in self._links.values() if not (link.is_offered or link.is_over)]
         if tool_name not in self._known or not away:
             return ""
-        return absence_message(tool_name, "、".join(link.settings.name for link in away), away[0].why_absent())
+        return absence_message(
+            tool_name, "、".join(link.settings.name for link in away), away[0].why_absent()
+        )
 
     async def close(self) -> None:
-        """End every session and every program that was started for one, and take back what was said of them."""
+        """End every session and every program that was started for one, and take back what was said
+        of them."""
         self._is_closed = True
         links, self._links, self._wanted = list(self._links.values()), {}, {}
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
-        await asyncio.gather(*(link.close(CLOSE_SECONDS) for link in links), *self._ending, return_exceptions=True)
+        await asyncio.gather(
+            *(link.close(CLOSE_SECONDS) for link in links), *self._ending, return_exceptions=True
+        )
         if self._loop is not None:
             with log_errors(logger, "The state of MCP servers could not be taken back"):
                 await self._desk.submit(delete_statuses, (self._desk.process_id, None))
@@ -154,12 +186,15 @@ class McpToolProvider:
             else:
                 self._drop(self._links.pop(pk))
         for pk in [pk for pk in wanted if pk not in self._links]:
-            self._links[pk] = link = McpConnection(wanted[pk], self._connect, self._noticed, self._reserved)
+            self._links[pk] = link = McpConnection(
+                wanted[pk], self._connect, self._noticed, self._reserved
+            )
             link.start()
         self._made = None
 
     def _drop(self, link: McpConnection) -> None:
-        """End ``link`` while the loop goes on; the next one to the same server need not wait for that."""
+        """End ``link`` while the loop goes on; the next one to the same server need not wait for
+        that."""
         self._unwritten.discard(link)
         self._written.pop(link, None)
         task = asyncio.create_task(self._ended(link), name="mcp-end")
@@ -192,7 +227,8 @@ class McpToolProvider:
         return offer
 
     def _found(self) -> dict[str, LinkedTool]:
-        """The tools by name. The first server of a name has it, also while it is away: nobody else may step in for it."""
+        """The tools by name. The first server of a name has it, also while it is away: nobody else
+        may step in for it."""
         claimed: dict[str, int] = {}
         found: dict[str, LinkedTool] = {}
         for pk, settings in self._wanted.items():
@@ -202,7 +238,9 @@ class McpToolProvider:
             for spec in link.catalogue.specs:
                 if claimed.setdefault(spec.name, pk) == pk and link.is_offered:
                     found[spec.name] = link, spec
-            link.shadowed = frozenset(spec.name for spec in link.catalogue.specs if claimed[spec.name] != pk)
+            link.shadowed = frozenset(
+                spec.name for spec in link.catalogue.specs if claimed[spec.name] != pk
+            )
         if len(self._owners) < MOST_REMEMBERED:
             self._owners.update(claimed)
         return found
@@ -210,7 +248,8 @@ class McpToolProvider:
     # --- The books ------------------------------------------------------------------------
 
     async def _keep_books(self) -> None:
-        """Put down how each server stands, and which tools there are, after each change; and that this process lives."""
+        """Put down how each server stands, and which tools there are, after each change; and that
+        this process lives."""
         loop = asyncio.get_running_loop()
         due = 0.0
         while True:
@@ -226,7 +265,9 @@ class McpToolProvider:
         changed = [spec for spec in offered if self._ensured.get(spec.name) is not spec]
         if changed:
             await self._desk.submit(_ensure, changed)
-        self._ensured = {spec.name: spec for spec in offered}  # and of none that is gone: names can be made up for ever
+        self._ensured = {
+            spec.name: spec for spec in offered
+        }  # and of none that is gone: names can be made up for ever
         for link in list(self._unwritten):
             standing = link.standing(self._desk.process_id)
             if self._links.get(standing.server_id) is link and self._written.get(link) != standing:
@@ -251,7 +292,8 @@ def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
 
 
 def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:
-    """What passes on how far a call is, where somebody wants to know; a server that says too much is not listened to."""
+    """What passes on how far a call is, where somebody wants to know; a server that says too much
+    is not listened to."""
     if context is None or "report_progress" not in context.metadata:
         return None
     bucket = TokenBucket(PROGRESS_PER_SECOND, PROGRESS_AT_ONCE)

@@ -8,22 +8,31 @@ from tools.text.untrusted import clean_line, clean_untrusted
 
 MAX_ITEMS = 100
 MAX_TEXT = 2**20
-"""Characters of all text together that are kept; of these the model is given what the registry allows."""
+"""Characters of all text together that are kept; of these the model is given what the registry
+allows."""
 _CUT = "\n…（内容过长，已截断）"
 
 Json = Mapping[str, Any]
 
 
-def convert_mcp_result(tool_name: str, given: Json, server_name: str, protocol: str) -> ToolExecutionResult:
+def convert_mcp_result(
+    tool_name: str, given: Json, server_name: str, protocol: str
+) -> ToolExecutionResult:
     """``given`` as a result: a failure in the server's own words where it says that it is one.
 
     Nothing but texts is the content, or the error's message; where there is more, all of it
     stands in the items, in order, and the content is empty, so that no word is told twice.
     """
     content = given.get("content")
-    items = [_item(block) for block in content[:MAX_ITEMS] if isinstance(block, Mapping)] if isinstance(content, list) else []
+    items = (
+        [_item(block) for block in content[:MAX_ITEMS] if isinstance(block, Mapping)]
+        if isinstance(content, list)
+        else []
+    )
     _bound(items)
-    joined = "\n".join(item.text for item in items if item.content_type == "text" and item.text.strip())
+    joined = "\n".join(
+        item.text for item in items if item.content_type == "text" and item.text.strip()
+    )
     is_only_text = all(item.content_type == "text" for item in items)
     is_error = given.get("isError") is True
     return ToolExecutionResult(
@@ -49,7 +58,11 @@ def _text(block: Json) -> ToolContentItem:
 
 
 def _media(block: Json) -> ToolContentItem:
-    return ToolContentItem(str(block["type"]), data=_word(block, "data"), mime_type=clean_line(block.get("mimeType"), 100))
+    return ToolContentItem(
+        str(block["type"]),
+        data=_word(block, "data"),
+        mime_type=clean_line(block.get("mimeType"), 100),
+    )
 
 
 def _link(block: Json) -> ToolContentItem:
@@ -69,7 +82,9 @@ def _resource(block: Json) -> ToolContentItem:
     mime, uri = clean_line(resource.get("mimeType"), 100), clean_line(resource.get("uri"), 2_000)
     if blob := _word(resource, "blob"):
         kind = mime.partition("/")[0]
-        return ToolContentItem(kind if kind in ("image", "audio") else "binary", data=blob, mime_type=mime, uri=uri)
+        return ToolContentItem(
+            kind if kind in ("image", "audio") else "binary", data=blob, mime_type=mime, uri=uri
+        )
     return ToolContentItem("resource", text=_word(resource, "text"), mime_type=mime, uri=uri)
 
 
@@ -92,7 +107,9 @@ def _annotation(said: Any) -> ToolAnnotation | None:
         return None
     audience, priority = said.get("audience"), said.get("priority")
     return ToolAnnotation(
-        audience=[clean_line(one, 20) for one in audience[:4]] if isinstance(audience, list) else [],
+        audience=[clean_line(one, 20) for one in audience[:4]]
+        if isinstance(audience, list)
+        else [],
         priority=float(priority) if isinstance(priority, int | float) else None,
     )
 

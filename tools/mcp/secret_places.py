@@ -1,4 +1,5 @@
-"""``{secret:NAME}`` in what an MCP server is reached or run with, and what stands against putting the secret there. Pure."""
+"""``{secret:NAME}`` in what an MCP server is reached or run with, and what stands against putting
+the secret there. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,12 +22,19 @@ def find_secret_names(texts: Iterable[str]) -> list[str]:
 
 def has_secret_placeholders(values: Mapping[str, Any]) -> bool:
     """Whether anything in ``values``, the fields of a server, names a secret at all."""
-    parts = (values["arguments"] or (), (values["environment"] or {}).values(), (values["headers"] or {}).values())
+    parts = (
+        values["arguments"] or (),
+        (values["environment"] or {}).values(),
+        (values["headers"] or {}).values(),
+    )
     return bool(find_secret_names([values["url"], *(text for part in parts for text in part)]))
 
 
-def check_secret_placeholders(values: Mapping[str, Any], secrets: SecretValues) -> dict[str, list[str]]:
-    """Why a server of these ``values`` may not be given the secrets that it names: translated sentences, by field.
+def check_secret_placeholders(
+    values: Mapping[str, Any], secrets: SecretValues
+) -> dict[str, list[str]]:
+    """Why a server of these ``values`` may not be given the secrets that it names: translated
+    sentences, by field.
 
     ``values`` are fields of a server by name. Only those that its transport uses are looked at:
     a program has arguments and variables, an address itself and headers.
@@ -38,7 +46,10 @@ def check_secret_placeholders(values: Mapping[str, Any], secrets: SecretValues) 
         "url": [] if is_program else [values["url"]],
         "headers": [] if is_program else list((values["headers"] or {}).values()),
     }
-    found = {field: [_fault(name, values, secrets) for name in find_secret_names(part)] for field, part in texts.items()}
+    found = {
+        field: [_fault(name, values, secrets) for name in find_secret_names(part)]
+        for field, part in texts.items()
+    }
     return {field: [line for line in lines if line] for field, lines in found.items() if any(lines)}
 
 
@@ -50,8 +61,16 @@ def _fault(name: str, values: Mapping[str, Any], secrets: SecretValues) -> str:
     hosts = secrets.hosts.get(name, SecretHosts())
     if values["transport"] == _STDIO:
         command = values["command"]
-        return "" if hosts.runs(command) else secret_refusal_message(name, f"{PROGRAM}{command}", hosts)
-    return "" if hosts.permits(values["url"]) else secret_refusal_message(name, format_origin(values["url"]), hosts)
+        return (
+            ""
+            if hosts.runs(command)
+            else secret_refusal_message(name, f"{PROGRAM}{command}", hosts)
+        )
+    return (
+        ""
+        if hosts.permits(values["url"])
+        else secret_refusal_message(name, format_origin(values["url"]), hosts)
+    )
 
 
 def insert_secrets(text: str, secrets: SecretValues, encode: Callable[[str], str] = str) -> str:

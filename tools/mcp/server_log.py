@@ -1,4 +1,5 @@
-"""What a server says beside the protocol: some of it in our log, the last of it for the operator."""
+"""What a server says beside the protocol: some of it in our log, the last of it for the
+operator."""
 
 import logging
 from collections import deque
@@ -19,7 +20,8 @@ LAST = 5
 
 
 class ServerLog:
-    """One connection's words. A line of the log is always one line, and begins with the server's name.
+    """One connection's words. A line of the log is always one line, and begins with the server's
+    name.
 
     ``lost`` is called when the connection cannot be used any more.
     """

@@ -26,7 +26,8 @@ _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class McpServerSettings:
-    """One server as the operator wants it. ``fault`` says in the operator's words why it cannot be used, or is "".
+    """One server as the operator wants it. ``fault`` says in the operator's words why it cannot be
+    used, or is "".
 
     ``include`` and ``exclude`` are patterns with ``*`` over the server's own tool names.
     ``refreshes`` and ``reconnects`` are counters: a growing one is a command.
@@ -71,20 +72,32 @@ class McpServerSettings:
         return same == self
 
     def masked(self, text: str) -> str:
-        """``text`` without the values of headers and variables, and without what may be a key in URL and arguments."""
+        """``text`` without the values of headers and variables, and without what may be a key in
+        URL and arguments."""
         return SecretMask(self._hidden()).text(text)
 
     def _hidden(self) -> set[str]:
         values = [*self.headers.values(), *self.environment.values(), *self.secrets]
-        words = {word for value in values for word in (value, value.rpartition(" ")[2]) if len(word) >= _SHORTEST_SECRET}
+        words = {
+            word
+            for value in values
+            for word in (value, value.rpartition(" ")[2])
+            if len(word) >= _SHORTEST_SECRET
+        }
         others = find_possible_keys(self.url, self.arguments)
-        return words | {form for word in others for form in (word, unquote(word)) if len(form) >= _SHORTEST_IN_URL}
+        return words | {
+            form
+            for word in others
+            for form in (word, unquote(word))
+            if len(form) >= _SHORTEST_IN_URL
+        }
 
 
 def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> McpServerSettings:
     """What ``row`` says, with ``secrets``, read anew where they are not given, in their places.
 
-    Raises nothing but errors of the database: what keeps the server from being used is its ``fault``.
+    Raises nothing but errors of the database: what keeps the server from being used is its
+    ``fault``.
     """
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
@@ -93,7 +106,9 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
     try:
         headers, environment, arguments = row.headers, row.environment, row.arguments
     except DecryptionError:
-        fault = _("Its headers, variables and arguments were sealed under another secret key. Enter them anew.")
+        fault = _(
+            "Its headers, variables and arguments were sealed under another secret key. Enter them anew."
+        )
     settings = McpServerSettings(
         pk=row.pk,
         name=row.name,
@@ -117,16 +132,24 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
 
 
 def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> McpServerSettings:
-    """``settings`` with secrets in the places that name them; as they are, with a fault, where one may not be put there."""
-    values = {name: getattr(settings, name) for name in ("transport", "command", "arguments", "environment", "url", "headers")}
+    """``settings`` with secrets in the places that name them; as they are, with a fault, where one
+    may not be put there."""
+    values = {
+        name: getattr(settings, name)
+        for name in ("transport", "command", "arguments", "environment", "url", "headers")
+    }
     if not has_secret_placeholders(values):
         return settings
     known = load_secrets() if secrets is None else secrets
     if faults := check_secret_placeholders(values, known):
-        return replace(settings, fault=" ".join(line for lines in faults.values() for line in lines))
+        return replace(
+            settings, fault=" ".join(line for lines in faults.values() for line in lines)
+        )
     if settings.is_stdio:
         arguments = tuple(insert_secrets(one, known) for one in settings.arguments)
-        environment = {name: insert_secrets(value, known) for name, value in settings.environment.items()}
+        environment = {
+            name: insert_secrets(value, known) for name, value in settings.environment.items()
+        }
         whole = replace(settings, arguments=arguments, environment=environment)
         used = find_secret_names([*settings.arguments, *settings.environment.values()])
     else:

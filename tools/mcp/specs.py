@@ -1,4 +1,5 @@
-"""From what a server lists to what the model may be offered. Pure: everything here is words from outside."""
+"""From what a server lists to what the model may be offered. Pure: everything here is words from
+outside."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,14 +23,16 @@ TITLE_LIMIT = 200
 REASON_LIMIT = 300
 ICONS, ICON_LIMIT = 4, 2_000
 MARGIN_SECONDS = 5
-"""What the registry's own time limit is longer than the server's: who stops a call first finds the words for it."""
+"""What the registry's own time limit is longer than the server's: who stops a call first finds the
+words for it."""
 LEFT_OUT_SHOWN = 100
 """Tools that are left out and shown with the reason; ten thousand would not fit anybody's page."""
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedTool:
-    """A tool that is not offered, by the server's own name made readable, and why, for the operator."""
+    """A tool that is not offered, by the server's own name made readable, and why, for the
+    operator."""
 
     name: str
     reason: str
@@ -93,13 +96,19 @@ def _excluded(settings: McpServerSettings, name: str) -> str | None:
     return None
 
 
-def _spec(settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]) -> ToolSpec:
+def _spec(
+    settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]
+) -> ToolSpec:
     meta = tool.get("_meta")
     if isinstance(meta, Mapping) and (fault := clean_line(meta.get(ENTRY_ERROR_KEY), REASON_LIMIT)):
         raise SchemaRefused(fault)
     name = _name(settings, tool.get("name"))
     if name in taken:
-        form = _("%s is a tool of this program.") if name in reserved else _("An earlier tool is called %s.")
+        form = (
+            _("%s is a tool of this program.")
+            if name in reserved
+            else _("An earlier tool is called %s.")
+        )
         raise SchemaRefused(form % name)
     annotation = _annotation(tool.get("annotations"))
     title = clean_line(tool.get("title"), TITLE_LIMIT) or (annotation.title if annotation else "")
@@ -118,7 +127,8 @@ def _spec(settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, rese
 
 
 def _name(settings: McpServerSettings, raw: Any) -> str:
-    """The name for the model; one that has no sign that endpoints take becomes a number, always the same."""
+    """The name for the model; one that has no sign that endpoints take becomes a number, always the
+    same."""
     if not isinstance(raw, str) or not clean_line(raw, 100):
         raise SchemaRefused(_("It has no name."))
     number = zlib.crc32(raw.encode("utf-8", "replace"))
@@ -132,7 +142,10 @@ def _description(settings: McpServerSettings, tool: Mapping[str, Any]) -> str:
 
 
 def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"server_name": settings.name, "timeout_seconds": settings.call_seconds + MARGIN_SECONDS}
+    metadata: dict[str, Any] = {
+        "server_name": settings.name,
+        "timeout_seconds": settings.call_seconds + MARGIN_SECONDS,
+    }
     if annotation and annotation.destructive and not annotation.read_only:
         metadata["requires_approval"] = True
     return metadata
@@ -166,10 +179,18 @@ def _hint(said: Mapping[str, Any], name: str) -> bool | None:
 def _icons(said: Any) -> list[ToolIcon]:
     icons = [icon for icon in said if isinstance(icon, Mapping)] if isinstance(said, list) else []
     made = [
-        ToolIcon(clean_line(one.get("src"), ICON_LIMIT + 1), clean_line(one.get("mimeType"), 100), _sizes(one))
+        ToolIcon(
+            clean_line(one.get("src"), ICON_LIMIT + 1),
+            clean_line(one.get("mimeType"), 100),
+            _sizes(one),
+        )
         for one in icons[:ICONS]
     ]
-    return [icon for icon in made if icon.src.startswith(("https://", "data:image/")) and len(icon.src) <= ICON_LIMIT]
+    return [
+        icon
+        for icon in made
+        if icon.src.startswith(("https://", "data:image/")) and len(icon.src) <= ICON_LIMIT
+    ]
 
 
 def _sizes(icon: Mapping[str, Any]) -> list[str]:

@@ -54,8 +54,11 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 
 @asynccontextmanager
-async def stdio_transport(settings: McpServerSettings, flow: ServerRateLimit, journal: ServerLog) -> AsyncIterator[Streams]:
-    """Start the program and talk to it; when the block is left, in whatever way, it has ended with all its children.
+async def stdio_transport(
+    settings: McpServerSettings, flow: ServerRateLimit, journal: ServerLog
+) -> AsyncIterator[Streams]:
+    """Start the program and talk to it; when the block is left, in whatever way, it has ended with
+    all its children.
 
     Raises :class:`McpClientError` when it cannot be started.
     """
@@ -90,7 +93,12 @@ async def _started(settings: McpServerSettings) -> Process:
         raise McpClientError(_("The program cannot be started: %s") % error) from error
 
 
-async def _read(process: Process, incoming: MemoryObjectSendStream[Incoming], flow: ServerRateLimit, journal: ServerLog) -> None:
+async def _read(
+    process: Process,
+    incoming: MemoryObjectSendStream[Incoming],
+    flow: ServerRateLimit,
+    journal: ServerLog,
+) -> None:
     """Pass on what is said until the pipe ends; afterwards the session knows that it has."""
     stdout, lines = _pipe(process.stdout), LineSplitter()
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
@@ -109,7 +117,9 @@ async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMe
     with contextlib.suppress(OSError, anyio.ClosedResourceError):
         async with outgoing:
             async for said in outgoing:
-                stdin.write(said.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                stdin.write(
+                    said.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                )
                 await stdin.drain()
 
 
@@ -155,7 +165,8 @@ class TruncatedLine(bytes):
 
 
 class LineSplitter:
-    """Bytes into lines. Of one that is longer than ``limit`` only its ends are kept, as a :class:`TruncatedLine`."""
+    """Bytes into lines. Of one that is longer than ``limit`` only its ends are kept, as a
+    :class:`TruncatedLine`."""
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         self._limit = limit
@@ -183,13 +194,18 @@ class LineSplitter:
             self._size = self._limit
 
     def _taken(self) -> bytes:
-        line = TruncatedLine(self._head + b" " + b"".join(self._parts)) if self._head else b"".join(self._parts)
+        line = (
+            TruncatedLine(self._head + b" " + b"".join(self._parts))
+            if self._head
+            else b"".join(self._parts)
+        )
         self._parts, self._size, self._head = [], 0, b""
         return line
 
 
 async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: ServerLog) -> None:
-    """End the program: close what it reads, then have the keeper end it, then kill whatever is left of the keeper."""
+    """End the program: close what it reads, then have the keeper end it, then kill whatever is left
+    of the keeper."""
     if process.stdin is not None:
         process.stdin.close()
     draining = asyncio.create_task(_drained(process, tasks[0]), name="mcp-drain")
@@ -206,12 +222,15 @@ async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: Ser
         task.cancel()
     await asyncio.wait([*tasks, draining])
     transport: Any = getattr(process, "_transport", None)
-    if transport is not None:  # else a grandchild with our pipe keeps it open, and it is reported at its collection
+    if (
+        transport is not None
+    ):  # else a grandchild with our pipe keeps it open, and it is reported at its collection
         transport.close()
 
 
 async def _is_over(process: Process, seconds: float) -> bool:
-    """Whether the process is over within ``seconds``. Not ``wait()``, which also waits for pipes that others hold."""
+    """Whether the process is over within ``seconds``. Not ``wait()``, which also waits for pipes
+    that others hold."""
     until = asyncio.get_running_loop().time() + seconds
     while process.returncode is None:
         if asyncio.get_running_loop().time() > until:
@@ -221,14 +240,16 @@ async def _is_over(process: Process, seconds: float) -> bool:
 
 
 def _send(process: Process, number: signal.Signals) -> None:
-    """Not through the process's object, which might take the exit status away from whoever waits for it."""
+    """Not through the process's object, which might take the exit status away from whoever waits
+    for it."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)
 
 
 async def _drained(process: Process, reader: asyncio.Task[None]) -> None:
-    """Throw away what the program still says: it could not end while it waits for somebody to read."""
+    """Throw away what the program still says: it could not end while it waits for somebody to
+    read."""
     await asyncio.wait([reader])
     with contextlib.suppress(ConnectionError):
         while await _pipe(process.stdout).read(CHUNK):

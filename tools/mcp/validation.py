@@ -1,4 +1,5 @@
-"""What keeps an MCP server of the table from being used, as far as can be told without trying it."""
+"""What keeps an MCP server of the table from being used, as far as can be told without trying
+it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,11 +23,14 @@ STORED = (*ENCRYPTED_FIELDS, "arguments")
 CHECKED_FIELDS = ("enabled", "transport", "command", "url")
 
 
-def check_server(values: Mapping[str, Any], *, has_new_command: bool = True) -> dict[str, list[str]]:
-    """Translated sentences about ``values``, the fields of a server by name, under the field that each is about.
+def check_server(
+    values: Mapping[str, Any], *, has_new_command: bool = True
+) -> dict[str, list[str]]:
+    """Translated sentences about ``values``, the fields of a server by name, under the field that
+    each is about.
 
-    ``headers``, ``environment`` and ``arguments`` are among them, None for what cannot be read any more.
-    What is switched off may be incomplete, but not wrong: a program that is not allowed is
+    ``headers``, ``environment`` and ``arguments`` are among them, None for what cannot be read any
+    more. What is switched off may be incomplete, but not wrong: a program that is not allowed is
     refused unless it stands there already (``has_new_command``) and is not to be run.
     """
     is_program = values["transport"] == McpServer.Transport.STDIO
@@ -36,17 +40,24 @@ def check_server(values: Mapping[str, Any], *, has_new_command: bool = True) -> 
             faults[name] = [*faults.get(name, []), *lines]
     for name in STORED:
         if values[name] is None and values["enabled"]:
-            faults[name] = [_("What is stored here was sealed under another secret key: enter it anew, or delete this line.")]
+            faults[name] = [
+                _(
+                    "What is stored here was sealed under another secret key: enter it anew, or delete this line."
+                )
+            ]
     return {name: lines for name, lines in faults.items() if lines}
 
 
 def server_values(row: McpServer) -> dict[str, Any]:
     """What :func:`check_server` judges of a row as it is."""
-    return {name: getattr(row, name) for name in CHECKED_FIELDS} | {name: decrypt_field(row, name) for name in STORED}
+    return {name: getattr(row, name) for name in CHECKED_FIELDS} | {
+        name: decrypt_field(row, name) for name in STORED
+    }
 
 
 def decrypt_field(row: McpServer, name: str) -> Any:
-    """The ``headers``, the ``environment`` or the ``arguments`` of ``row``; None when they cannot be read any more."""
+    """The ``headers``, the ``environment`` or the ``arguments`` of ``row``; None when they cannot
+    be read any more."""
     try:
         return getattr(row, name)
     except DecryptionError:
@@ -54,7 +65,8 @@ def decrypt_field(row: McpServer, name: str) -> Any:
 
 
 def check_server_row(row: McpServer) -> list[str]:
-    """Why ``row`` could not be used by a server on this machine, in translated sentences; nothing is looked up or run."""
+    """Why ``row`` could not be used by a server on this machine, in translated sentences; nothing
+    is looked up or run."""
     values = server_values(row)
     if None in (values[name] for name in STORED):
         return [
@@ -72,7 +84,10 @@ def _program_faults(values: Mapping[str, Any], has_new_command: bool) -> dict[st
     is_judged = values["enabled"] or (values["command"] and has_new_command)
     command = check_command(values["command"], values["arguments"] or ()) if is_judged else ""
     environment = check_environment(values["environment"] or {})
-    return {"command": [command] if command else [], "environment": [environment] if environment else []}
+    return {
+        "command": [command] if command else [],
+        "environment": [environment] if environment else [],
+    }
 
 
 def _address_faults(values: Mapping[str, Any]) -> dict[str, list[str]]:

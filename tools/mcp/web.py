@@ -35,7 +35,8 @@ MAX_ERROR = 64 * 1024
 CONNECT_SECONDS, WRITE_SECONDS = 15, 60
 MOST_CONNECTIONS = 100
 KEEP_SECONDS = 2.5
-"""For an idle connection; servers drop theirs after five, and a request that meets that may or may not have run."""
+"""For an idle connection; servers drop theirs after five, and a request that meets that may or may
+not have run."""
 MORE_BYTES = "the answer has more bytes than it may have"
 """In the library's error for an answer that was cut off."""
 SESSION = "mcp-session-id"
@@ -55,7 +56,8 @@ _sending: ContextVar[SendState | None] = ContextVar("sending", default=None)
 
 @contextmanager
 def track_sending() -> Iterator[SendState]:
-    """Inside, in this task, requests say how far they came; the library hands this context on to the task that sends."""
+    """Inside, in this task, requests say how far they came; the library hands this context on to
+    the task that sends."""
     current = SendState()
     token = _sending.set(current)
     try:
@@ -65,9 +67,13 @@ def track_sending() -> Iterator[SendState]:
 
 
 def web_transport(
-    settings: McpServerSettings, destinations: DestinationResolver, journal: ServerLog, flow: ServerRateLimit
+    settings: McpServerSettings,
+    destinations: DestinationResolver,
+    journal: ServerLog,
+    flow: ServerRateLimit,
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-    """Streams to the server at the row's URL. Raises :class:`PermanentFailureError` for a row that cannot be used."""
+    """Streams to the server at the row's URL. Raises :class:`PermanentFailureError` for a row that
+    cannot be used."""
     try:
         url = str(parse_url(settings.url))
         require_sendable(settings.headers)
@@ -79,7 +85,9 @@ def web_transport(
 
 
 @asynccontextmanager
-async def _streamable(url: str, settings: McpServerSettings, way_out: "CheckedTransport") -> AsyncIterator[tuple[Any, Any]]:
+async def _streamable(
+    url: str, settings: McpServerSettings, way_out: "CheckedTransport"
+) -> AsyncIterator[tuple[Any, Any]]:
     async with (
         _client(way_out, settings) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BODY) as streams,
@@ -87,9 +95,13 @@ async def _streamable(url: str, settings: McpServerSettings, way_out: "CheckedTr
         yield streams
 
 
-def _legacy(url: str, settings: McpServerSettings, way_out: "CheckedTransport") -> AbstractAsyncContextManager[tuple[Any, Any]]:
+def _legacy(
+    url: str, settings: McpServerSettings, way_out: "CheckedTransport"
+) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     def client(
-        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
         return _client(way_out, settings)
 
@@ -114,13 +126,19 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
-    """Requests to judged addresses; notes in ``journal`` why the connection is lost where one fails.
+    """Requests to judged addresses; notes in ``journal`` why the connection is lost where one
+    fails.
 
     ``is_legacy``: answers come by another way, so that nobody learns of a message that was refused.
     """
 
     def __init__(
-        self, destinations: DestinationResolver, journal: ServerLog, flow: ServerRateLimit, *, is_legacy: bool = False
+        self,
+        destinations: DestinationResolver,
+        journal: ServerLog,
+        flow: ServerRateLimit,
+        *,
+        is_legacy: bool = False,
     ) -> None:
         # The parent would make this pool without the network that dials judged addresses alone.
         self._pool = httpcore2.AsyncConnectionPool(
@@ -132,7 +150,8 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         self._journal, self._flow, self._is_legacy = journal, flow, is_legacy
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer, with a bounded body. Raises what the parent raises, and :class:`FetchError`."""
+        """The answer, with a bounded body. Raises what the parent raises, and
+        :class:`FetchError`."""
         try:
             response = await super().handle_async_request(request)
         except _NOT_OUT as error:
@@ -151,10 +170,13 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         if response.status_code >= 400 and request.method == "POST":
             return await self._failed(request, response)
         is_stream = response.headers.get("content-type", "").startswith(_STREAM)
-        return _with(response, _LimitedStream(response.stream, None if is_stream else MAX_BODY, self._flow))
+        return _with(
+            response, _LimitedStream(response.stream, None if is_stream else MAX_BODY, self._flow)
+        )
 
     async def _failed(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """An error, read whole: whether the server still knows the session is said in its words, not only in its status."""
+        """An error, read whole: whether the server still knows the session is said in its words,
+        not only in its status."""
         body = b""
         stream: Any = response.stream
         async for part in stream:
@@ -162,7 +184,9 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
             if len(body) > MAX_ERROR:
                 break
         await response.aclose()
-        is_forgotten = response.status_code == 404 or (response.status_code == 400 and b"session" in body.lower())
+        is_forgotten = response.status_code == 404 or (
+            response.status_code == 400 and b"session" in body.lower()
+        )
         if SESSION in request.headers and is_forgotten:
             if current := _sending.get():
                 current.is_refused = True
@@ -170,7 +194,9 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         status = f"HTTP {response.status_code} {response.reason_phrase}".strip()
         if self._is_legacy:
             self._journal.failed(status)
-        elif response.status_code != 404:  # by which an older server says that it does not know a method
+        elif (
+            response.status_code != 404
+        ):  # by which an older server says that it does not know a method
             self._journal.answered(status)
         return _with(response, httpx2.ByteStream(body[:MAX_ERROR]))
 
@@ -180,7 +206,12 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
 
 
 def _with(response: httpx2.Response, stream: Any) -> httpx2.Response:
-    return httpx2.Response(response.status_code, headers=response.headers.raw, stream=stream, extensions=response.extensions)
+    return httpx2.Response(
+        response.status_code,
+        headers=response.headers.raw,
+        stream=stream,
+        extensions=response.extensions,
+    )
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
@@ -206,13 +237,16 @@ class _LimitedStream(httpx2.AsyncByteStream):
 
 
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Dials the addresses of a host that may be dialled, best first, and never looks the name up again."""
+    """Dials the addresses of a host that may be dialled, best first, and never looks the name up
+    again."""
 
     def __init__(self, destinations: DestinationResolver) -> None:
         self._destinations = destinations
         self._network = httpcore2.AnyIOBackend()
 
-    async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+    async def connect_tcp(
+        self, host: str, port: int, *args: Any, **options: Any
+    ) -> httpcore2.AsyncNetworkStream:
         *others, last = await self._destinations.permitted(host.strip("[]"))
         for address in others:
             try:

@@ -1,4 +1,5 @@
-"""The rows that configure tools and where they come from: what the admin edits and the next message obeys."""
+"""The rows that configure tools and where they come from: what the admin edits and the next message
+obeys."""
 
 from tools.http_tools.models import HttpTool
 from tools.live_rows import ConfigVersion, LiveModel, LiveQuerySet

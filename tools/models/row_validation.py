@@ -1,4 +1,5 @@
-"""What is wrong with a value of a tool's row: translated lines for the person who wrote it. Pure."""
+"""What is wrong with a value of a tool's row: translated lines for the person who wrote it.
+Pure."""
 
 import re
 from collections.abc import Collection
@@ -11,17 +12,23 @@ _ID = re.compile(r"[\w.@-]{1,64}(:[\w.@-]{1,64})*", re.ASCII)
 
 
 def parse_ids(text: str) -> list[str]:
-    """The ids of a list that is written with spaces, line breaks or commas of any kind, each once, in order."""
+    """The ids of a list that is written with spaces, line breaks or commas of any kind, each once,
+    in order."""
     return list(dict.fromkeys(part for part in _SEPARATORS.split(text) if part))
 
 
 def check_ids(text: str) -> list[str]:
     """A line for each entry that cannot be an id; ``platform:id`` is one as well."""
-    return [gettext("“%(id)s” is not an id.") % {"id": entry[:64]} for entry in parse_ids(text) if not _ID.fullmatch(entry)]
+    return [
+        gettext("“%(id)s” is not an id.") % {"id": entry[:64]}
+        for entry in parse_ids(text)
+        if not _ID.fullmatch(entry)
+    ]
 
 
 def check_descriptions(value: Any, parameter_names: Collection[str] | None) -> list[str]:
-    """What keeps ``value`` from describing these parameters: it must be an object of texts. None: any name is known."""
+    """What keeps ``value`` from describing these parameters: it must be an object of texts. None:
+    any name is known."""
     if not isinstance(value, dict):
         return [gettext("A JSON object is wanted: the name of each argument and its description.")]
     faults = []
@@ -29,7 +36,8 @@ def check_descriptions(value: Any, parameter_names: Collection[str] | None) -> l
         if parameter_names is not None and name not in parameter_names:
             known = ", ".join(parameter_names) or gettext("none")
             faults.append(
-                gettext("“%(name)s” is not an argument of this tool. Known: %(names)s.") % {"name": name, "names": known}
+                gettext("“%(name)s” is not an argument of this tool. Known: %(names)s.")
+                % {"name": name, "names": known}
             )
         elif not isinstance(text, str):
             faults.append(gettext("The description of “%(name)s” is not text.") % {"name": name})

@@ -43,7 +43,9 @@ class ToolConfig(LiveModel):
     pinned = models.BooleanField(
         _("pinned"),
         default=False,
-        help_text=_("Always offered to the model in full and never deferred, however many tools there are."),
+        help_text=_(
+            "Always offered to the model in full and never deferred, however many tools there are."
+        ),
     )
     scope = models.CharField(
         _("scope"),
@@ -57,7 +59,9 @@ class ToolConfig(LiveModel):
         max_length=16,
         choices=AllowedCallers,
         default=AllowedCallers.EVERYONE,
-        help_text=_("Judged by the sender of the message that led to the call. Owners of the bot always may."),
+        help_text=_(
+            "Judged by the sender of the message that led to the call. Owners of the bot always may."
+        ),
     )
     allowed_ids = models.TextField(
         _("listed ids"),
@@ -73,10 +77,16 @@ class ToolConfig(LiveModel):
         help_text=_("Which calls wait until an owner approves them."),
     )
     calls_per_minute_person = models.PositiveIntegerField(
-        _("calls per minute and person"), default=0, validators=[MaxValueValidator(MOST_CALLS)], help_text=_("0: no limit.")
+        _("calls per minute and person"),
+        default=0,
+        validators=[MaxValueValidator(MOST_CALLS)],
+        help_text=_("0: no limit."),
     )
     calls_per_minute_chat = models.PositiveIntegerField(
-        _("calls per minute and chat"), default=0, validators=[MaxValueValidator(MOST_CALLS)], help_text=_("0: no limit.")
+        _("calls per minute and chat"),
+        default=0,
+        validators=[MaxValueValidator(MOST_CALLS)],
+        help_text=_("0: no limit."),
     )
     mock_enabled = models.BooleanField(
         _("mock"),
@@ -99,7 +109,9 @@ class ToolConfig(LiveModel):
         _("descriptions of arguments"),
         blank=True,
         default=dict,
-        help_text=_('What the model is told about arguments instead of the tool\'s own words: {"name": "description"}.'),
+        help_text=_(
+            'What the model is told about arguments instead of the tool\'s own words: {"name": "description"}.'
+        ),
     )
     timeout_seconds = models.PositiveIntegerField(
         _("time limit (seconds)"),
@@ -108,17 +120,28 @@ class ToolConfig(LiveModel):
         help_text=_("A call that takes longer is stopped and reported to the model as failed."),
     )
     parameter_names = models.JSONField(
-        _("arguments"), null=True, default=None, editable=False, help_text=_("What {name} may stand for in the mock value.")
+        _("arguments"),
+        null=True,
+        default=None,
+        editable=False,
+        help_text=_("What {name} may stand for in the mock value."),
     )
     declaration = models.JSONField(
         _("declaration"),
         default=dict,
         editable=False,
-        help_text=_("What the tool says of itself: title, description, schemas, icons and annotation."),
+        help_text=_(
+            "What the tool says of itself: title, description, schemas, icons and annotation."
+        ),
     )
-    fingerprint = models.CharField(max_length=100, blank=True, default="", db_default=Value(""), editable=False)
-    """Of what the tool declares now, see :mod:`tools.registry.declaration_review`; empty where nobody has to look."""
-    looked_at = models.CharField(_("looked at"), max_length=100, blank=True, default="", db_default=Value(""), editable=False)
+    fingerprint = models.CharField(
+        max_length=100, blank=True, default="", db_default=Value(""), editable=False
+    )
+    """Of what the tool declares now, see :mod:`tools.registry.declaration_review`; empty where
+    nobody has to look."""
+    looked_at = models.CharField(
+        _("looked at"), max_length=100, blank=True, default="", db_default=Value(""), editable=False
+    )
     """The fingerprint of what somebody has looked at; empty: nobody has."""
     looked_declaration = models.JSONField(null=True, default=None, blank=True, editable=False)
     """The declaration that somebody has looked at, to be compared with what it is now."""
@@ -134,7 +157,8 @@ class ToolConfig(LiveModel):
         return self.name
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        """The checks that need more than one field. A field in ``exclude`` is never complained of."""
+        """The checks that need more than one field. A field in ``exclude`` is never complained
+        of."""
         faults: dict[str, Any] = {}
         try:
             super().clean_fields(exclude=exclude)
@@ -149,20 +173,30 @@ class ToolConfig(LiveModel):
     def _faults(self) -> dict[str, list[str]]:
         return {
             "mock_value": check_mock_template(self.mock_value, self.parameter_names),
-            "parameter_descriptions": check_descriptions(self.parameter_descriptions, self.parameter_names),
+            "parameter_descriptions": check_descriptions(
+                self.parameter_descriptions, self.parameter_names
+            ),
             "allowed_ids": self._id_faults(),
         }
 
     def _id_faults(self) -> list[str]:
-        if self.allowed in (AllowedCallers.PEOPLE, AllowedCallers.GROUPS) and not parse_ids(self.allowed_ids):
-            return [gettext("List at least one id: without any, nobody but the owners may use the tool.")]
+        if self.allowed in (AllowedCallers.PEOPLE, AllowedCallers.GROUPS) and not parse_ids(
+            self.allowed_ids
+        ):
+            return [
+                gettext(
+                    "List at least one id: without any, nobody but the owners may use the tool."
+                )
+            ]
         return check_ids(self.allowed_ids)
 
 
 class ToolConfigChange(models.Model):
     """One change of a tool's settings: ``before`` and ``after`` hold the changed fields alone."""
 
-    config = models.ForeignKey(ToolConfig, models.CASCADE, related_name="changes", verbose_name=_("tool config"))
+    config = models.ForeignKey(
+        ToolConfig, models.CASCADE, related_name="changes", verbose_name=_("tool config")
+    )
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,

@@ -24,7 +24,8 @@ def Action(  # noqa: N802 - the name that plugins use
     action_prompt: str = "",
     **metadata: Any,
 ) -> Callable[[F], F]:
-    """Offer the function below to the model. Deprecated: new plugins use :func:`tools.plugin_sdk.Tool`.
+    """Offer the function below to the model. Deprecated: new plugins use
+    :func:`tools.plugin_sdk.Tool`.
 
     Every parameter is a text that need not be given. What says when to use the action is
     told to the model with the description; when it was activated is only kept on record.
@@ -39,12 +40,18 @@ def Action(  # noqa: N802 - the name that plugins use
         "chat_mode": str(chat_mode),
         "parallel_action": parallel_action,
     }
-    legacy = {"legacy_action": True, "legacy_component_type": "ACTION", "invoke_method": "plugin.invoke_action"}
+    legacy = {
+        "legacy_action": True,
+        "legacy_component_type": "ACTION",
+        "invoke_method": "plugin.invoke_action",
+    }
 
     def declare(function: F) -> F:
         said = Declaration(
             name=function_name(function, name),
-            description=long_description(description, action_require, associated_types, action_prompt),
+            description=long_description(
+                description, action_require, associated_types, action_prompt
+            ),
             schema=texts_schema(action_parameters or {}),
             metadata={**metadata, **legacy, **origin},
             is_action=True,
@@ -54,7 +61,9 @@ def Action(  # noqa: N802 - the name that plugins use
     return declare
 
 
-def long_description(description: str, require: Sequence[str], associated_types: Sequence[str], prompt: str) -> str:
+def long_description(
+    description: str, require: Sequence[str], associated_types: Sequence[str], prompt: str
+) -> str:
     """One text for the model of all that an Action said of itself."""
     parts = [description.strip()]
     if require:

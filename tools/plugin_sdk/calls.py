@@ -7,7 +7,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls, and where: said by the server, never by the model. ``stream_id`` and ``chat_id`` are the same chat."""
+    """Who calls, and where: said by the server, never by the model. ``stream_id`` and ``chat_id``
+    are the same chat."""
 
     token: str = ""
     session_id: str = ""

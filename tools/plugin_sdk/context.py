@@ -27,7 +27,8 @@ class Host(Protocol):
 
 
 class Context:
-    """A plugin's way to the server: ``self.ctx`` in a :class:`~tools.plugin_sdk.Plugin`, ``ctx`` in plain functions.
+    """A plugin's way to the server: ``self.ctx`` in a :class:`~tools.plugin_sdk.Plugin`, ``ctx`` in
+    plain functions.
 
     What asks the server is awaited in an ``async def``; in a plain ``def``, which runs in a
     thread of its own, the same call waits and returns the value. It raises
@@ -62,7 +63,8 @@ class Context:
         return self.ask("history.read", number=number)
 
     def report_progress(self, text: str, *, tell: bool = False) -> None:
-        """Put on record how far a long-running tool is; ``tell``: and have the model told. Returns at once."""
+        """Put on record how far a long-running tool is; ``tell``: and have the model told. Returns
+        at once."""
         self._attached().progress(self.call.token, text, tell)
 
     def ask(self, name: str, **arguments: Any) -> Any:
@@ -80,15 +82,19 @@ class Context:
 
 
 class Send:
-    """``ctx.send``: messages to the chat that the call comes from, and to no other. Needs ``send.text``."""
+    """``ctx.send``: messages to the chat that the call comes from, and to no other. Needs
+    ``send.text``."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def text(self, text: str, stream_id: str = "") -> Any:
-        """Send ``text``; what is known of it then. ``stream_id`` need not be given, and can be no other chat's."""
+        """Send ``text``; what is known of it then. ``stream_id`` need not be given, and can be no
+        other chat's."""
         if stream_id not in ("", self._context.call.stream_id):
-            raise CapabilityError(RpcErrorCode.CAPABILITY_DENIED, "a plugin can send to the chat of the call alone")
+            raise CapabilityError(
+                RpcErrorCode.CAPABILITY_DENIED, "a plugin can send to the chat of the call alone"
+            )
         return self._context.ask("send.text", text=text)
 
 
@@ -104,7 +110,8 @@ class Llm:
 
 
 class Storage:
-    """``ctx.storage``: values of the plugin's own, anything that JSON holds, kept in the server's database. Needs ``storage``."""
+    """``ctx.storage``: values of the plugin's own, anything that JSON holds, kept in the server's
+    database. Needs ``storage``."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -15,7 +15,8 @@ _MARK = "__plugin_tool__"
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What was said of a tool where it was declared. ``schema`` None: the function's signature says it."""
+    """What was said of a tool where it was declared. ``schema`` None: the function's signature says
+    it."""
 
     name: str
     description: str = ""
@@ -80,7 +81,10 @@ def declaration_of(thing: Any) -> Declaration | None:
     return found if isinstance(found, Declaration) else None
 
 
-_WORDS = {"visibility": {"visible", "deferred", "hidden"}, "chat_scope": {"all", "group", "private"}}
+_WORDS = {
+    "visibility": {"visible", "deferred", "hidden"},
+    "chat_scope": {"all", "group", "private"},
+}
 
 
 def _check(metadata: dict[str, Any]) -> None:
@@ -88,5 +92,7 @@ def _check(metadata: dict[str, Any]) -> None:
         if (value := metadata.get(name)) is not None and value not in allowed:
             raise InvalidDeclaration(f"{name} is {value!r}; it can be {', '.join(sorted(allowed))}")
     timeout = metadata.get("timeout_ms")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int) or timeout <= 0):
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int) or timeout <= 0
+    ):
         raise InvalidDeclaration(f"timeout_ms is {timeout!r}; milliseconds above 0 are wanted")

@@ -1,4 +1,5 @@
-"""What can go wrong between the server and a plugin, by code. The codes are MaiBot's, but for the last."""
+"""What can go wrong between the server and a plugin, by code. The codes are MaiBot's, but for the
+last."""
 
 from enum import StrEnum
 
@@ -24,7 +25,8 @@ class RpcErrorCode(StrEnum):
 
 
 class RpcError(Exception):
-    """A request without a value: the other side refused it or could not answer it, or it never got there.
+    """A request without a value: the other side refused it or could not answer it, or it never got
+    there.
 
     ``code`` is a :class:`RpcErrorCode`, or whatever word the other side sent; ``str()`` is the
     message.

@@ -7,24 +7,36 @@ from tools.contract import JsonSchema
 from tools.errors import InvalidDeclaration
 from tools.plugin_sdk.types import ToolParameterInfo
 
-_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+_TYPES = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+}
 """Python's words for JSON's; old plugins use both."""
 
 GivenParameters = Sequence[ToolParameterInfo] | Mapping[str, Any]
 
 
 def parameters_schema(parameters: GivenParameters) -> JsonSchema:
-    """The schema that ``parameters`` are: one already, a schema for each name, or a list of :class:`ToolParameterInfo`.
+    """The schema that ``parameters`` are: one already, a schema for each name, or a list of
+    :class:`ToolParameterInfo`.
 
     Raises :class:`InvalidDeclaration` for anything else.
     """
     if isinstance(parameters, Mapping):
-        if isinstance(parameters.get("type"), str) or isinstance(parameters.get("properties"), Mapping):
+        if isinstance(parameters.get("type"), str) or isinstance(
+            parameters.get("properties"), Mapping
+        ):
             return {"type": "object", "properties": {}, **parameters}
         return _of_properties(parameters)
     infos = list(parameters)
     if not all(isinstance(info, ToolParameterInfo) for info in infos):
-        raise InvalidDeclaration("parameters is neither a JSON schema nor a list of ToolParameterInfo")
+        raise InvalidDeclaration(
+            "parameters is neither a JSON schema nor a list of ToolParameterInfo"
+        )
     return {
         "type": "object",
         "properties": {info.name: _property(info) for info in infos},
@@ -37,7 +49,10 @@ def texts_schema(parameters: Mapping[str, Any]) -> JsonSchema:
     """The schema of an old Action's parameters: texts all of them, and none must be given."""
     return {
         "type": "object",
-        "properties": {str(name): {"type": "string", "description": str(words)} for name, words in parameters.items()},
+        "properties": {
+            str(name): {"type": "string", "description": str(words)}
+            for name, words in parameters.items()
+        },
     }
 
 
@@ -47,11 +62,16 @@ def drop_properties(schema: JsonSchema, names: frozenset[str]) -> JsonSchema:
     if not names & properties.keys():
         return schema
     left = {name: each for name, each in properties.items() if name not in names}
-    return {**schema, "properties": left, "required": [name for name in schema.get("required", []) if name not in names]}
+    return {
+        **schema,
+        "properties": left,
+        "required": [name for name in schema.get("required", []) if name not in names],
+    }
 
 
 def _of_properties(properties: Mapping[str, Any]) -> JsonSchema:
-    """A schema for each name; whether one is required may stand inside it, as old plugins have it."""
+    """A schema for each name; whether one is required may stand inside it, as old plugins have
+    it."""
     if not all(isinstance(each, Mapping) for each in properties.values()):
         raise InvalidDeclaration("parameters is neither a JSON schema nor a schema for each name")
     return {

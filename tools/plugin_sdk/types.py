@@ -20,7 +20,8 @@ class ToolParamType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolParameterInfo:
-    """One parameter of a tool. ``items_schema`` is that of an array's items, ``properties`` are those of an object."""
+    """One parameter of a tool. ``items_schema`` is that of an array's items, ``properties`` are
+    those of an object."""
 
     name: str
     param_type: ToolParamType | str = ToolParamType.STRING

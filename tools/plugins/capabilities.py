@@ -20,7 +20,15 @@ from tools.contract import JsonSchema, ToolExecutionContext, ToolInvocation
 from tools.error_boundary import capture_error
 from tools.errors import ToolFailed
 from tools.plugin_sdk.errors import RpcError, RpcErrorCode
-from tools.plugins.values import KEYS_LIMIT, StorageEntry, StorageKey, delete_values, get_values, list_keys, put_values
+from tools.plugins.values import (
+    KEYS_LIMIT,
+    StorageEntry,
+    StorageKey,
+    delete_values,
+    get_values,
+    list_keys,
+    put_values,
+)
 from tools.registry.live_provider import DatabaseThread
 from tools.registry.rate import CallQuota, CallRates
 from tools.schemas.arguments import check_arguments
@@ -39,9 +47,11 @@ VALUE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One thing that is granted or not: ``label`` says what a plugin that has it can do, for the operator.
+    """One thing that is granted or not: ``label`` says what a plugin that has it can do, for the
+    operator.
 
-    A plugin may use it so often ``per_call`` and ``per_minute``; 0 for the first: no calls are counted.
+    A plugin may use it so often ``per_call`` and ``per_minute``; 0 for the first: no calls are
+    counted.
     """
 
     label: str | Promise
@@ -50,24 +60,35 @@ class Capability:
 
 
 CAPABILITIES: Mapping[str, Capability] = {
-    "send.text": Capability(_("Send text messages to the chat in which one of its tools is called."), per_minute=30, per_call=5),
+    "send.text": Capability(
+        _("Send text messages to the chat in which one of its tools is called."),
+        per_minute=30,
+        per_call=5,
+    ),
     "history.read": Capability(
-        _("Read the newest messages of the chat in which one of its tools is called, whoever wrote them."),
+        _(
+            "Read the newest messages of the chat in which one of its tools is called, whoever wrote them."
+        ),
         per_minute=120,
         per_call=10,
     ),
     "llm.generate": Capability(
-        _("Ask the chat model, while one of its tools is called. Every request costs what a request costs."),
+        _(
+            "Ask the chat model, while one of its tools is called. Every request costs what a request costs."
+        ),
         per_minute=20,
         per_call=5,
     ),
-    "storage": Capability(_("Store values of its own in this server's database."), per_minute=3_000),
+    "storage": Capability(
+        _("Store values of its own in this server's database."), per_minute=3_000
+    ),
 }
 """Every capability there is, in the order in which the operator is asked."""
 
 
 class CapabilityHolder(Protocol):
-    """The plugin that asks: what its row grants and its manifest asks for (see :func:`effective_capabilities`)."""
+    """The plugin that asks: what its row grants and its manifest asks for (see
+    :func:`effective_capabilities`)."""
 
     @property
     def pk(self) -> int: ...
@@ -93,7 +114,8 @@ class ChatServices(Protocol):
     """
 
     async def send_text(self, call: CallInFlight, text: str) -> str:
-        """Send ``text``; what is known of it afterwards. A message that may have arrived is no failure."""
+        """Send ``text``; what is known of it afterwards. A message that may have arrived is no
+        failure."""
         ...
 
     async def history(self, call: CallInFlight, number: int) -> list[dict[str, Any]]:
@@ -114,7 +136,12 @@ _KEY: JsonSchema = {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}
 
 def _arguments(required: Iterable[str] = (), **properties: JsonSchema) -> JsonSchema:
     """Nothing but these is taken: above all no address."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def _words(limit: int) -> JsonSchema:
@@ -123,7 +150,10 @@ def _words(limit: int) -> JsonSchema:
 
 OPERATIONS: Mapping[str, tuple[str, JsonSchema]] = {
     "send.text": ("send.text", _arguments(["text"], text=_words(TEXT_LIMIT))),
-    "history.read": ("history.read", _arguments(number={"type": "integer", "minimum": 1, "maximum": HISTORY_LIMIT})),
+    "history.read": (
+        "history.read",
+        _arguments(number={"type": "integer", "minimum": 1, "maximum": HISTORY_LIMIT}),
+    ),
     "llm.generate": ("llm.generate", _arguments(["prompt"], prompt=_words(PROMPT_LIMIT))),
     "storage.get": ("storage", _arguments(["key"], key=_KEY)),
     "storage.set": ("storage", _arguments(["key", "value"], key=_KEY, value={})),
@@ -134,25 +164,40 @@ OPERATIONS: Mapping[str, tuple[str, JsonSchema]] = {
 
 
 def effective_capabilities(granted: Any, asked: Any) -> frozenset[str]:
-    """Of the capabilities that a row grants those that the manifest asks for and this server has."""
+    """Of the capabilities that a row grants those that the manifest asks for and this server
+    has."""
     return frozenset(CAPABILITIES) & _names(granted) & _names(asked)
 
 
 def _names(value: Any) -> set[str]:
-    return {name for name in value if isinstance(name, str)} if isinstance(value, list | tuple | set | frozenset) else set()
+    return (
+        {name for name in value if isinstance(name, str)}
+        if isinstance(value, list | tuple | set | frozenset)
+        else set()
+    )
 
 
 class CapabilityService:
-    """Carries out what plugins ask for, through ``services`` and the database thread. Used from one event loop."""
+    """Carries out what plugins ask for, through ``services`` and the database thread. Used from one
+    event loop."""
 
-    def __init__(self, desk: DatabaseThread, services: ChatServices, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        desk: DatabaseThread,
+        services: ChatServices,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._desk = desk
         self._services = services
         self._clock = clock
         self._rates = CallRates()
 
-    async def exercise(self, plugin: CapabilityHolder, call: CallInFlight | None, name: Any, arguments: Any) -> Any:
-        """What ``name`` gives ``plugin``; ``call`` is the call in flight whose token came along, if one did.
+    async def exercise(
+        self, plugin: CapabilityHolder, call: CallInFlight | None, name: Any, arguments: Any
+    ) -> Any:
+        """What ``name`` gives ``plugin``; ``call`` is the call in flight whose token came along, if
+        one did.
 
         ``send.text`` and ``llm.generate`` give a text, ``history.read`` a list of messages,
         ``storage.get`` the value or None, ``storage.set`` None, ``storage.delete`` whether the
@@ -165,16 +210,23 @@ class CapabilityService:
         or a minute may have, ``E_CAPABILITY_FAILED`` with the reason for what went wrong.
         """
         if not isinstance(name, str) or name not in OPERATIONS:
-            raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"there is no capability {str(name)[:64]!r}")
+            raise RpcError(
+                RpcErrorCode.METHOD_NOT_ALLOWED, f"there is no capability {str(name)[:64]!r}"
+            )
         capability, schema = OPERATIONS[name]
         if not plugin.enabled or capability not in plugin.granted:
-            raise RpcError(RpcErrorCode.CAPABILITY_DENIED, f"{capability} is not granted to this plugin")
+            raise RpcError(
+                RpcErrorCode.CAPABILITY_DENIED, f"{capability} is not granted to this plugin"
+            )
         given = _checked(schema, arguments)
         self._count(plugin, call, capability)
         if capability == "storage":
             return await _carried_out(self._stored(plugin.pk, name, given), name)
         if call is None:
-            raise RpcError(RpcErrorCode.CAPABILITY_DENIED, f"{capability} is there only while a tool of this plugin is called")
+            raise RpcError(
+                RpcErrorCode.CAPABILITY_DENIED,
+                f"{capability} is there only while a tool of this plugin is called",
+            )
         return await _carried_out(self._served(call, name, given), name)
 
     async def close(self) -> None:
@@ -182,13 +234,19 @@ class CapabilityService:
         await self._services.close()
 
     def _count(self, plugin: CapabilityHolder, call: CallInFlight | None, name: str) -> None:
-        """Count one use. Raises RpcError when there were too many: of the call, or of the plugin in every chat together."""
+        """Count one use. Raises RpcError when there were too many: of the call, or of the plugin in
+        every chat together."""
         capability, now = CAPABILITIES[name], self._clock()
         if call is not None and 0 < capability.per_call <= call.spent[name]:
-            raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{name}: at most {capability.per_call} for one call")
+            raise RpcError(
+                RpcErrorCode.BACK_PRESSURE, f"{name}: at most {capability.per_call} for one call"
+            )
         quotas = [CallQuota((str(plugin.pk), name), capability.per_minute)]
         if wait := self._rates.wait(quotas, now):
-            raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{name}: at most {capability.per_minute} a minute; again in {wait:.0f} s")
+            raise RpcError(
+                RpcErrorCode.BACK_PRESSURE,
+                f"{name}: at most {capability.per_minute} a minute; again in {wait:.0f} s",
+            )
         self._rates.take(quotas, now)
         if call is not None:
             call.spent[name] += 1
@@ -207,15 +265,22 @@ class CapabilityService:
             case "storage.get":
                 return await self._desk.submit(get_values, StorageKey(plugin_pk, given["key"]))
             case "storage.set":
-                return await self._put(StorageEntry(plugin_pk, given["key"], _storable_value(given["value"])))
+                return await self._put(
+                    StorageEntry(plugin_pk, given["key"], _storable_value(given["value"]))
+                )
             case "storage.delete":
                 return await self._desk.submit(delete_values, StorageKey(plugin_pk, given["key"]))
             case _:
-                return await self._desk.submit(list_keys, StorageKey(plugin_pk, given.get("prefix", "")))
+                return await self._desk.submit(
+                    list_keys, StorageKey(plugin_pk, given.get("prefix", ""))
+                )
 
     async def _put(self, entry: StorageEntry) -> None:
         if not await self._desk.submit(put_values, entry):
-            raise RpcError(RpcErrorCode.CAPABILITY_FAILED, f"a plugin can store {KEYS_LIMIT} keys; delete some first")
+            raise RpcError(
+                RpcErrorCode.CAPABILITY_FAILED,
+                f"a plugin can store {KEYS_LIMIT} keys; delete some first",
+            )
 
 
 async def _carried_out(work: Awaitable[Any], name: str) -> Any:
@@ -229,7 +294,8 @@ async def _carried_out(work: Awaitable[Any], name: str) -> Any:
         raise RpcError(RpcErrorCode.CAPABILITY_FAILED, error.text) from error
     logger.error("%s could not be carried out for a plugin", name, exc_info=error)
     raise RpcError(
-        RpcErrorCode.CAPABILITY_FAILED, f"{name} could not be carried out; the reason is in the server's log"
+        RpcErrorCode.CAPABILITY_FAILED,
+        f"{name} could not be carried out; the reason is in the server's log",
     ) from error
 
 
@@ -243,11 +309,14 @@ def _checked(schema: JsonSchema, arguments: Any) -> dict[str, Any]:
 
 
 def _storable_value(value: Any) -> Any:
-    """``value`` as it comes back from the database. Raises RpcError for what is no JSON, or too much of it."""
+    """``value`` as it comes back from the database. Raises RpcError for what is no JSON, or too
+    much of it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the value is no JSON: {error}") from error
     if len(text.encode()) > VALUE_BYTES:
-        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"a value has room for {VALUE_BYTES} bytes of JSON")
+        raise RpcError(
+            RpcErrorCode.BAD_PAYLOAD, f"a value has room for {VALUE_BYTES} bytes of JSON"
+        )
     return json.loads(text)

@@ -24,7 +24,8 @@ def config_properties(schema: Any) -> dict[str, Any]:
 
 
 def is_secret_schema(part: Any) -> bool:
-    """Whether a value is a secret, or has one in it: marked ``writeOnly`` or with the format ``password``."""
+    """Whether a value is a secret, or has one in it: marked ``writeOnly`` or with the format
+    ``password``."""
     if isinstance(part, Mapping):
         marked = part.get("writeOnly") is True or part.get("format") == "password"
         return marked or any(is_secret_schema(inner) for inner in part.values())
@@ -32,31 +33,45 @@ def is_secret_schema(part: Any) -> bool:
 
 
 def is_encrypted(value: Any) -> bool:
-    return isinstance(value, Mapping) and value.keys() == {SEALED} and isinstance(value[SEALED], str)
+    return (
+        isinstance(value, Mapping) and value.keys() == {SEALED} and isinstance(value[SEALED], str)
+    )
 
 
 def encrypt_config(config: Mapping[str, Any], schema: Any) -> dict[str, Any]:
-    """``config`` as a row may keep it: what ``schema`` calls secret is sealed, unless it is already."""
+    """``config`` as a row may keep it: what ``schema`` calls secret is sealed, unless it is
+    already."""
     secret = {name for name, part in config_properties(schema).items() if is_secret_schema(part)}
     return {
-        name: {SEALED: encrypt(json.dumps(value))} if name in secret and not is_encrypted(value) else value
+        name: {SEALED: encrypt(json.dumps(value))}
+        if name in secret and not is_encrypted(value)
+        else value
         for name, value in config.items()
     }
 
 
 def decrypt_config(config: Any, schema: Any) -> dict[str, Any]:
-    """The configuration as the plugin is given it: what ``schema`` names, with its defaults for what is not given.
+    """The configuration as the plugin is given it: what ``schema`` names, with its defaults for
+    what is not given.
 
     Raises :class:`tools.secrets.encryption.DecryptionError` when a secret has to be entered anew.
     """
     parts = config_properties(schema)
-    defaults = {name: part["default"] for name, part in parts.items() if isinstance(part, Mapping) and "default" in part}
+    defaults = {
+        name: part["default"]
+        for name, part in parts.items()
+        if isinstance(part, Mapping) and "default" in part
+    }
     return defaults | {name: decrypt_value(value) for name, value in _known(config, parts)}
 
 
 def undecryptable_names(config: Any, schema: Any) -> list[str]:
     """The names of the secrets that have to be entered anew."""
-    return [name for name, value in _known(config, config_properties(schema)) if is_encrypted(value) and not _opens(value)]
+    return [
+        name
+        for name, value in _known(config, config_properties(schema))
+        if is_encrypted(value) and not _opens(value)
+    ]
 
 
 def decrypt_value(value: Any) -> Any:

@@ -8,7 +8,8 @@ from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
 
 
 def check_config_schema(schema: dict[str, Any]) -> str:
-    """Why ``schema`` is not that of a configuration, translated; "" when it is. Each default must be what its property takes."""
+    """Why ``schema`` is not that of a configuration, translated; "" when it is. Each default must
+    be what its property takes."""
     if not schema:
         return ""
     properties = schema.get("properties", {})
@@ -17,8 +18,16 @@ def check_config_schema(schema: dict[str, Any]) -> str:
     try:
         schema_messages(schema, {})
         for name, each in properties.items():
-            if isinstance(each, dict) and "default" in each and schema_messages(each, each["default"]):
-                return gettext("the default of %(name)s is not what it takes itself") % {"name": name}
+            if (
+                isinstance(each, dict)
+                and "default" in each
+                and schema_messages(each, each["default"])
+            ):
+                return gettext("the default of %(name)s is not what it takes itself") % {
+                    "name": name
+                }
     except UNUSABLE_SCHEMA as error:
-        return gettext("is no valid JSON schema: %(reason)s") % {"reason": getattr(error, "message", str(error))[:300]}
+        return gettext("is no valid JSON schema: %(reason)s") % {
+            "reason": getattr(error, "message", str(error))[:300]
+        }
     return ""

@@ -1,4 +1,5 @@
-"""From what a plugin declares to what the model may be offered. Pure: everything here is words of the plugin's."""
+"""From what a plugin declares to what the model may be offered. Pure: everything here is words of
+the plugin's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class UnusableTools(Exception):  # noqa: N818 - it says what is wrong
 
 @dataclass(frozen=True, slots=True)
 class PluginTool:
-    """A tool of a plugin: ``name`` is the plugin's own for it, ``scope`` and ``sessions`` are where it may be seen."""
+    """A tool of a plugin: ``name`` is the plugin's own for it, ``scope`` and ``sessions`` are where
+    it may be seen."""
 
     name: str
     spec: ToolSpec
@@ -38,26 +40,39 @@ class PluginTool:
         """Whether it is offered in ``chat``; where there is none (None), it is."""
         if chat is None:
             return True
-        if self.scope != ToolScope.ALL and chat.is_group_chat is not (self.scope == ToolScope.GROUP):
+        if self.scope != ToolScope.ALL and chat.is_group_chat is not (
+            self.scope == ToolScope.GROUP
+        ):
             return False
-        here = {chat.session_id, chat.group_id, f"{chat.platform}:{chat.group_id}"} - {"", f"{chat.platform}:"}
+        here = {chat.session_id, chat.group_id, f"{chat.platform}:{chat.group_id}"} - {
+            "",
+            f"{chat.platform}:",
+        }
         return not self.sessions or not here.isdisjoint(self.sessions)
 
 
-def build_plugin_tools(plugin_id: str, declarations: Sequence[Any], before: Sequence[PluginTool] = ()) -> list[PluginTool]:
-    """The tools that ``declarations`` make, all or none; one that is as it was ``before`` is the same object as then.
+def build_plugin_tools(
+    plugin_id: str, declarations: Sequence[Any], before: Sequence[PluginTool] = ()
+) -> list[PluginTool]:
+    """The tools that ``declarations`` make, all or none; one that is as it was ``before`` is the
+    same object as then.
 
     Raises :class:`UnusableTools`.
     """
     if len(declarations) > MOST_TOOLS:
-        many = gettext("it has %(number)d tools; %(most)d are the most") % {"number": len(declarations), "most": MOST_TOOLS}
+        many = gettext("it has %(number)d tools; %(most)d are the most") % {
+            "number": len(declarations),
+            "most": MOST_TOOLS,
+        }
         raise UnusableTools(many)
     known = {tool.spec.name: tool for tool in before}
     tools: dict[str, PluginTool] = {}
     for declaration in declarations:
         tool = _tool(plugin_id, declaration)
         if tool.spec.name in tools:
-            raise UnusableTools(gettext("two of its tools are called %(name)s") % {"name": tool.spec.name})
+            raise UnusableTools(
+                gettext("two of its tools are called %(name)s") % {"name": tool.spec.name}
+            )
         old = known.get(tool.spec.name)
         tools[tool.spec.name] = old if old is not None and old == tool else tool
     return list(tools.values())
@@ -68,7 +83,9 @@ def _tool(plugin_id: str, declaration: Any) -> PluginTool:
     name = given.get("name")
     shown = clean_line(name, NAME_CHARS)
     if not isinstance(name, str) or not (short := clean_tool_name(name)):
-        raise UnusableTools(gettext("a tool is called “%(name)s”, of which nothing can be used") % {"name": shown})
+        raise UnusableTools(
+            gettext("a tool is called “%(name)s”, of which nothing can be used") % {"name": shown}
+        )
     said = given.get("metadata")
     said = said if isinstance(said, Mapping) else {}
     try:
@@ -86,21 +103,35 @@ def _tool(plugin_id: str, declaration: Any) -> PluginTool:
     )
     scope = said.get("chat_scope")
     return PluginTool(
-        name, spec, scope if scope in ToolScope.values else ToolScope.ALL.value, _sessions(said.get("allowed_session"))
+        name,
+        spec,
+        scope if scope in ToolScope.values else ToolScope.ALL.value,
+        _sessions(said.get("allowed_session")),
     )
 
 
 def _metadata(plugin_id: str, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What the registry obeys, what the operator is shown, and nothing else that a plugin might say."""
+    """What the registry obeys, what the operator is shown, and nothing else that a plugin might
+    say."""
     metadata: dict[str, Any] = {"plugin_id": plugin_id}
     if said.get("visibility") in ToolVisibility.values:
         metadata["visibility"] = said["visibility"]
-    metadata |= {word: True for word in ("core_tool", "requires_approval", "is_long_running") if said.get(word) is True}
+    metadata |= {
+        word: True
+        for word in ("core_tool", "requires_approval", "is_long_running")
+        if said.get(word) is True
+    }
     if (limit := said.get("timeout_ms")) is not None:
         metadata["timeout_seconds"] = _seconds(name, limit)
     if said.get("legacy_action") is True:
-        kept = [item for item in said.items() if str(item[0]).startswith(("legacy_", "activation_", "invoke_"))]
-        metadata |= {clean_line(key, NAME_CHARS): _plain(value) for key, value in kept[:MOST_LEGACY]}
+        kept = [
+            item
+            for item in said.items()
+            if str(item[0]).startswith(("legacy_", "activation_", "invoke_"))
+        ]
+        metadata |= {
+            clean_line(key, NAME_CHARS): _plain(value) for key, value in kept[:MOST_LEGACY]
+        }
     return metadata
 
 
@@ -108,7 +139,10 @@ def _seconds(name: str, milliseconds: Any) -> float:
     is_number = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
     if not is_number or not 0 < milliseconds <= MOST_MILLISECONDS:
         words = gettext("%(name)s: timeout_ms is %(given)s; 1 to %(most)d are possible")
-        raise UnusableTools(words % {"name": name, "given": clean_line(str(milliseconds), 40), "most": MOST_MILLISECONDS})
+        raise UnusableTools(
+            words
+            % {"name": name, "given": clean_line(str(milliseconds), 40), "most": MOST_MILLISECONDS}
+        )
     return float(milliseconds) / 1000
 
 
@@ -120,4 +154,8 @@ def _sessions(given: Any) -> frozenset[str]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [clean_line(str(each), NAME_CHARS) for each in value[:MOST_LEGACY]]
-    return value if isinstance(value, bool | int | float | None) else clean_line(str(value), NAME_CHARS)
+    return (
+        value
+        if isinstance(value, bool | int | float | None)
+        else clean_line(str(value), NAME_CHARS)
+    )

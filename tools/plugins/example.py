@@ -30,10 +30,15 @@ def example_files(name: str) -> dict[str, str]:
     title = " ".join(words)
     source = Template(_PLUGIN.read_text(encoding="utf-8"))
     plugin = source.substitute(
-        title=title.capitalize(), class_name=f"{title.title().replace(' ', '')}Plugin", tool_name=tool_name
+        title=title.capitalize(),
+        class_name=f"{title.title().replace(' ', '')}Plugin",
+        tool_name=tool_name,
     )
     return {
-        MANIFEST: json.dumps(_manifest("-".join(words), title, tool_name), ensure_ascii=False, indent=2) + "\n",
+        MANIFEST: json.dumps(
+            _manifest("-".join(words), title, tool_name), ensure_ascii=False, indent=2
+        )
+        + "\n",
         "plugin.py": plugin,
     }
 
@@ -51,5 +56,9 @@ def _manifest(name: str, title: str, tool_name: str) -> dict[str, object]:
         "dependencies": [],
         "capabilities": [],
         "tools": [{"name": tool_name, "description": "把一段文字重复几遍"}],
-        "config_schema": {"type": "object", "properties": {"separator": separator}, "additionalProperties": False},
+        "config_schema": {
+            "type": "object",
+            "properties": {"separator": separator},
+            "additionalProperties": False,
+        },
     }

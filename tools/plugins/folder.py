@@ -1,4 +1,5 @@
-"""The folder of plugins: what is in it, and when that changes. Nothing in it is ever imported here."""
+"""The folder of plugins: what is in it, and when that changes. Nothing in it is ever imported
+here."""
 
 import asyncio
 import contextlib
@@ -28,7 +29,8 @@ LOOK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PluginFolder:
-    """One plugin's folder. ``stamp`` changes with its manifest and code; ``fault`` is "" where the manifest is sound."""
+    """One plugin's folder. ``stamp`` changes with its manifest and code; ``fault`` is "" where the
+    manifest is sound."""
 
     folder: str
     stamp: str
@@ -39,7 +41,8 @@ class PluginFolder:
 
 
 def scan_folder(root: Path) -> list[PluginFolder]:
-    """Every plugin in ``root``, by the name of its folder; of several with one id the first is sound."""
+    """Every plugin in ``root``, by the name of its folder; of several with one id the first is
+    sound."""
     try:
         names = sorted(name for name in os.listdir(root) if _is_plugin(root, name))
     except OSError:
@@ -52,13 +55,19 @@ def scan_folder(root: Path) -> list[PluginFolder]:
 
 
 async def watch_folder(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
-    """Call ``look_again`` whenever something in ``root`` may have changed, and now and then while it is not there."""
+    """Call ``look_again`` whenever something in ``root`` may have changed, and now and then while
+    it is not there."""
     is_told = False
     while True:
         with capture_error() as attempt:
             await _watch(root, look_again)
         if attempt.error is not None and not is_told:
-            logger.error("%s cannot be watched; it is looked at every %g s", root, LOOK_SECONDS, exc_info=attempt.error)
+            logger.error(
+                "%s cannot be watched; it is looked at every %g s",
+                root,
+                LOOK_SECONDS,
+                exc_info=attempt.error,
+            )
             is_told = True
         await asyncio.sleep(LOOK_SECONDS)
         await look_again()
@@ -68,7 +77,13 @@ async def _watch(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
     """The same for as long as ``root`` is there."""
     if not await asyncio.to_thread(root.is_dir):
         return
-    watching = awatch(root, watch_filter=PluginFileFilter(root), debounce=DEBOUNCE_MS, step=STEP_MS, yield_on_timeout=True)
+    watching = awatch(
+        root,
+        watch_filter=PluginFileFilter(root),
+        debounce=DEBOUNCE_MS,
+        step=STEP_MS,
+        yield_on_timeout=True,
+    )
     async with contextlib.aclosing(watching):
         await look_again()  # what changed before it was watched
         async for some in watching:
@@ -80,7 +95,8 @@ async def _watch(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
 
 
 class PluginFileFilter(DefaultFilter):
-    """What makes a plugin another: manifests, code, and folders that come and go, but no data that a plugin writes."""
+    """What makes a plugin another: manifests, code, and folders that come and go, but no data that
+    a plugin writes."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
@@ -93,7 +109,12 @@ class PluginFileFilter(DefaultFilter):
 
 
 def _is_plugin(root: Path, name: str) -> bool:
-    return name.isprintable() and len(name) <= NAME_CHARS and not name.startswith(".") and (root / name / MANIFEST).is_file()
+    return (
+        name.isprintable()
+        and len(name) <= NAME_CHARS
+        and not name.startswith(".")
+        and (root / name / MANIFEST).is_file()
+    )
 
 
 def _found(root: Path, name: str) -> PluginFolder:
@@ -102,16 +123,22 @@ def _found(root: Path, name: str) -> PluginFolder:
         manifest = read_manifest(folder)
     except ManifestError as fault:
         return PluginFolder(name, _stamp(folder), fault="\n".join(fault.lines))
-    return PluginFolder(name, _stamp(folder), manifest.id, manifest.version, manifest=manifest.as_json())
+    return PluginFolder(
+        name, _stamp(folder), manifest.id, manifest.version, manifest=manifest.as_json()
+    )
 
 
 def _duplicate(found: PluginFolder, owner: str) -> PluginFolder:
-    fault = gettext("The id %(id)s is in two folders, %(first)s and %(second)s; only the first counts.") % {
+    fault = gettext(
+        "The id %(id)s is in two folders, %(first)s and %(second)s; only the first counts."
+    ) % {
         "id": found.plugin_id,
         "first": owner,
         "second": found.folder,
     }
-    return PluginFolder(found.folder, found.stamp, found.plugin_id, found.version, fault, found.manifest)
+    return PluginFolder(
+        found.folder, found.stamp, found.plugin_id, found.version, fault, found.manifest
+    )
 
 
 def _stamp(folder: Path) -> str:
@@ -123,11 +150,21 @@ def _stamp(folder: Path) -> str:
             state = file.stat()
         except OSError:
             continue
-        digest.update(f"{file.relative_to(folder)}\0{state.st_size}\0{state.st_mtime_ns}\0".encode(errors="replace"))
+        digest.update(
+            f"{file.relative_to(folder)}\0{state.st_size}\0{state.st_mtime_ns}\0".encode(
+                errors="replace"
+            )
+        )
     return digest.hexdigest()
 
 
 def _code(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in DefaultFilter.ignore_dirs)
-        yield from (Path(place, name) for name in sorted(files) if name.endswith(".py") or name == MANIFEST)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and name not in DefaultFilter.ignore_dirs
+        )
+        yield from (
+            Path(place, name) for name in sorted(files) if name.endswith(".py") or name == MANIFEST
+        )

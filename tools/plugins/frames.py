@@ -15,8 +15,8 @@ MOST_BYTES = 16 * 1024 * 1024
 """Of a frame, without its head."""
 HEAD = 4
 LARGE, MOST_CONTAINERS, MOST_ITEMS = 64 * 1024, 200_000, 1_000_000
-"""A body of more bytes than the first may have so many objects and lists, and each list so many items: one byte of msgpack
-can stand for 64 of memory."""
+"""A body of more bytes than the first may have so many objects and lists, and each list so many
+items: one byte of msgpack can stand for 64 of memory."""
 METHOD_CHARS, MESSAGE_CHARS = 64, 20_000
 
 
@@ -68,23 +68,36 @@ def encode_cancellation(number: int) -> bytes:
 def body_length(head: bytes) -> int:
     """How many bytes follow ``head``; raises :class:`RpcError` when they would be too many."""
     if (length := int.from_bytes(head, "big")) > MOST_BYTES:
-        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"a frame of {length} bytes was announced; {MOST_BYTES} are the most")
+        raise RpcError(
+            RpcErrorCode.BAD_PAYLOAD,
+            f"a frame of {length} bytes was announced; {MOST_BYTES} are the most",
+        )
     return length
 
 
 def parse_frame(body: bytes) -> Envelope:
-    """The envelope in the frame's ``body``; raises :class:`RpcError` E_PROTOCOL_MISMATCH for anything else."""
+    """The envelope in the frame's ``body``; raises :class:`RpcError` E_PROTOCOL_MISMATCH for
+    anything else."""
     try:
         found = _unpacked(body)
     except UNREADABLE as error:
         raise _mismatch(f"no msgpack: {type(error).__name__} {error}"[:200]) from error
     match found:
-        case {"type": "request", "id": int() | None as number, "method": str(method), "payload": payload}:
+        case {
+            "type": "request",
+            "id": int() | None as number,
+            "method": str(method),
+            "payload": payload,
+        }:
             if len(method) <= METHOD_CHARS and not isinstance(number, bool):
                 return RpcRequest(number, method, payload)
         case {"type": "response", "id": int(number), "payload": payload}:
             return RpcResponse(number, payload, None)
-        case {"type": "response", "id": int(number), "error": {"code": str(code), "message": str(message)}}:
+        case {
+            "type": "response",
+            "id": int(number),
+            "error": {"code": str(code), "message": str(message)},
+        }:
             return RpcResponse(number, None, RpcError(code[:METHOD_CHARS], message[:MESSAGE_CHARS]))
         case {"type": "withdrawal", "id": int(number)}:
             return RpcCancellation(number)
@@ -95,20 +108,29 @@ def _frame(envelope: dict[str, Any]) -> bytes:
     try:
         body: bytes = msgpack.packb(envelope, unicode_errors="replace")
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {type(error).__name__} {error}"[:200]) from error
+        raise RpcError(
+            RpcErrorCode.BAD_PAYLOAD,
+            f"the payload cannot be sent: {type(error).__name__} {error}"[:200],
+        ) from error
     if len(body) > MOST_BYTES:
-        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the payload has {len(body)} bytes; {MOST_BYTES} are the most")
+        raise RpcError(
+            RpcErrorCode.BAD_PAYLOAD,
+            f"the payload has {len(body)} bytes; {MOST_BYTES} are the most",
+        )
     if len(body) > LARGE:
         _refuse_unreadable(body)
     return len(body).to_bytes(HEAD, "big") + body
 
 
 def _refuse_unreadable(body: bytes) -> None:
-    """What the other side would not take is an error of this payload, and not the end of the connection."""
+    """What the other side would not take is an error of this payload, and not the end of the
+    connection."""
     try:
         _unpacked(body)
     except UNREADABLE as error:
-        raise RpcError(RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {error}"[:200]) from error
+        raise RpcError(
+            RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {error}"[:200]
+        ) from error
 
 
 def _unpacked(body: bytes) -> Any:
@@ -124,7 +146,12 @@ def _unpacked(body: bytes) -> Any:
         return container
 
     return msgpack.unpackb(
-        body, unicode_errors="replace", strict_map_key=True, max_array_len=MOST_ITEMS, list_hook=count, object_hook=count
+        body,
+        unicode_errors="replace",
+        strict_map_key=True,
+        max_array_len=MOST_ITEMS,
+        list_hook=count,
+        object_hook=count,
     )
 
 

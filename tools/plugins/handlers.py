@@ -1,4 +1,5 @@
-"""One tool of a loaded plugin, on the plugin's side: what is declared of it, and how its function is called."""
+"""One tool of a loaded plugin, on the plugin's side: what is declared of it, and how its function
+is called."""
 
 import functools
 import inspect
@@ -47,7 +48,11 @@ def build_handler(function: Function, declaration: Declaration) -> ToolHandler:
     else:
         schema = drop_properties(declaration.schema, IDENTITY)
         call = functools.partial(
-            _call_as_declared, function, taken, frozenset(schema.get("properties", {})), declaration.is_action
+            _call_as_declared,
+            function,
+            taken,
+            frozenset(schema.get("properties", {})),
+            declaration.is_action,
         )
     _refuse_unusable(schema, declaration.name)
     declared = {
@@ -65,7 +70,11 @@ def to_jsonable(value: Any) -> Any:
     """``value`` as JSON can hold it; bytes become Base64, and what is no data its ``str``."""
     try:
         return to_jsonable_python(value, fallback=str, bytes_mode="base64")
-    except (PydanticSerializationError, ValueError, RecursionError):  # a circle, or text that is none
+    except (
+        PydanticSerializationError,
+        ValueError,
+        RecursionError,
+    ):  # a circle, or text that is none
         return str(value)
 
 
@@ -79,29 +88,48 @@ class _Taken:
     @classmethod
     def by(cls, function: Function) -> "_Taken":
         parameters = read_signature(function).parameters.values()
-        names = frozenset(each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
+        names = frozenset(
+            each.name
+            for each in parameters
+            if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        )
         return cls(names, any(each.kind is each.VAR_KEYWORD for each in parameters))
 
     def of(self, offered: dict[str, Any]) -> dict[str, Any]:
-        return offered if self.rest else {name: value for name, value in offered.items() if name in self.names}
+        return (
+            offered
+            if self.rest
+            else {name: value for name, value in offered.items() if name in self.names}
+        )
 
 
-def _inferred(function: Function, taken: _Taken) -> tuple[JsonSchema, Callable[[dict[str, Any], Call], Any]]:
-    """Schema and call of a function that was declared by its signature alone; the context's names are the server's to fill."""
+def _inferred(
+    function: Function, taken: _Taken
+) -> tuple[JsonSchema, Callable[[dict[str, Any], Call], Any]]:
+    """Schema and call of a function that was declared by its signature alone; the context's names
+    are the server's to fill."""
     from_context = taken.names & CONTEXT
     parameters = FunctionParameters(
-        functools.partial(function, **dict.fromkeys(from_context)), DocstringParts.of(function).parameters
+        functools.partial(function, **dict.fromkeys(from_context)),
+        DocstringParts.of(function).parameters,
     )
 
     def call(arguments: dict[str, Any], call: Call) -> Any:
         positional, named = parameters.bind(arguments, _execution_context(call))
-        return function(*positional, **named, **{name: getattr(call, name) for name in from_context})
+        return function(
+            *positional, **named, **{name: getattr(call, name) for name in from_context}
+        )
 
     return parameters.schema(), call
 
 
 def _call_as_declared(
-    function: Function, taken: _Taken, declared: frozenset[str], is_action: bool, arguments: dict[str, Any], call: Call
+    function: Function,
+    taken: _Taken,
+    declared: frozenset[str],
+    is_action: bool,
+    arguments: dict[str, Any],
+    call: Call,
 ) -> Any:
     """Call with the arguments, and with the context where the model has no say.
 
@@ -111,14 +139,24 @@ def _call_as_declared(
     context = {name: getattr(call, name) for name in CONTEXT}
     if is_action:
         context["action_data"] = arguments
-    own = {name: value for name, value in arguments.items() if name in declared or name not in context}
+    own = {
+        name: value for name, value in arguments.items() if name in declared or name not in context
+    }
     filled = {name: value for name, value in taken.of(context).items() if not own.get(name)}
     return function(**{**own, **filled})
 
 
 def _execution_context(call: Call) -> ToolExecutionContext:
     """For functions that take the contract's own context."""
-    names = ("session_id", "stream_id", "reasoning", "is_group_chat", "group_id", "user_id", "platform")
+    names = (
+        "session_id",
+        "stream_id",
+        "reasoning",
+        "is_group_chat",
+        "group_id",
+        "user_id",
+        "platform",
+    )
     return ToolExecutionContext(**{name: getattr(call, name) for name in names})
 
 
@@ -126,6 +164,8 @@ def _refuse_unusable(schema: JsonSchema, name: str) -> None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise InvalidDeclaration(f"the parameters of {name} are no JSON schema: {error.message}"[:500]) from error
+        raise InvalidDeclaration(
+            f"the parameters of {name} are no JSON schema: {error.message}"[:500]
+        ) from error
     if schema.get("type") != "object":
         raise InvalidDeclaration(f"the parameters of {name} are not those of an object")

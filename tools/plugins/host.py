@@ -1,4 +1,5 @@
-"""All plugins of one server process: rows and folder are followed, each plugin has its supervisor, tools are gathered."""
+"""All plugins of one server process: rows and folder are followed, each plugin has its supervisor,
+tools are gathered."""
 
 import asyncio
 import logging
@@ -84,7 +85,9 @@ class PluginHost:
     def start(self) -> None:
         """Begin to follow the folder and to run what is enabled. Returns at once."""
         self._loop = asyncio.get_running_loop()
-        self._tasks = [self._loop.create_task(work(), name="plugins") for work in (self._follow, self._confirm)]
+        self._tasks = [
+            self._loop.create_task(work(), name="plugins") for work in (self._follow, self._confirm)
+        ]
 
     async def close(self) -> None:
         """End every plugin, all at once, and put down what happened."""
@@ -94,7 +97,9 @@ class PluginHost:
             await asyncio.wait(self._tasks)
         self._loop = None
         supervisors, self._supervisors = self._supervisors, {}
-        await asyncio.gather(*(each.close() for each in supervisors.values()), return_exceptions=True)
+        await asyncio.gather(
+            *(each.close() for each in supervisors.values()), return_exceptions=True
+        )
         await self._journal.close()
         await self._capabilities.close()
 
@@ -119,18 +124,25 @@ class PluginHost:
     def report(self, report: PluginReport) -> None:
         self._journal.report(report)
 
-    async def exercise(self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any) -> Any:
-        return await self._capabilities.exercise(self._rows.get(plugin.pk, plugin), call, name, arguments)
+    async def exercise(
+        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
+    ) -> Any:
+        return await self._capabilities.exercise(
+            self._rows.get(plugin.pk, plugin), call, name, arguments
+        )
 
     def changed(self) -> None:
-        """Gather the tools anew. Of several with one name the first counts, by the order of the folders."""
+        """Gather the tools anew. Of several with one name the first counts, by the order of the
+        folders."""
         tools: dict[str, HostedTool] = {}
         for supervisor in sorted(self._supervisors.values(), key=lambda each: each.settings.folder):
             notes = []
             for tool in supervisor.tools:
                 first = tools.get(tool.spec.name)
                 if tool.spec.name in self._reserved:
-                    notes.append(gettext("%(tool)s is a tool of this program.") % {"tool": tool.spec.name})
+                    notes.append(
+                        gettext("%(tool)s is a tool of this program.") % {"tool": tool.spec.name}
+                    )
                 elif first is None or not first.supervisor.settings.is_wanted:
                     tools[tool.spec.name] = HostedTool(tool, supervisor)
                 elif supervisor.settings.is_wanted:
@@ -158,11 +170,14 @@ class PluginHost:
     def _take_stock(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
         for found in looks:
             sync_plugin_rows(found)
-        transaction.on_commit(self.reload, robust=True)  # not before: these rows may never come to be
+        transaction.on_commit(
+            self.reload, robust=True
+        )  # not before: these rows may never come to be
         return [None] * len(looks)
 
     def _obey(self) -> None:
-        """Hand on what the rows say. One whose row is gone is ended like one that is switched off."""
+        """Hand on what the rows say. One whose row is gone is ended like one that is switched
+        off."""
         if self._loop is None:
             return
         for pk, settings in self._rows.items():
@@ -199,7 +214,9 @@ def _ensure_all(wishes: Sequence[Sequence[ToolSpec]]) -> Sequence[None]:
 
 
 def _taken(tool: PluginTool, first: HostedTool) -> str:
-    return gettext("%(tool)s is not offered: plugin %(plugin)s in the folder %(folder)s has one of that name.") % {
+    return gettext(
+        "%(tool)s is not offered: plugin %(plugin)s in the folder %(folder)s has one of that name."
+    ) % {
         "tool": tool.spec.name,
         "plugin": first.supervisor.settings.plugin_id,
         "folder": first.supervisor.settings.folder,

@@ -30,7 +30,8 @@ CALL_SECONDS = 7_200.0
 ASKED_AT_ONCE, ASKED_SECONDS = 8, 120.0
 #: Between two words of one call about how far it is.
 PROGRESS_SECONDS = 0.1
-#: Words that are left out, one after another, until a plugin is read more slowly; how long it waits for each so many.
+#: Words that are left out, one after another, until a plugin is read more slowly; how long it waits
+#: for each so many.
 PATIENCE, PAUSE_SECONDS = 50, 0.01
 
 
@@ -47,12 +48,15 @@ class LinkListener(Protocol):
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool: ...
 
-    async def exercise(self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any) -> Any: ...
+    async def exercise(
+        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
+    ) -> Any: ...
 
 
 @dataclass(slots=True, eq=False)
 class PluginCall:
-    """A call under way, with the processor time that is laid to it and what the plugin has asked for in it."""
+    """A call under way, with the processor time that is laid to it and what the plugin has asked
+    for in it."""
 
     flight: CallInFlight
     cpu_seconds: float = 0.0
@@ -61,18 +65,22 @@ class PluginCall:
 
 
 class PluginLink:
-    """One process of one plugin; :meth:`open` makes one. ``plugin`` gives its settings as they are now.
+    """One process of one plugin; :meth:`open` makes one. ``plugin`` gives its settings as they are
+    now.
 
     Belongs to the event loop's thread. Once the process is gone, or has sent what is no
     message, every call fails and :attr:`over` is done.
     """
 
-    def __init__(self, process: RunnerProcess, plugin: Callable[[], PluginSettings], ears: LinkListener) -> None:
+    def __init__(
+        self, process: RunnerProcess, plugin: Callable[[], PluginSettings], ears: LinkListener
+    ) -> None:
         self.process = process
         self.declarations: list[Any] = []
         self.runner_pid = process.pid
         self.is_retired = False
-        """Whether it is being ended because it is no longer wanted, and not because of something that it did."""
+        """Whether it is being ended because it is no longer wanted, and not because of something
+        that it did."""
         self._plugin = plugin
         self._ears = ears
         self._calls: dict[str, PluginCall] = {}
@@ -83,19 +91,33 @@ class PluginLink:
         self._idle = asyncio.Event()
         self._idle.set()
         self._peer = RpcPeer(*process.streams, self._handle)
-        self.over: asyncio.Task[ProcessExit] = asyncio.create_task(self._serve(), name=f"plugin {plugin().plugin_id}")
+        self.over: asyncio.Task[ProcessExit] = asyncio.create_task(
+            self._serve(), name=f"plugin {plugin().plugin_id}"
+        )
 
     @classmethod
-    async def open(cls, folder: Path, plugin: Callable[[], PluginSettings], limits: ProcessLimits, ears: LinkListener) -> Self:
+    async def open(
+        cls,
+        folder: Path,
+        plugin: Callable[[], PluginSettings],
+        limits: ProcessLimits,
+        ears: LinkListener,
+    ) -> Self:
         """Start a process and have it load the plugin in ``folder``.
 
         Raises :class:`LoadFailed` when that does not succeed within its time, and OSError
         when no process can be started; nothing is left of it then, nor after cancellation.
         """
         settings = plugin()
-        process = await RunnerProcess.spawn(folder, lambda level, text: ears.line(settings.pk, level, text))
+        process = await RunnerProcess.spawn(
+            folder, lambda level, text: ears.line(settings.pk, level, text)
+        )
         link = cls(process, plugin, ears)
-        payload = {"plugin_id": settings.plugin_id, "config": dict(settings.config), "limits": limits.payload()}
+        payload = {
+            "plugin_id": settings.plugin_id,
+            "config": dict(settings.config),
+            "limits": limits.payload(),
+        }
         try:
             answer = await link._peer.request("load", payload, LOAD_SECONDS)
         except RpcError as error:
@@ -114,14 +136,19 @@ class PluginLink:
         """Whether the plugin can still be reached."""
         return self._peer.is_open
 
-    async def call(self, name: str, invocation: ToolInvocation, context: ToolExecutionContext) -> Any:
-        """What the plugin's tool ``name`` returns. Raises :class:`RpcError`; when cancelled, the plugin is told."""
+    async def call(
+        self, name: str, invocation: ToolInvocation, context: ToolExecutionContext
+    ) -> Any:
+        """What the plugin's tool ``name`` returns. Raises :class:`RpcError`; when cancelled, the
+        plugin is told."""
         self._number += 1
         token = f"{self._number}"
         call = self._calls[token] = PluginCall(CallInFlight(invocation, context))
         self._idle.clear()
         try:
-            answer = await self._peer.request("invoke", _payload(name, invocation, context, token), CALL_SECONDS)
+            answer = await self._peer.request(
+                "invoke", _payload(name, invocation, context, token), CALL_SECONDS
+            )
         finally:
             del self._calls[token]
             if not self._calls:
@@ -131,7 +158,8 @@ class PluginLink:
         return answer.get("value") if isinstance(answer, dict) else None
 
     async def configure(self, config: dict[str, Any]) -> None:
-        """Hand on a new configuration. Raises :class:`RpcError` when the plugin does not take it."""
+        """Hand on a new configuration. Raises :class:`RpcError` when the plugin does not take
+        it."""
         await self._peer.request("configure", {"config": config}, CONFIGURE_SECONDS)
 
     async def is_well(self) -> bool:
@@ -147,21 +175,29 @@ class PluginLink:
         return False
 
     def charge(self, usage: ProcessUsage) -> float:
-        """Lay the processor time used since the last time to the calls under way; the most that one has, in seconds."""
-        before = usage.cpu_seconds if self._cpu_seconds is None else self._cpu_seconds  # loading is nobody's call
+        """Lay the processor time used since the last time to the calls under way; the most that one
+        has, in seconds."""
+        before = (
+            usage.cpu_seconds if self._cpu_seconds is None else self._cpu_seconds
+        )  # loading is nobody's call
         spent, self._cpu_seconds = max(0.0, usage.cpu_seconds - before), usage.cpu_seconds
         for call in self._calls.values():
             call.cpu_seconds += spent / len(self._calls)
         return max((call.cpu_seconds for call in self._calls.values()), default=0.0)
 
     async def retire(self, drain_seconds: float) -> None:
-        """Let the calls under way finish in that time, have the plugin tidy up, and end its process. No new calls may come."""
+        """Let the calls under way finish in that time, have the plugin tidy up, and end its
+        process. No new calls may come."""
         self.is_retired = True
         try:
             async with asyncio.timeout(drain_seconds):
                 await self._idle.wait()
         except TimeoutError:
-            logger.warning("plugin %s: %d calls did not finish in time", self._plugin().plugin_id, len(self._calls))
+            logger.warning(
+                "plugin %s: %d calls did not finish in time",
+                self._plugin().plugin_id,
+                len(self._calls),
+            )
         try:
             await self._peer.request("shutdown", {}, UNLOAD_SECONDS)
         except RpcError as error:
@@ -182,7 +218,10 @@ class PluginLink:
             if self.process.ended.done():  # what it wrote last may still be in the pipe
                 await asyncio.wait([served], timeout=PARTING_SECONDS)
                 return self.process.ended.result()
-            if (error := served.result()).code not in (RpcErrorCode.PLUGIN_CRASHED, RpcErrorCode.SHUTTING_DOWN):
+            if (error := served.result()).code not in (
+                RpcErrorCode.PLUGIN_CRASHED,
+                RpcErrorCode.SHUTTING_DOWN,
+            ):
                 return await self.process.kill(error.message)
             await asyncio.wait([self.process.ended], timeout=PARTING_SECONDS)
             return await self.process.end(gettext("It closed its connection to the server."))
@@ -197,8 +236,12 @@ class PluginLink:
             case "progress", {"call": str(token), "text": str(text)}:
                 return await self._progress(token, text, tell=payload.get("tell") is True)
             case "capability", {"name": str(name), "arguments": arguments}:
-                return await self._answer(name, arguments, self._calls.get(str(payload.get("call"))))
-        raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form")
+                return await self._answer(
+                    name, arguments, self._calls.get(str(payload.get("call")))
+                )
+        raise RpcError(
+            RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form"
+        )
 
     async def _note(self, level: str, text: str) -> None:
         await self._slow_down(was_taken=self._ears.line(self._plugin().pk, level, text))
@@ -220,8 +263,12 @@ class PluginLink:
     async def _answer(self, name: str, arguments: Any, call: PluginCall | None) -> Any:
         """What the plugin asks for. When the call that it belongs to ends, so does this."""
         if self._asked >= ASKED_AT_ONCE:
-            raise RpcError(RpcErrorCode.HOST_OVERLOADED, f"{ASKED_AT_ONCE} requests are under way already")
-        work = asyncio.create_task(self._ears.exercise(self._plugin(), call.flight if call else None, name, arguments))
+            raise RpcError(
+                RpcErrorCode.HOST_OVERLOADED, f"{ASKED_AT_ONCE} requests are under way already"
+            )
+        work = asyncio.create_task(
+            self._ears.exercise(self._plugin(), call.flight if call else None, name, arguments)
+        )
         if call is not None:
             call.asked.add(work)
         self._asked += 1
@@ -230,7 +277,9 @@ class PluginLink:
             if not work.done():
                 raise RpcError(RpcErrorCode.TIMEOUT, f"{name} took longer than {ASKED_SECONDS:g} s")
             if work.cancelled():
-                raise RpcError(RpcErrorCode.CAPABILITY_FAILED, "the call that this belongs to has ended")
+                raise RpcError(
+                    RpcErrorCode.CAPABILITY_FAILED, "the call that this belongs to has ended"
+                )
             return work.result()
         finally:
             self._asked -= 1
@@ -240,14 +289,17 @@ class PluginLink:
 
 
 def _load_failure(error: RpcError, ending: ProcessExit) -> LoadFailed:
-    """Of a process that ended while it loaded, the reason is why it ended; of one that says why, its first line."""
+    """Of a process that ended while it loaded, the reason is why it ended; of one that says why,
+    its first line."""
     if error.code in (RpcErrorCode.PLUGIN_CRASHED, RpcErrorCode.PROTOCOL_MISMATCH):
         return LoadFailed(ending.reason, ending.last_words)
     words, _, details = error.message.partition("\n")
     return LoadFailed(words, details or ending.last_words)
 
 
-def _payload(name: str, invocation: ToolInvocation, context: ToolExecutionContext, token: str) -> dict[str, Any]:
+def _payload(
+    name: str, invocation: ToolInvocation, context: ToolExecutionContext, token: str
+) -> dict[str, Any]:
     told = {
         "session_id": context.session_id,
         "stream_id": context.stream_id,

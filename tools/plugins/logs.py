@@ -9,7 +9,8 @@ from tools.plugins.peer import RpcPeer
 
 TEXT_CHARS = 8_000
 WAITING = 1_000
-"""Lines on their way to the event loop; what comes above that is left out, and their number is told."""
+"""Lines on their way to the event loop; what comes above that is left out, and their number is
+told."""
 
 
 class PeerLog(logging.Handler):
@@ -34,7 +35,11 @@ class PeerLog(logging.Handler):
     def _send(self, payload: dict[str, str]) -> None:
         self._waiting -= 1
         left_out, self._left_out = self._left_out, 0
-        with contextlib.suppress(RpcError):  # the server is gone, or does not read: nobody could be told
+        with contextlib.suppress(
+            RpcError
+        ):  # the server is gone, or does not read: nobody could be told
             self._peer.notify("log", payload)
             if left_out:
-                self._peer.notify("log", {"level": "warning", "text": f"{left_out} lines were left out"})
+                self._peer.notify(
+                    "log", {"level": "warning", "text": f"{left_out} lines were left out"}
+                )

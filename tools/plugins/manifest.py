@@ -28,7 +28,8 @@ VERSION = r"^(?:0|[1-9]\d{0,8})(?:\.(?:0|[1-9]\d{0,8})){2}$"
 
 
 class ManifestError(Exception):
-    """A plugin cannot be used as its manifest is; ``lines`` name every field and what is wrong with it, translated."""
+    """A plugin cannot be used as its manifest is; ``lines`` name every field and what is wrong with
+    it, translated."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
@@ -62,7 +63,8 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of the plugin in ``folder``. Raises :class:`ManifestError` with everything that is wrong."""
+    """The manifest of the plugin in ``folder``. Raises :class:`ManifestError` with everything that
+    is wrong."""
     given = _read(folder / MANIFEST)
     try:
         found = _Manifest.model_validate(given)
@@ -90,23 +92,33 @@ def _read(file: Path) -> dict[str, Any]:
         with file.open("rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
-            raise ManifestError([gettext("The manifest has more than %(most)d bytes.") % {"most": MOST_BYTES}])
+            raise ManifestError(
+                [gettext("The manifest has more than %(most)d bytes.") % {"most": MOST_BYTES}]
+            )
         found = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_once)
     except OSError as error:
-        raise ManifestError([gettext("The manifest cannot be read: %(reason)s") % {"reason": error.strerror}]) from error
+        raise ManifestError(
+            [gettext("The manifest cannot be read: %(reason)s") % {"reason": error.strerror}]
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise ManifestError([gettext("The manifest is no JSON: %(reason)s") % {"reason": error}]) from error
+        raise ManifestError(
+            [gettext("The manifest is no JSON: %(reason)s") % {"reason": error}]
+        ) from error
     if not isinstance(found, dict):
         raise ManifestError([gettext("The manifest is no JSON object.")])
     return found
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are all different: of two, only one would count, and nobody would know which."""
+    """An object whose names are all different: of two, only one would count, and nobody would know
+    which."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(gettext("%(name)s is there twice") % {"name": next(name for name in names if names.count(name) > 1)})
+        raise ValueError(
+            gettext("%(name)s is there twice")
+            % {"name": next(name for name in names if names.count(name) > 1)}
+        )
     return found
 
 
@@ -123,7 +135,10 @@ def _known_capability(name: str) -> str:
     if name in CAPABILITIES:
         return name
     known = ", ".join(CAPABILITIES)
-    raise ValueError(gettext("there is no capability %(name)s; there are: %(known)s") % {"name": repr(name[:64]), "known": known})
+    raise ValueError(
+        gettext("there is no capability %(name)s; there are: %(known)s")
+        % {"name": repr(name[:64]), "known": known}
+    )
 
 
 def _config_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -143,11 +158,18 @@ def _as_range(given: Any) -> Any:
     """MaiBot writes the bounds in two ways."""
     if not isinstance(given, dict):
         return given
-    return {{"min": "min_version", "max": "max_version"}.get(name, name): value for name, value in given.items()}
+    return {
+        {"min": "min_version", "max": "max_version"}.get(name, name): value
+        for name, value in given.items()
+    }
 
 
-LineText = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(_printable)]
-LongText = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S"), AfterValidator(_printable)]
+LineText = Annotated[
+    str, Field(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(_printable)
+]
+LongText = Annotated[
+    str, Field(min_length=1, max_length=2_000, pattern=r"\S"), AfterValidator(_printable)
+]
 
 
 class _Part(BaseModel):
@@ -178,7 +200,9 @@ class _Manifest(_Part):
     version: str = Field(pattern=VERSION)
     name: LineText
     description: LongText
-    author: Annotated[_Author, BeforeValidator(lambda given: {"name": given} if isinstance(given, str) else given)]
+    author: Annotated[
+        _Author, BeforeValidator(lambda given: {"name": given} if isinstance(given, str) else given)
+    ]
     license: str = Field(default="", max_length=200)
     capabilities: list[Annotated[str, AfterValidator(_known_capability)]] = []
     tools: Annotated[list[_Tool], Field(max_length=200), AfterValidator(_different)] = []
@@ -210,13 +234,19 @@ class _Manifest(_Part):
 def _lines(errors: list[ErrorDetails]) -> list[str]:
     lines = [f"{_place(error)}: {_words(error)}" for error in errors]
     rest = len(lines) - MOST_LINES
-    return lines if rest <= 0 else [*lines[:MOST_LINES], gettext("… and %(number)d more") % {"number": rest}]
+    return (
+        lines
+        if rest <= 0
+        else [*lines[:MOST_LINES], gettext("… and %(number)d more") % {"number": rest}]
+    )
 
 
 def _place(error: ErrorDetails) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"])
     return (
-        path.removeprefix(".")[:200].encode("unicode_escape").decode() if not path.isprintable() else path.removeprefix(".")[:200]
+        path.removeprefix(".")[:200].encode("unicode_escape").decode()
+        if not path.isprintable()
+        else path.removeprefix(".")[:200]
     )
 
 
@@ -227,7 +257,9 @@ def _words(error: ErrorDetails) -> str:
         case "missing":
             return gettext("is missing")
         case "extra_forbidden":
-            return gettext("is not known here; the fields are: %(names)s") % {"names": ", ".join(_siblings(error["loc"]))}
+            return gettext("is not known here; the fields are: %(names)s") % {
+                "names": ", ".join(_siblings(error["loc"]))
+            }
         case "value_error":
             return str(error["ctx"]["error"]) if "ctx" in error else error["msg"]
         case "string_type":
@@ -237,19 +269,31 @@ def _words(error: ErrorDetails) -> str:
         case "list_type":
             return gettext("should be a list")
         case "string_too_long" | "too_long":
-            return gettext("is too long; %(most)d is the most") % {"most": error.get("ctx", {}).get("max_length", 0)}
+            return gettext("is too long; %(most)d is the most") % {
+                "most": error.get("ctx", {}).get("max_length", 0)
+            }
         case _:
             return hints.get(str(error["loc"][-1]), error["msg"])
 
 
 def _hints() -> Iterator[tuple[str, str]]:
     yield "manifest_version", gettext("should be the number 2")
-    yield "id", gettext("should be lower-case letters and digits in at least two parts, joined by . or -: com.example.weather")
+    yield (
+        "id",
+        gettext(
+            "should be lower-case letters and digits in at least two parts, joined by . or -: com.example.weather"
+        ),
+    )
     yield "version", gettext("should be three numbers: 1.0.0")
     yield "name", gettext("should be a name; that of a tool has 1 to 64 of A-Z, a-z, 0-9, _ and -")
     yield "description", gettext("should say something")
 
 
 def _siblings(path: tuple[int | str, ...]) -> list[str]:
-    parts: dict[str, type[_Part]] = {"author": _Author, "host_application": _Range, "sdk": _Range, "tools": _Tool}
+    parts: dict[str, type[_Part]] = {
+        "author": _Author,
+        "host_application": _Range,
+        "sdk": _Range,
+        "tools": _Tool,
+    }
     return list((parts.get(str(path[0]), _Manifest) if len(path) > 1 else _Manifest).model_fields)

@@ -7,7 +7,8 @@ from tools.live_rows import LiveModel
 
 
 class Plugin(LiveModel):
-    """A folder in the plugins folder, found by looking there. The operator decides whether it runs and what it may do."""
+    """A folder in the plugins folder, found by looking there. The operator decides whether it runs
+    and what it may do."""
 
     folder = models.CharField(_("folder"), max_length=255, unique=True, editable=False)
     plugin_id = models.CharField(_("id"), max_length=128, editable=False, default="")
@@ -33,7 +34,8 @@ class Plugin(LiveModel):
 
 
 class PluginStatus(models.Model):
-    """How one server process gets on with one plugin: written by that process alone, while it lives."""
+    """How one server process gets on with one plugin: written by that process alone, while it
+    lives."""
 
     class State(models.TextChoices):
         STARTING = "starting", _("starting")
@@ -41,7 +43,9 @@ class PluginStatus(models.Model):
         WAITING = "waiting", _("waiting to start again")
         BROKEN = "broken", _("given up after repeated crashes")
 
-    plugin = models.ForeignKey(Plugin, models.CASCADE, related_name="statuses", verbose_name=_("plugin"))
+    plugin = models.ForeignKey(
+        Plugin, models.CASCADE, related_name="statuses", verbose_name=_("plugin")
+    )
     process_id = models.CharField(_("process"), max_length=64)
     state = models.CharField(_("state"), max_length=16, choices=State, default=State.STARTING)
     runner_pid = models.PositiveIntegerField(_("process id of the runner"), null=True)
@@ -55,7 +59,11 @@ class PluginStatus(models.Model):
     class Meta:
         verbose_name = _("state of a plugin")
         verbose_name_plural = _("states of plugins")
-        constraints = (models.UniqueConstraint(fields=("plugin", "process_id"), name="one_plugin_status_per_process"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("plugin", "process_id"), name="one_plugin_status_per_process"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.plugin_id} {self.state}"
@@ -64,7 +72,9 @@ class PluginStatus(models.Model):
 class PluginCrash(models.Model):
     """One unexpected end of a plugin's runner. The newest of each plugin are kept."""
 
-    plugin = models.ForeignKey(Plugin, models.CASCADE, related_name="crash_reports", verbose_name=_("plugin"))
+    plugin = models.ForeignKey(
+        Plugin, models.CASCADE, related_name="crash_reports", verbose_name=_("plugin")
+    )
     at = models.DateTimeField(_("when"))
     reason = models.CharField(_("reason"), max_length=500)
     detail = models.TextField(_("last words"), default="")
@@ -81,7 +91,9 @@ class PluginCrash(models.Model):
 class PluginLogLine(models.Model):
     """What a plugin logged or printed. The newest lines of each plugin are kept."""
 
-    plugin = models.ForeignKey(Plugin, models.CASCADE, related_name="log_lines", verbose_name=_("plugin"))
+    plugin = models.ForeignKey(
+        Plugin, models.CASCADE, related_name="log_lines", verbose_name=_("plugin")
+    )
     at = models.DateTimeField(_("when"))
     level = models.CharField(_("level"), max_length=8)
     text = models.TextField(_("text"))
@@ -98,7 +110,9 @@ class PluginLogLine(models.Model):
 class PluginValue(models.Model):
     """One value that a plugin stores under a key of its own."""
 
-    plugin = models.ForeignKey(Plugin, models.CASCADE, related_name="values", verbose_name=_("plugin"))
+    plugin = models.ForeignKey(
+        Plugin, models.CASCADE, related_name="values", verbose_name=_("plugin")
+    )
     key = models.CharField(_("key"), max_length=128)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     value = models.JSONField(_("value"))

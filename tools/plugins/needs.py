@@ -1,4 +1,5 @@
-"""What a plugin needs of the machine and of this program, and whether it is there. Nothing is ever installed."""
+"""What a plugin needs of the machine and of this program, and whether it is there. Nothing is ever
+installed."""
 
 import platform
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ HOST_VERSION = "1.2.1"
 
 @dataclass(frozen=True, slots=True)
 class PluginRequirements:
-    """``host`` and ``sdk`` are the lowest and the highest version, either of which may be ""; ``packages`` are PEP 508."""
+    """``host`` and ``sdk`` are the lowest and the highest version, either of which may be "";
+    ``packages`` are PEP 508."""
 
     python: str
     host: tuple[str, str]
@@ -37,7 +39,8 @@ def unmet_requirements(needs: PluginRequirements) -> Iterator[str]:
 
 
 def parse_requirement(given: Any) -> str:
-    """A dependency as PEP 508 writes it, from that or from MaiBot's object. Raises ValueError for anything else."""
+    """A dependency as PEP 508 writes it, from that or from MaiBot's object. Raises ValueError for
+    anything else."""
     if isinstance(given, dict):
         if given.get("type") == "plugin":
             raise ValueError(gettext("other plugins cannot be needed here: each runs by itself"))
@@ -47,14 +50,19 @@ def parse_requirement(given: Any) -> str:
     try:
         return str(Requirement(text))
     except InvalidRequirement as error:
-        raise ValueError(gettext("should be a Python package with a version: httpx>=0.27")) from error
+        raise ValueError(
+            gettext("should be a Python package with a version: httpx>=0.27")
+        ) from error
 
 
 def _python(wanted: str) -> Iterator[str]:
     here = platform.python_version()
     try:
         if not SpecifierSet(wanted).contains(here, prereleases=True):
-            yield gettext("python: %(wanted)s is needed, and %(here)s is here") % {"wanted": wanted, "here": here}
+            yield gettext("python: %(wanted)s is needed, and %(here)s is here") % {
+                "wanted": wanted,
+                "here": here,
+            }
     except InvalidSpecifier:
         yield gettext("python: should be like >=3.11")
 
@@ -63,11 +71,18 @@ def _range(field: str, bounds: tuple[str, str], here: str) -> Iterator[str]:
     try:
         low, high = (Version(bound) if bound else None for bound in bounds)
     except InvalidVersion as error:
-        yield gettext("%(field)s: should be versions: %(reason)s") % {"field": field, "reason": error}
+        yield gettext("%(field)s: should be versions: %(reason)s") % {
+            "field": field,
+            "reason": error,
+        }
         return
     if (low and Version(here) < low) or (high and Version(here) > high):
         wanted = " - ".join(bound or "…" for bound in bounds)
-        yield gettext("%(field)s: %(wanted)s is needed, and %(here)s is here") % {"field": field, "wanted": wanted, "here": here}
+        yield gettext("%(field)s: %(wanted)s is needed, and %(here)s is here") % {
+            "field": field,
+            "wanted": wanted,
+            "here": here,
+        }
 
 
 def _package(wanted: Requirement) -> Iterator[str]:
@@ -76,7 +91,12 @@ def _package(wanted: Requirement) -> Iterator[str]:
     try:
         here = version(wanted.name)
     except PackageNotFoundError:
-        yield gettext("dependencies: the Python package %(wanted)s is not installed") % {"wanted": wanted}
+        yield gettext("dependencies: the Python package %(wanted)s is not installed") % {
+            "wanted": wanted
+        }
         return
     if not wanted.specifier.contains(here, prereleases=True):
-        yield gettext("dependencies: %(wanted)s is needed, and %(here)s is installed") % {"wanted": wanted, "here": here}
+        yield gettext("dependencies: %(wanted)s is needed, and %(here)s is installed") % {
+            "wanted": wanted,
+            "here": here,
+        }

@@ -49,7 +49,9 @@ class RpcPeer:
     All methods belong to the event loop's thread.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: RequestHandler) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: RequestHandler
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._handle = handle
@@ -63,7 +65,8 @@ class RpcPeer:
         return self._ended is None
 
     async def run(self) -> RpcError:
-        """Serve until either side closes, and say why it ended. Then nobody waits and nothing works any more.
+        """Serve until either side closes, and say why it ended. Then nobody waits and nothing works
+        any more.
 
         A frame that is too large or no envelope ends it as well: what else was lost with
         it cannot be known. When cancelled, the peer is closed.
@@ -71,7 +74,11 @@ class RpcPeer:
         try:
             await self._read()
         except asyncio.IncompleteReadError as error:
-            text = "the process has ended" if not error.partial else "the process has ended within a frame"
+            text = (
+                "the process has ended"
+                if not error.partial
+                else "the process has ended within a frame"
+            )
             self._end(RpcError(RpcErrorCode.PLUGIN_CRASHED, text))
         except OSError as error:
             self._end(RpcError(RpcErrorCode.PLUGIN_CRASHED, f"the pipe is broken: {error}"))
@@ -82,11 +89,13 @@ class RpcPeer:
         return self._ended or RpcError(RpcErrorCode.SHUTTING_DOWN, "closed")
 
     def close(self) -> None:
-        """End at once: whoever waits gets E_SHUTTING_DOWN, what works is cancelled. May be called again."""
+        """End at once: whoever waits gets E_SHUTTING_DOWN, what works is cancelled. May be called
+        again."""
         self._end(RpcError(RpcErrorCode.SHUTTING_DOWN, "the connection was closed"))
 
     async def request(self, method: str, payload: Any, seconds: float | None = None) -> Any:
-        """The other side's answer. Raises :class:`RpcError` for an error, and after ``seconds`` E_TIMEOUT.
+        """The other side's answer. Raises :class:`RpcError` for an error, and after ``seconds``
+        E_TIMEOUT.
 
         When that happens, or it is cancelled, the other side is told to stop working on
         it, and the peer goes on.
@@ -100,7 +109,9 @@ class RpcPeer:
             async with asyncio.timeout(seconds):
                 return await answer
         except TimeoutError:
-            raise RpcError(RpcErrorCode.TIMEOUT, f"no answer to {method} within {seconds:g} s") from None
+            raise RpcError(
+                RpcErrorCode.TIMEOUT, f"no answer to {method} within {seconds:g} s"
+            ) from None
         finally:
             del self._waiting[number]
             if answer.cancelled() and self.is_open:
@@ -158,7 +169,13 @@ class RpcPeer:
         if number in self._working:
             raise RpcError(RpcErrorCode.PROTOCOL_MISMATCH, f"two requests have the number {number}")
         if len(self._working) >= AT_ONCE:
-            self._send(encode_response(number, None, RpcError(RpcErrorCode.HOST_OVERLOADED, f"{AT_ONCE} requests at once")))
+            self._send(
+                encode_response(
+                    number,
+                    None,
+                    RpcError(RpcErrorCode.HOST_OVERLOADED, f"{AT_ONCE} requests at once"),
+                )
+            )
             return
         task = asyncio.create_task(self._answer(number, method, payload))
         self._working[number] = task
@@ -201,7 +218,12 @@ def _as_rpc(error: Exception, method: str) -> RpcError:
 class _PipeWriter(asyncio.StreamWriter):
     """Writes to one pipe, and when it is closed, closes the pipe that is read as well."""
 
-    def __init__(self, transport: asyncio.WriteTransport, reads: asyncio.ReadTransport, protocol: asyncio.BaseProtocol) -> None:
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        reads: asyncio.ReadTransport,
+        protocol: asyncio.BaseProtocol,
+    ) -> None:
         super().__init__(transport, protocol, None, asyncio.get_running_loop())
         self._reads = reads
 
@@ -210,10 +232,17 @@ class _PipeWriter(asyncio.StreamWriter):
         self._reads.close()
 
 
-async def open_pipe_streams(reads: int, writes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Streams over two ends of pipes, given as file descriptors, which the streams close from then on."""
+async def open_pipe_streams(
+    reads: int, writes: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Streams over two ends of pipes, given as file descriptors, which the streams close from then
+    on."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
-    source, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reads, "rb", 0))
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(writes, "wb", 0))
+    source, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reads, "rb", 0)
+    )
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(writes, "wb", 0)
+    )
     return reader, _PipeWriter(transport, source, protocol)

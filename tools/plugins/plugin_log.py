@@ -1,4 +1,5 @@
-"""What happens to plugins, gathered and put down together: a plugin that says much costs no more than one that says little."""
+"""What happens to plugins, gathered and put down together: a plugin that says much costs no more
+than one that says little."""
 
 import asyncio
 import logging
@@ -53,7 +54,8 @@ class PluginRecorder:
         self._written = set[asyncio.Future[Any]]()
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool:
-        """Keep a line of the plugin's log; False when it has said too much lately, and this one is only counted."""
+        """Keep a line of the plugin's log; False when it has said too much lately, and this one is
+        only counted."""
         if not self._has_room(plugin_pk):
             self._left_out[plugin_pk] += 1
         else:
@@ -64,7 +66,9 @@ class PluginRecorder:
     def crash(self, plugin_pk: int, plugin_id: str, ending: ProcessExit) -> None:
         logger.warning("plugin %s: %s", plugin_id, _clean(ending.reason)[:500])
         last_words = _clean(ending.last_words)[-20 * LINE_CHARS :]
-        self._crashes.append(CrashEntry(plugin_pk, timezone.now(), _clean(ending.reason), last_words))
+        self._crashes.append(
+            CrashEntry(plugin_pk, timezone.now(), _clean(ending.reason), last_words)
+        )
         self._write_soon()
 
     def report(self, report: PluginReport) -> None:
@@ -100,7 +104,13 @@ class PluginRecorder:
             self._writing.cancel()
             self._writing = None
         for pk, number in self._left_out.items():
-            self._lines.append(_line(pk, "warning", gettext("%(number)d more lines were left out.") % {"number": number}))
+            self._lines.append(
+                _line(
+                    pk,
+                    "warning",
+                    gettext("%(number)d more lines were left out.") % {"number": number},
+                )
+            )
         self._left_out.clear()
         lines, self._lines = self._lines, []
         crashes, self._crashes = self._crashes, []
@@ -109,7 +119,9 @@ class PluginRecorder:
         self._submit(write_crashes, crashes)
         self._submit(write_reports, list(reports.values()))
 
-    def _submit(self, operation: Callable[[Sequence[Any]], Sequence[None]], items: Sequence[Any]) -> None:
+    def _submit(
+        self, operation: Callable[[Sequence[Any]], Sequence[None]], items: Sequence[Any]
+    ) -> None:
         """All ``items`` as one wish: the database thread takes wishes by the hundred."""
         if not items:
             return
@@ -124,7 +136,9 @@ class PluginRecorder:
             logger.error("What happened to plugins could not be put down: %s", error)
 
 
-def _all_of(operation: Callable[[Sequence[Any]], Sequence[None]], wishes: Sequence[Sequence[Any]]) -> Sequence[None]:
+def _all_of(
+    operation: Callable[[Sequence[Any]], Sequence[None]], wishes: Sequence[Sequence[Any]]
+) -> Sequence[None]:
     for items in wishes:
         operation(items)
     return [None] * len(wishes)

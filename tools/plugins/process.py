@@ -1,4 +1,5 @@
-"""The process of one plugin, under its keeper: started, heard, and ended with everything that it started."""
+"""The process of one plugin, under its keeper: started, heard, and ended with everything that it
+started."""
 
 import asyncio
 import contextlib
@@ -26,7 +27,8 @@ RUNNER = Path(__file__).with_name("runner.py")
 LINE_CHARS, LAST_LINES = 2_000, 20
 #: What is read at once of what it prints, and in a second: a process that prints more has to wait.
 CHUNK_BYTES, BYTES_PER_SECOND = 16 * 1024, 256 * 1024
-#: Between asking a process to end and killing it; after its end, for the last words; after killing, for its keeper.
+#: Between asking a process to end and killing it; after its end, for the last words; after killing,
+#: for its keeper.
 TERMINATE_SECONDS, LAST_WORDS_SECONDS, KILL_SECONDS = 0.5, 0.5, 3.0
 #: Between two tries to kill all that there is: something may just have been started.
 AGAIN_SECONDS = 0.1
@@ -38,16 +40,20 @@ OutputListener = Callable[[str, str], object]
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """Why a process is no longer there, in words for the operator, and the last that it wrote to stderr."""
+    """Why a process is no longer there, in words for the operator, and the last that it wrote to
+    stderr."""
 
     reason: str
     last_words: str = ""
 
 
 class RunnerProcess:
-    """A runner and whatever it starts; :meth:`spawn` makes one. Belongs to the event loop's thread."""
+    """A runner and whatever it starts; :meth:`spawn` makes one. Belongs to the event loop's
+    thread."""
 
-    def __init__(self, process: Process, streams: Streams, said: Mapping[str, int], hear: OutputListener) -> None:
+    def __init__(
+        self, process: Process, streams: Streams, said: Mapping[str, int], hear: OutputListener
+    ) -> None:
         self.pid = process.pid
         self.streams = streams
         self._process = process
@@ -65,11 +71,16 @@ class RunnerProcess:
 
         It has nothing of this server's environment, which holds keys.
         """
-        # Pipes of our own for what it prints: asyncio's would keep wait() waiting for as long as anybody holds them.
-        (reads, out), (back, writes), (said, stdout), (cried, stderr) = (os.pipe() for _ in range(4))
+        # Pipes of our own for what it prints: asyncio's would keep wait() waiting for as long as
+        # anybody holds them.
+        (reads, out), (back, writes), (said, stdout), (cried, stderr) = (
+            os.pipe() for _ in range(4)
+        )
         try:
             process = await asyncio.create_subprocess_exec(
-                *keeper_command(sys.executable, "-I", str(RUNNER), str(folder), str(reads), str(writes)),
+                *keeper_command(
+                    sys.executable, "-I", str(RUNNER), str(folder), str(reads), str(writes)
+                ),
                 cwd=folder,
                 env={"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": settings.TIME_ZONE},
                 stdin=DEVNULL,
@@ -82,10 +93,13 @@ class RunnerProcess:
             raise
         finally:
             _close(reads, writes, stdout, stderr)
-        return cls(process, await open_pipe_streams(back, out), {"stdout": said, "stderr": cried}, hear)
+        return cls(
+            process, await open_pipe_streams(back, out), {"stdout": said, "stderr": cried}, hear
+        )
 
     def runner_pid(self) -> int:
-        """The process that the plugin runs in, as far as it can be seen; else its keeper. To be asked while it runs."""
+        """The process that the plugin runs in, as far as it can be seen; else its keeper. To be
+        asked while it runs."""
         self._runner = next(iter(find_descendants(self.pid)), self.pid)
         return self._runner
 
@@ -103,14 +117,19 @@ class RunnerProcess:
         self._reason = self._reason or reason
         until = time.monotonic() + KILL_SECONDS
         while not self.ended.done() and time.monotonic() < until:
-            await asyncio.to_thread(kill_descendants, self.pid)  # first: the keeper would give them time
-            self._send(signal.SIGTERM)  # it may be about to start what is not there to be killed yet
+            await asyncio.to_thread(
+                kill_descendants, self.pid
+            )  # first: the keeper would give them time
+            self._send(
+                signal.SIGTERM
+            )  # it may be about to start what is not there to be killed yet
             await self._is_gone(AGAIN_SECONDS)
         self._send(signal.SIGKILL)
         return await asyncio.shield(self.ended)
 
     def _send(self, number: signal.Signals) -> None:
-        """To the keeper. Not through its object, which might take the exit status away from whoever waits for it."""
+        """To the keeper. Not through its object, which might take the exit status away from whoever
+        waits for it."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -133,7 +152,9 @@ class RunnerProcess:
         """Hand on what comes in, line by line, no faster than it is wanted."""
         stream, begun = asyncio.StreamReader(limit=CHUNK_BYTES), ""
         file = os.fdopen(pipe, "rb", 0)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), file)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), file
+        )
         try:
             while chunk := await stream.read(CHUNK_BYTES):
                 *lines, begun = (begun + chunk.decode("utf-8", "replace")).split("\n")
@@ -169,7 +190,9 @@ def describe_exit(status: int, last_words: str = "") -> str:
         return gettext("It ended by itself, with exit code %(code)d.") % {"code": status}
     match status - 128:
         case signal.SIGKILL:
-            return gettext("It was killed (SIGKILL): the machine was out of memory, or somebody did it.")
+            return gettext(
+                "It was killed (SIGKILL): the machine was out of memory, or somebody did it."
+            )
         case signal.SIGXCPU:
             return gettext("It used more processor time than it may.")
         case number:

@@ -1,4 +1,5 @@
-"""What a plugin's processes may take, and what they have taken (Linux: elsewhere nothing can be seen)."""
+"""What a plugin's processes may take, and what they have taken (Linux: elsewhere nothing can be
+seen)."""
 
 import contextlib
 import os
@@ -11,14 +12,16 @@ from django.utils.translation import gettext
 
 MIB = 2**20
 ROUNDS = 50
-"""How often it is looked for processes that were started since, before those that were found are killed."""
+"""How often it is looked for processes that were started since, before those that were found are
+killed."""
 _KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """``memory_bytes`` and ``processes`` count for all processes of a plugin together, ``cpu_seconds`` for one call."""
+    """``memory_bytes`` and ``processes`` count for all processes of a plugin together,
+    ``cpu_seconds`` for one call."""
 
     memory_bytes: int
     cpu_seconds: int
@@ -28,7 +31,12 @@ class ProcessLimits:
     @classmethod
     def from_settings(cls) -> "ProcessLimits":
         memory = settings.PLUGIN_MEMORY_MIB * MIB
-        return cls(memory, settings.PLUGIN_CPU_SECONDS, settings.PLUGIN_OPEN_FILES, settings.PLUGIN_PROCESSES)
+        return cls(
+            memory,
+            settings.PLUGIN_CPU_SECONDS,
+            settings.PLUGIN_OPEN_FILES,
+            settings.PLUGIN_PROCESSES,
+        )
 
     def payload(self) -> dict[str, int]:
         """As the runner is told, for what the kernel can hold it to."""
@@ -37,7 +45,8 @@ class ProcessLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """Of several processes: how many they are, their own memory, and their processor time so far."""
+    """Of several processes: how many they are, their own memory, and their processor time so
+    far."""
 
     processes: int = 0
     memory_bytes: int = 0
@@ -76,7 +85,8 @@ def find_descendants(process: int) -> list[int]:
 
 
 def kill_descendants(process: int) -> None:
-    """End every descendant of ``process`` at once. They are stopped first: who is stopped starts no others."""
+    """End every descendant of ``process`` at once. They are stopped first: who is stopped starts no
+    others."""
     stopped = set[int]()
     for _ in range(ROUNDS):
         fresh = set(find_descendants(process)) - stopped
@@ -119,10 +129,13 @@ def _parents() -> dict[int, list[int]]:
 
 
 def _used(process: int) -> tuple[int, float] | None:
-    """Bytes of memory that are not shared, and seconds of processor time, those of its ended children included."""
+    """Bytes of memory that are not shared, and seconds of processor time, those of its ended
+    children included."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        resident, shared = (int(pages) for pages in Path(f"/proc/{process}/statm").read_text().split()[1:3])
+        resident, shared = (
+            int(pages) for pages in Path(f"/proc/{process}/statm").read_text().split()[1:3]
+        )
     except (OSError, ValueError):
         return None
     if stat[0] == "Z":

@@ -2,7 +2,13 @@
 
 import asyncio
 
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
+from tools.contract import (
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolSpec,
+)
 from tools.models import PluginStatus
 from tools.plugin_sdk.errors import RpcError
 from tools.plugins.declared import PLUGIN
@@ -17,7 +23,8 @@ State = PluginStatus.State
 
 
 class PluginToolProvider:
-    """The tools of all plugins that are enabled and run. What is switched off is not listed or called any more, at once."""
+    """The tools of all plugins that are enabled and run. What is switched off is not listed or
+    called any more, at once."""
 
     provider_name = "plugin_runtime"
     provider_type = PLUGIN
@@ -33,19 +40,30 @@ class PluginToolProvider:
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [
-            offered.tool.spec for offered in self._host.tools.values() if self._link(offered) and offered.tool.is_seen_in(context)
+            offered.tool.spec
+            for offered in self._host.tools.values()
+            if self._link(offered) and offered.tool.is_seen_in(context)
         ]
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        """Have the plugin carry out the call. When cancelled, the plugin is told to stop, and asked whether it is well."""
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        """Have the plugin carry out the call. When cancelled, the plugin is told to stop, and asked
+        whether it is well."""
         name = invocation.tool_name
         offered = self._host.tools.get(name)
         link = self._link(offered) if offered else None
         if offered is None or link is None:
-            return outcomes.failed_result(name, told) if (told := self.absence(name)) else outcomes.not_found_result(name)
+            return (
+                outcomes.failed_result(name, told)
+                if (told := self.absence(name))
+                else outcomes.not_found_result(name)
+            )
         plugin_id = offered.supervisor.settings.plugin_id
         try:
-            value = await link.call(offered.tool.name, invocation, context or ToolExecutionContext())
+            value = await link.call(
+                offered.tool.name, invocation, context or ToolExecutionContext()
+            )
         except RpcError as error:
             return convert_plugin_error(plugin_id, name, _worded(plugin_id, link, error))
         except asyncio.CancelledError:
@@ -56,8 +74,13 @@ class PluginToolProvider:
     def absence(self, tool_name: str) -> str:
         offered = self._host.tools.get(tool_name)
         if offered is not None:
-            return self._why(tool_name, self._host.settings(offered.supervisor.settings.pk) or offered.supervisor.settings)
-        owners = (each for each in self._host.all_settings() if tool_name in map(short_name, each.named))
+            return self._why(
+                tool_name,
+                self._host.settings(offered.supervisor.settings.pk) or offered.supervisor.settings,
+            )
+        owners = (
+            each for each in self._host.all_settings() if tool_name in map(short_name, each.named)
+        )
         return next(filter(None, (self._why(tool_name, owner) for owner in owners)), "")
 
     async def close(self) -> None:
@@ -90,7 +113,12 @@ class PluginToolProvider:
 def _worded(plugin_id: str, link: PluginLink, error: RpcError) -> RpcError:
     """``error``, or in other words where the plugin has no say any more."""
     if link.is_retired:
-        return RpcError(error.code, f"插件 {plugin_id} 正被停用或重新加载，这次调用没有完成，结果未知。")
+        return RpcError(
+            error.code, f"插件 {plugin_id} 正被停用或重新加载，这次调用没有完成，结果未知。"
+        )
     if not link.is_open:
-        return RpcError(error.code, f"插件 {plugin_id} 在执行时崩溃，这次调用的结果未知。它会自动重新启动，可以稍后再试。")
+        return RpcError(
+            error.code,
+            f"插件 {plugin_id} 在执行时崩溃，这次调用的结果未知。它会自动重新启动，可以稍后再试。",
+        )
     return error

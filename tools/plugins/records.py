@@ -1,4 +1,5 @@
-"""What is put down of plugins: log lines, crashes, and how they get on. All run in the database thread."""
+"""What is put down of plugins: log lines, crashes, and how they get on. All run in the database
+thread."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +63,12 @@ def write_log_entries(lines: Sequence[LogEntry]) -> Sequence[None]:
 def write_crashes(crashes: Sequence[CrashEntry]) -> Sequence[None]:
     kept = _existing(crash.plugin_pk for crash in crashes)
     PluginCrash.objects.bulk_create(
-        PluginCrash(plugin_id=crash.plugin_pk, at=crash.at, reason=crash.reason[:500], detail=crash.last_words)
+        PluginCrash(
+            plugin_id=crash.plugin_pk,
+            at=crash.at,
+            reason=crash.reason[:500],
+            detail=crash.last_words,
+        )
         for crash in crashes
         if crash.plugin_pk in kept
     )

@@ -1,4 +1,5 @@
-"""What the kernel lets a plugin's process take. Where it has no such limits, only the server looks after it."""
+"""What the kernel lets a plugin's process take. Where it has no such limits, only the server looks
+after it."""
 
 import contextlib
 import math
@@ -12,7 +13,8 @@ except ImportError:  # not a Unix
 
 
 def apply_rlimits(limits: Mapping[str, Any]) -> None:
-    """Set ``memory_bytes`` and ``open_files``, each if it is given, for this process and its children, and leave no core.
+    """Set ``memory_bytes`` and ``open_files``, each if it is given, for this process and its
+    children, and leave no core.
 
     The number of processes is the server's to count: the kernel counts all of one user.
     """
@@ -25,7 +27,8 @@ def apply_rlimits(limits: Mapping[str, Any]) -> None:
 
 
 class CpuTimeLimit:
-    """How many seconds of processor time the process may use until :meth:`renew` is called again; 0: any number.
+    """How many seconds of processor time the process may use until :meth:`renew` is called again;
+    0: any number.
 
     A process that uses more is ended by SIGXCPU.
     """

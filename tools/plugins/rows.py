@@ -14,7 +14,8 @@ from tools.secrets.encryption import DecryptionError
 
 @dataclass(frozen=True, slots=True)
 class PluginSettings:
-    """What counts of one row. ``fault``: why the plugin cannot run, in words for the operator; "" when it can.
+    """What counts of one row. ``fault``: why the plugin cannot run, in words for the operator; ""
+    when it can.
 
     ``granted`` are the capabilities that its manifest asks for and the operator granted.
     ``named`` are the tools that the manifest names.
@@ -40,7 +41,9 @@ def to_plugin_settings(row: Plugin) -> PluginSettings:
     try:
         config = decrypt_config(row.config, row.manifest.get("config_schema"))
     except DecryptionError:
-        fault = fault or gettext("The secret key of this installation has changed: type the plugin's secret values anew.")
+        fault = fault or gettext(
+            "The secret key of this installation has changed: type the plugin's secret values anew."
+        )
     return PluginSettings(
         pk=row.pk,
         folder=row.folder,
@@ -50,7 +53,11 @@ def to_plugin_settings(row: Plugin) -> PluginSettings:
         config=config,
         reloads=row.reloads,
         fault=fault,
-        named=tuple(str(tool.get("name", "")) for tool in row.manifest.get("tools") or () if isinstance(tool, dict)),
+        named=tuple(
+            str(tool.get("name", ""))
+            for tool in row.manifest.get("tools") or ()
+            if isinstance(tool, dict)
+        ),
     )
 
 

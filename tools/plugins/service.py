@@ -57,7 +57,8 @@ def serve_plugin(folder: Path, reads: int, writes: int) -> None:
 
 
 class PluginService:
-    """One plugin and the server's end of its pipes. Belongs to the event loop's thread, but for what says otherwise."""
+    """One plugin and the server's end of its pipes. Belongs to the event loop's thread, but for
+    what says otherwise."""
 
     def __init__(self, folder: Path) -> None:
         self.loop: asyncio.AbstractEventLoop
@@ -74,7 +75,8 @@ class PluginService:
         self._left: set[Future[Any]] = set()
 
     async def run(self, reads: int, writes: int) -> None:
-        """Serve until the server closes the pipes or has said ``shutdown``, or no thread is left to work in."""
+        """Serve until the server closes the pipes or has said ``shutdown``, or no thread is left to
+        work in."""
         self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._peer = RpcPeer(*await open_pipe_streams(reads, writes), self._handle)
@@ -86,34 +88,54 @@ class PluginService:
             await asyncio.wait([served], timeout=PARTING_SECONDS)
 
     async def capability(self, token: str, name: str, arguments: dict[str, Any]) -> Any:
-        return await self._peer.request("capability", {"name": name, "arguments": to_jsonable(arguments), "call": token})
+        return await self._peer.request(
+            "capability", {"name": name, "arguments": to_jsonable(arguments), "call": token}
+        )
 
     def progress(self, token: str, text: str, tell: bool) -> None:
         payload = {"call": token, "text": str(text), "tell": bool(tell)}
-        if threading.get_ident() == self._thread:  # at once, or the answer of a tool that ends now would be sent before it
+        if (
+            threading.get_ident() == self._thread
+        ):  # at once, or the answer of a tool that ends now would be sent before it
             self._peer.notify("progress", payload)
         else:
             self.loop.call_soon_threadsafe(self._peer.notify, "progress", payload)
 
     async def _handle(self, method: str, payload: Any) -> Any:
         match method, payload:
-            case "invoke", {"name": str(name), "arguments": dict(arguments), "context": dict(context), "call": str(token)}:
+            case "invoke", {
+                "name": str(name),
+                "arguments": dict(arguments),
+                "context": dict(context),
+                "call": str(token),
+            }:
                 return await self._invoke(name, arguments, Call.of(token, context))
             case "health", _:
                 if not self._calls:
                     self._processor_time.renew()
                 return {"calls": len(self._calls), "is_loaded": self._plugin is not None}
-            case "load", {"plugin_id": str(plugin_id), "config": dict(config), "limits": dict(limits)}:
+            case "load", {
+                "plugin_id": str(plugin_id),
+                "config": dict(config),
+                "limits": dict(limits),
+            }:
                 return await self._load(plugin_id, config, limits)
             case "configure", {"config": dict(config)}:
                 return await self._configure(config)
             case "shutdown", dict():
                 return await self._shut_down(float(payload.get("seconds") or 0))
-        raise RpcError(RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form")
+        raise RpcError(
+            RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form"
+        )
 
-    async def _load(self, plugin_id: str, config: dict[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    async def _load(
+        self, plugin_id: str, config: dict[str, Any], limits: Mapping[str, Any]
+    ) -> dict[str, Any]:
         if self._plugin is not None:
-            raise RpcError(RpcErrorCode.RELOAD_IN_PROGRESS, "a plugin is loaded already; another edition has another process")
+            raise RpcError(
+                RpcErrorCode.RELOAD_IN_PROGRESS,
+                "a plugin is loaded already; another edition has another process",
+            )
         apply_rlimits(limits)
         self._processor_time = CpuTimeLimit(limits)
         ctx.attach(self, plugin_id, config)
@@ -135,7 +157,11 @@ class PluginService:
         task = asyncio.current_task()
         self._calls.add(task)
         try:
-            return {"value": await self._own(partial(tool.call, arguments, call), tool.is_async, is_tool=True)}
+            return {
+                "value": await self._own(
+                    partial(tool.call, arguments, call), tool.is_async, is_tool=True
+                )
+            }
         except asyncio.CancelledError:
             if self._is_ending:
                 raise RpcError(RpcErrorCode.SHUTTING_DOWN, "the plugin was ended") from None
@@ -148,12 +174,21 @@ class PluginService:
             raise RpcError(RpcErrorCode.PLUGIN_NOT_FOUND, "no plugin is loaded")
         ctx.config = config
         update: Callable[..., Any] = self._plugin.on_config_update
-        wants = [p for p in inspect.signature(update).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-        given = ("self", config, "") if len(wants) >= len(("scope", "config_data", "version")) else (config,)
+        wants = [
+            p
+            for p in inspect.signature(update).parameters.values()
+            if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+        ]
+        given = (
+            ("self", config, "")
+            if len(wants) >= len(("scope", "config_data", "version"))
+            else (config,)
+        )
         await self._own(partial(update, *given), inspect.iscoroutinefunction(update))
 
     async def _shut_down(self, seconds: float) -> dict[str, int]:
-        """Let calls finish, stop those that do not, and let the plugin tidy up; then the process ends."""
+        """Let calls finish, stop those that do not, and let the plugin tidy up; then the process
+        ends."""
         self._is_ending = True
         calls = {call for call in self._calls if call is not None}
         if calls:
@@ -167,13 +202,20 @@ class PluginService:
         self.loop.call_soon(self._over.set)
         return {"stopped": len(stopped)}
 
-    async def _own(self, call: Callable[[], Any], is_async: bool | None = None, *, is_tool: bool = False) -> Any:
-        """The result of the plugin's own code, as JSON, if it is a tool's. Raises :class:`RpcError` for whatever that raises; cancellation passes through.
+    async def _own(
+        self, call: Callable[[], Any], is_async: bool | None = None, *, is_tool: bool = False
+    ) -> Any:
+        """The result of the plugin's own code, as JSON, if it is a tool's. Raises :class:`RpcError`
+        for whatever that raises; cancellation passes through.
 
         What it says is for the model, who is told the words alone, or for the operator.
         """
         with capture_error() as attempt:
-            value = await contain(self._called(call, inspect.iscoroutinefunction(call) if is_async is None else is_async))
+            value = await contain(
+                self._called(
+                    call, inspect.iscoroutinefunction(call) if is_async is None else is_async
+                )
+            )
             return to_jsonable(value) if is_tool else None
         error = attempt.error or RuntimeError("it ended without a result")
         if isinstance(error, RpcError):  # a capability's, which the plugin did not catch
@@ -197,7 +239,8 @@ class PluginService:
         return await value if inspect.isawaitable(value) else value
 
     def _leave(self, work: Future[Any]) -> None:
-        """Nobody waits for ``work`` any more, and its thread goes on. A process whose threads are all left makes way for another."""
+        """Nobody waits for ``work`` any more, and its thread goes on. A process whose threads are
+        all left makes way for another."""
         self._left.add(work)
         work.add_done_callback(self._left.discard)
         if len(self._left) >= THREADS:
@@ -214,7 +257,8 @@ def _without_stop_iteration(call: Callable[[], T]) -> T:
 
 
 def _start_logging(handler: logging.Handler) -> None:
-    """What the plugin and its libraries log goes to the server; a plugin that uses old names is told so."""
+    """What the plugin and its libraries log goes to the server; a plugin that uses old names is
+    told so."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler], force=True)
     logging.captureWarnings(True)
     warnings.filterwarnings("default", category=DeprecationWarning, module=PACKAGE)

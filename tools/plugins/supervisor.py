@@ -1,4 +1,5 @@
-"""One plugin of this server process: kept running while it is wanted, started again, given up, replaced, ended."""
+"""One plugin of this server process: kept running while it is wanted, started again, given up,
+replaced, ended."""
 
 import asyncio
 import logging
@@ -71,7 +72,8 @@ class SupervisorContext(LinkListener, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadedVersion:
-    """What a plugin was loaded from: the operator's word to load it anew, and the state of its files."""
+    """What a plugin was loaded from: the operator's word to load it anew, and the state of its
+    files."""
 
     reloads: int
     stamp: str
@@ -112,7 +114,9 @@ class Supervisor:
         self._next_checkup = 0.0
         self._retiring: dict[asyncio.Task[None], PluginLink] = {}
         self._stirred = asyncio.Event()
-        self._task = asyncio.create_task(self._supervise(), name=f"supervisor of {settings.plugin_id}")
+        self._task = asyncio.create_task(
+            self._supervise(), name=f"supervisor of {settings.plugin_id}"
+        )
 
     @property
     def state(self) -> str:
@@ -129,7 +133,9 @@ class Supervisor:
     def serving(self) -> PluginLink | None:
         """The process to call, if it is wanted and there is one."""
         link = self.link
-        return link if link is not None and self.settings.is_wanted and not link.over.done() else None
+        return (
+            link if link is not None and self.settings.is_wanted and not link.over.done() else None
+        )
 
     def obey(self, settings: PluginSettings, stamp: str) -> None:
         """These are the operator's settings and the state of the files from now on."""
@@ -189,7 +195,11 @@ class Supervisor:
         now = time.monotonic()
         if self.link is not None and self.link.over.done():
             error = self.link.over.exception()
-            self._crashed(ProcessExit(f"{type(error).__name__}: {error}") if error else self.link.over.result())
+            self._crashed(
+                ProcessExit(f"{type(error).__name__}: {error}")
+                if error
+                else self.link.over.result()
+            )
         if not self.settings.is_wanted:
             self._rest()
         elif self._edition is None or self._is_outdated(now):
@@ -203,13 +213,17 @@ class Supervisor:
             await self._examine(self.link, now)
 
     def _is_outdated(self, now: float) -> bool:
-        """Whether another edition is to be loaded. A plugin that changes its own files all the time is not followed."""
+        """Whether another edition is to be loaded. A plugin that changes its own files all the time
+        is not followed."""
         edition = self._edition
         if edition is None or edition.reloads != self.settings.reloads:
             return True
         if edition.stamp == self._stamp:
             return False
-        are_many = len(self._reloaded) == self._pace.reloads and now < self._reloaded[0] + self._pace.stable
+        are_many = (
+            len(self._reloaded) == self._pace.reloads
+            and now < self._reloaded[0] + self._pace.stable
+        )
         return not are_many
 
     def _rest(self) -> None:
@@ -221,16 +235,23 @@ class Supervisor:
             self._house.changed()
 
     async def _renew(self, edition: LoadedVersion) -> None:
-        """Load the plugin, beside the process that runs, and put it in that one's place; what cannot be loaded changes nothing."""
+        """Load the plugin, beside the process that runs, and put it in that one's place; what
+        cannot be loaded changes nothing."""
         if edition != self._edition:
-            self._edition, self._record = edition, RestartHistory(started_at=self._record.started_at)
+            self._edition, self._record = (
+                edition,
+                RestartHistory(started_at=self._record.started_at),
+            )
             self._reloaded.append(time.monotonic())
         self.report()
         try:
             config = dict(self.settings.config)
             link = await self._in_turn()
         except (LoadFailed, UnusableTools, OSError) as error:
-            self._failed(gettext("It cannot be loaded: %(reason)s") % {"reason": error}, getattr(error, "details", ""))
+            self._failed(
+                gettext("It cannot be loaded: %(reason)s") % {"reason": error},
+                getattr(error, "details", ""),
+            )
             return
         old, self.link, self._config = self.link, link, config
         link.over.add_done_callback(lambda _: self._stirred.set())
@@ -241,7 +262,8 @@ class Supervisor:
         self._house.changed()
 
     async def _in_turn(self) -> PluginLink:
-        """Start a process when few others do. One that takes long to load does not keep the others waiting."""
+        """Start a process when few others do. One that takes long to load does not keep the others
+        waiting."""
         async with self._house.starting:
             opening = asyncio.create_task(self._opened())
             try:
@@ -254,10 +276,15 @@ class Supervisor:
 
     async def _opened(self) -> PluginLink:
         link = await PluginLink.open(
-            self._house.root / self.settings.folder, lambda: self.settings, self._house.limits, self._house
+            self._house.root / self.settings.folder,
+            lambda: self.settings,
+            self._house.limits,
+            self._house,
         )
         try:
-            self.tools = await asyncio.to_thread(build_plugin_tools, self.settings.plugin_id, link.declarations, self.tools)
+            self.tools = await asyncio.to_thread(
+                build_plugin_tools, self.settings.plugin_id, link.declarations, self.tools
+            )
         except (UnusableTools, asyncio.CancelledError):
             await asyncio.shield(link.kill())
             raise
@@ -268,7 +295,9 @@ class Supervisor:
         if self.link is None:
             self._crashed(ProcessExit(reason, details))
             return
-        self._record.error = gettext("%(reason)s; the edition that was loaded before goes on.") % {"reason": reason}
+        self._record.error = gettext("%(reason)s; the edition that was loaded before goes on.") % {
+            "reason": reason
+        }
         self._house.crashed(self.settings, ProcessExit(self._record.error, details))
 
     def _crashed(self, ending: ProcessExit) -> None:
@@ -276,7 +305,7 @@ class Supervisor:
         record, self.link = self._record, None
         record.crashes += 1
         record.error = ending.reason
-        pause = self._pace.pause * 2 ** (record.crashes - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - lest all come at once
+        pause = self._pace.pause * 2 ** (record.crashes - 1) * random.uniform(0.75, 1.25)  # noqa: S311
         record.due = time.monotonic() + pause
         record.retry_at = timezone.now() + timedelta(seconds=pause)
         self._house.crashed(self.settings, ending)
@@ -288,24 +317,37 @@ class Supervisor:
             await link.configure(self._config)
             self._record.error = ""
         except RpcError as error:
-            self._record.error = gettext("It did not take the new configuration: %(reason)s") % {"reason": error}
+            self._record.error = gettext("It did not take the new configuration: %(reason)s") % {
+                "reason": error
+            }
 
     async def _examine(self, link: PluginLink, now: float) -> None:
-        """Whether the plugin that runs is well and keeps within its limits. One that does not is ended, which is a crash."""
+        """Whether the plugin that runs is well and keeps within its limits. One that does not is
+        ended, which is a crash."""
         usage = await asyncio.to_thread(measure_usage, link.process.pid)
         reason = usage.excess(self._house.limits)
         if link.charge(usage) > self._house.limits.cpu_seconds:
-            reason = gettext("A call used more than %(most)d s of processor time.") % {"most": self._house.limits.cpu_seconds}
+            reason = gettext("A call used more than %(most)d s of processor time.") % {
+                "most": self._house.limits.cpu_seconds
+            }
         if self._checkup is not None and self._checkup.done():
             is_well, self._checkup = self._checkup.result(), None
-            reason = reason or ("" if is_well else gettext("It did not answer when it was asked whether it is well."))
+            reason = reason or (
+                ""
+                if is_well
+                else gettext("It did not answer when it was asked whether it is well.")
+            )
         if reason:
             await link.kill(reason)
         elif self._checkup is None and now >= self._next_checkup:
             self._next_checkup = now + self._pace.health
             self._checkup = asyncio.create_task(link.is_well())
             self._checkup.add_done_callback(lambda _: self._stirred.set())
-        if self._record.crashes and (began := self._record.started_at) and timezone.now() - began > self._stable:
+        if (
+            self._record.crashes
+            and (began := self._record.started_at)
+            and timezone.now() - began > self._stable
+        ):
             self._record.crashes = 0
 
     def _forget_checkup(self) -> None:
@@ -323,6 +365,8 @@ class Supervisor:
         """Let ``link`` finish what it is at, beside everything else."""
         if self.link is link:
             self.link = None
-        task = asyncio.create_task(link.retire(self._pace.drain), name=f"retiring {self.settings.plugin_id}")
+        task = asyncio.create_task(
+            link.retire(self._pace.drain), name=f"retiring {self.settings.plugin_id}"
+        )
         self._retiring[task] = link
         task.add_done_callback(lambda done: self._retiring.pop(done, None))

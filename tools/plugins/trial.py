@@ -1,4 +1,5 @@
-"""Loading a plugin once to see whether it can be, with its defaults for a configuration and nothing granted."""
+"""Loading a plugin once to see whether it can be, with its defaults for a configuration and nothing
+granted."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,8 @@ from tools.plugins.rows import PluginSettings
 
 @dataclass(slots=True)
 class LoadTrial:
-    """What came of it: the tools, or the ``faults``; and the ``lines`` that the plugin logged and printed."""
+    """What came of it: the tools, or the ``faults``; and the ``lines`` that the plugin logged and
+    printed."""
 
     tools: list[ToolSpec] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -29,15 +31,21 @@ class LoadTrial:
         self.lines.append(text)
         return True
 
-    async def exercise(self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any) -> Any:
-        raise RpcError(RpcErrorCode.CAPABILITY_DENIED, f"{name} is not granted while the plugin is checked")
+    async def exercise(
+        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
+    ) -> Any:
+        raise RpcError(
+            RpcErrorCode.CAPABILITY_DENIED, f"{name} is not granted while the plugin is checked"
+        )
 
 
 async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
     """Load the plugin in ``folder`` in a process of its own, and end that."""
     trial = LoadTrial()
     config = decrypt_config({}, manifest.config_schema)
-    plugin = PluginSettings(pk=0, folder=folder.name, plugin_id=manifest.id, enabled=True, config=config)
+    plugin = PluginSettings(
+        pk=0, folder=folder.name, plugin_id=manifest.id, enabled=True, config=config
+    )
     try:
         link = await PluginLink.open(folder, lambda: plugin, ProcessLimits.from_settings(), trial)
     except LoadFailed as error:
@@ -56,13 +64,21 @@ async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
 
 
 def _unlike(manifest: Manifest, names: list[str]) -> list[str]:
-    """Where the manifest names other tools than there are; one that names none says nothing about them."""
+    """Where the manifest names other tools than there are; one that names none says nothing about
+    them."""
     named = {tool.name for tool in manifest.tools}
     if not named or named == set(names):
         return []
     lines = [
-        gettext("The manifest names the tool %(name)s, and the plugin has none.") % {"name": name} for name in named - set(names)
+        gettext("The manifest names the tool %(name)s, and the plugin has none.") % {"name": name}
+        for name in named - set(names)
     ]
     return sorted(
-        [*lines, *(gettext("The tool %(name)s is not named in the manifest.") % {"name": name} for name in set(names) - named)]
+        [
+            *lines,
+            *(
+                gettext("The tool %(name)s is not named in the manifest.") % {"name": name}
+                for name in set(names) - named
+            ),
+        ]
     )

@@ -1,4 +1,5 @@
-"""What plugins store for themselves: rows under keys, one plugin's never another's. For the database thread."""
+"""What plugins store for themselves: rows under keys, one plugin's never another's. For the
+database thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ def get_values(places: Sequence[StorageKey]) -> list[Any]:
 
 
 def put_values(entries: Sequence[StorageEntry]) -> list[bool]:
-    """Keep each value in place of what was there; False where the plugin has :data:`KEYS_LIMIT` other keys."""
+    """Keep each value in place of what was there; False where the plugin has :data:`KEYS_LIMIT`
+    other keys."""
     return [_put(entry) for entry in entries]
 
 
@@ -59,12 +61,15 @@ def _put(entry: StorageEntry) -> bool:
     if row is None and mine.count() >= KEYS_LIMIT:
         return False
     row = row or PluginValue(plugin_id=entry.plugin_pk, key=entry.key)
-    row.value = Value(None, JSONField()) if entry.value is None else entry.value  # None alone would be NULL
+    row.value = (
+        Value(None, JSONField()) if entry.value is None else entry.value
+    )  # None alone would be NULL
     row.save()
     return True
 
 
 def _keys(place: StorageKey) -> list[str]:
-    """In Python and not in the query: SQLite knows no case in LIKE, and each database has an order of its own."""
+    """In Python and not in the query: SQLite knows no case in LIKE, and each database has an order
+    of its own."""
     every = PluginValue.objects.filter(plugin_id=place.plugin_pk).values_list("key", flat=True)
     return sorted(key for key in every if key.startswith(place.key))

@@ -11,7 +11,9 @@ from typing import Literal
 
 from django.conf import settings
 
-CrashPoint = Literal["message_committed", "model_called", "tool_run", "frame_written", "answer_received"]
+CrashPoint = Literal[
+    "message_committed", "model_called", "tool_run", "frame_written", "answer_received"
+]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1
 

@@ -15,5 +15,6 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="media")
 
 
 async def run_on_disk_thread(call: Callable[[], T]) -> T:
-    """The result of ``call``, which should take milliseconds. When cancelled, it may still be done."""
+    """The result of ``call``, which should take milliseconds. When cancelled, it may still be
+    done."""
     return await asyncio.get_running_loop().run_in_executor(_thread, call)

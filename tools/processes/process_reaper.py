@@ -1,4 +1,5 @@
-"""The program between the server and a program that it starts: ``python -I -S process_reaper.py PROGRAM [ARGUMENT ...]``.
+"""The program between the server and a program that it starts: ``python -I -S process_reaper.py
+PROGRAM [ARGUMENT ...]``.
 
 A child of a child outlives everybody: ``npx`` starts ``node``, a plugin forks, and a
 server that is killed cannot end them. The keeper can. It starts PROGRAM with its own
@@ -29,7 +30,8 @@ PROCESSES = Path("/proc")
 
 
 def keeper_command(*command: str) -> list[str]:
-    """The command line that runs ``command`` under a keeper; files that it is to inherit must be passed to both."""
+    """The command line that runs ``command`` under a keeper; files that it is to inherit must be
+    passed to both."""
     return [sys.executable, "-I", "-S", str(Path(__file__).resolve()), *command]
 
 
@@ -53,7 +55,9 @@ def main(command: list[str]) -> int:
 def _start(command: list[str]) -> int:
     """The id of the started program, in a process group of its own; 0 when it cannot be started."""
     try:
-        return os.posix_spawnp(command[0], command, os.environ, setpgroup=0, setsigdef=[signal.SIGTERM, signal.SIGCHLD])
+        return os.posix_spawnp(
+            command[0], command, os.environ, setpgroup=0, setsigdef=[signal.SIGTERM, signal.SIGCHLD]
+        )
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return 0
@@ -71,7 +75,8 @@ def _watch(program: int, server: int, wake: int) -> int:
 
 
 def _reaped(program: int) -> int | None:
-    """The exit status of ``program`` if it has ended; whoever else has ended is taken off the list of processes."""
+    """The exit status of ``program`` if it has ended; whoever else has ended is taken off the list
+    of processes."""
     found = None
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
@@ -83,7 +88,9 @@ def _reaped(program: int) -> int | None:
 
 def _end_all(program: int) -> None:
     """Ask every descendant to end, and kill whoever does not."""
-    if not PROCESSES.is_dir():  # nobody can be found; what the program has not sent away is in its group
+    if (
+        not PROCESSES.is_dir()
+    ):  # nobody can be found; what the program has not sent away is in its group
         with contextlib.suppress(OSError):
             os.killpg(program, signal.SIGKILL)
         return

@@ -33,7 +33,8 @@ async def run_in_thread(call: Callable[[], T]) -> T:
 
 
 def _settled(call: Callable[[], T]) -> Callable[[], T]:
-    """``call`` done: a function that returns its value or raises its error. Closes the thread's database connections."""
+    """``call`` done: a function that returns its value or raises its error. Closes the thread's
+    database connections."""
     try:
         value = call()
     except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited

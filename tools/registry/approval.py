@@ -26,16 +26,21 @@ def requires_approval(spec: ToolSpec, settings: ToolSettings, arguments: dict[st
         return bool(rule)
     with capture_error() as attempt:
         return bool(rule(arguments))
-    logger.error("whether tool %s needs approval cannot be told; it does", spec.name, exc_info=attempt.error)
+    logger.error(
+        "whether tool %s needs approval cannot be told; it does", spec.name, exc_info=attempt.error
+    )
     return True
 
 
 def validate_approval_rule(rule: Any) -> ApprovalRule:
-    """``rule``, or :class:`InvalidDeclaration` for what is neither a truth value nor a function of the arguments."""
+    """``rule``, or :class:`InvalidDeclaration` for what is neither a truth value nor a function of
+    the arguments."""
     if isinstance(rule, bool):
         return rule
     if not callable(rule) or inspect.iscoroutinefunction(rule) or not _takes_one(rule):
-        raise InvalidDeclaration(f"requires_approval is a bool or a plain function of the arguments, not {rule!r}")
+        raise InvalidDeclaration(
+            f"requires_approval is a bool or a plain function of the arguments, not {rule!r}"
+        )
     return rule  # type: ignore[no-any-return]
 
 

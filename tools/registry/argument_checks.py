@@ -10,12 +10,16 @@ from tools.schemas.validation_messages import limit_lines
 logger = logging.getLogger(__name__)
 
 OWN_CHECKS_KEY = "own_faults"
-"""The entry of a spec's metadata with a plain function of arguments and context: the faults that the tool would
+"""The entry of a spec's metadata with a plain function of arguments and context: the faults that
+the tool would
 find in arguments that need not fit its schema, as lines that begin with their place."""
 
 
-def add_own_messages(error: InvalidArguments, spec: ToolSpec, context: ToolExecutionContext | None) -> InvalidArguments:
-    """``error``, which the schema of ``spec`` made, with the tool's own faults behind it: one line for each place.
+def add_own_messages(
+    error: InvalidArguments, spec: ToolSpec, context: ToolExecutionContext | None
+) -> InvalidArguments:
+    """``error``, which the schema of ``spec`` made, with the tool's own faults behind it: one line
+    for each place.
 
     So a model may mend all at once. The tool is asked again when the schema finds nothing.
     """
@@ -24,9 +28,15 @@ def add_own_messages(error: InvalidArguments, spec: ToolSpec, context: ToolExecu
         return error
     found: list[str] = []
     with capture_error() as attempt:
-        found = [line for line in ask(error.arguments, context or ToolExecutionContext()) if not _is_named(line, error)]
+        found = [
+            line
+            for line in ask(error.arguments, context or ToolExecutionContext())
+            if not _is_named(line, error)
+        ]
     if attempt.error is not None:
-        logger.error("tool %s cannot say what is wrong with its arguments", spec.name, exc_info=attempt.error)
+        logger.error(
+            "tool %s cannot say what is wrong with its arguments", spec.name, exc_info=attempt.error
+        )
     return InvalidArguments(limit_lines([*error.faults, *found]), error.arguments)
 
 

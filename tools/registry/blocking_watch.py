@@ -11,7 +11,8 @@ HELD_SECONDS = 0.5
 
 
 class BlockingWatch:
-    """``work`` as it is, but that each step over ``HELD_SECONDS`` is reported with its seconds. It is not stopped: nothing can."""
+    """``work`` as it is, but that each step over ``HELD_SECONDS`` is reported with its seconds. It
+    is not stopped: nothing can."""
 
     def __init__(self, work: Coroutine[Any, Any, T], report: Callable[[float], None]) -> None:
         self._work = work

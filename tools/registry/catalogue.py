@@ -9,7 +9,13 @@ from typing import Any
 from tools.contract import ToolSpec
 from tools.models import ToolConfig
 from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
-from tools.registry.declaration_review import covers_fingerprint, declaration_fingerprint, needs_look, source_mark, tool_source
+from tools.registry.declaration_review import (
+    covers_fingerprint,
+    declaration_fingerprint,
+    needs_look,
+    source_mark,
+    tool_source,
+)
 from tools.registry.settings import ToolSettings
 from tools.text.storable import make_storable
 
@@ -18,7 +24,8 @@ LONG_TIMEOUT = 3600
 """The first time limit of a long-running tool, which is as much as a row can say."""
 _DECLARED = ("provider_name", "parameter_names", "declaration", "fingerprint")
 MOST_ROWS = 5_000
-"""Rows, beyond which a tool that somebody would have to look at gets none: a server can make up names for ever."""
+"""Rows, beyond which a tool that somebody would have to look at gets none: a server can make up
+names for ever."""
 MOST_OF_SOURCE = 1_000
 """The same of one server or plugin, so that it leaves room for those of the others."""
 
@@ -60,7 +67,9 @@ def ensure_tool_rows(specs: Iterable[ToolSpec]) -> int:
     """
     wanted = {spec.name: _new_row(spec) for spec in specs}
     known = {row.name: row for row in ToolConfig.objects.only("name", "looked_at", *_DECLARED)}
-    missing = list(_with_room([row for name, row in wanted.items() if name not in known], known.values()))
+    missing = list(
+        _with_room([row for name, row in wanted.items() if name not in known], known.values())
+    )
     if missing:
         ToolConfig.objects.bulk_create(missing, ignore_conflicts=True)
     for name in wanted.keys() & known.keys():
@@ -74,7 +83,8 @@ def ensure_tool_rows(specs: Iterable[ToolSpec]) -> int:
 
 
 def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterator[ToolConfig]:
-    """Those of ``new`` that may get a row beside ``known``: all but tools to look at of which there are too many."""
+    """Those of ``new`` that may get a row beside ``known``: all but tools to look at of which there
+    are too many."""
     sources = Counter(source_mark(row.fingerprint) for row in known)
     room = MOST_ROWS - sources.total()
     for row in new:
@@ -88,12 +98,15 @@ def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterat
 
 def load_parameter_names(tool_name: str) -> list[str] | None:
     """The arguments of the tool by its last declaration; None where no row or no schema tells."""
-    names = ToolConfig.objects.filter(name=tool_name).values_list("parameter_names", flat=True).first()
+    names = (
+        ToolConfig.objects.filter(name=tool_name).values_list("parameter_names", flat=True).first()
+    )
     return None if names is None else [str(name) for name in names]
 
 
 def declaration_json(spec: ToolSpec) -> dict[str, Any]:
-    """What ``spec`` says of itself, as JSON for the pages that show the tool; entries that say nothing are left out."""
+    """What ``spec`` says of itself, as JSON for the pages that show the tool; entries that say
+    nothing are left out."""
     said = {
         "title": spec.title,
         "description": spec.description,
@@ -103,9 +116,17 @@ def declaration_json(spec: ToolSpec) -> dict[str, Any]:
         "icons": [asdict(icon) for icon in spec.icons],
         "annotation": asdict(spec.annotation) if spec.annotation else None,
         "is_long_running": spec.is_long_running,
-        "requires_approval": "some" if callable(asks := spec.metadata.get("requires_approval")) else "all" if asks else "",
+        "requires_approval": "some"
+        if callable(asks := spec.metadata.get("requires_approval"))
+        else "all"
+        if asks
+        else "",
     }
-    text = json.dumps(make_storable({key: value for key, value in said.items() if value}), ensure_ascii=False, default=str)
+    text = json.dumps(
+        make_storable({key: value for key, value in said.items() if value}),
+        ensure_ascii=False,
+        default=str,
+    )
     return dict(json.loads(text))  # as the database will give it back: tuples are lists
 
 
@@ -129,6 +150,8 @@ def _new_row(spec: ToolSpec) -> ToolConfig:
         provider_name=spec.provider_name,
         parameter_names=None if schema is None else list(schema.get("properties", {})),
         declaration=(said := declaration_json(spec)),
-        fingerprint=declaration_fingerprint(said, tool_source(spec)) if needs_look(spec.provider_type) else "",
+        fingerprint=declaration_fingerprint(said, tool_source(spec))
+        if needs_look(spec.provider_type)
+        else "",
         **first,
     )

@@ -1,4 +1,5 @@
-"""Whether somebody has looked at what a tool from outside declares: until then it is for the bot's owners alone.
+"""Whether somebody has looked at what a tool from outside declares: until then it is for the bot's
+owners alone.
 
 What a server or a plugin says of its tools is read by the model, and it may say something
 else tomorrow. So what was looked at is kept as a fingerprint beside the operator's settings,
@@ -13,7 +14,8 @@ from typing import Any
 from tools.contract import ToolSpec
 
 LOOK_PROVIDERS = frozenset({"mcp", "plugin"})
-"""Types of providers whose tools are made by others and change by themselves. An HTTP tool is a row that a person has written."""
+"""Types of providers whose tools are made by others and change by themselves. An HTTP tool is a row
+that a person has written."""
 _UNJUDGED = frozenset({"icons", "provider_type"})
 """Pictures are for pages alone; the type is part of the source."""
 _MARK = "@"
@@ -26,7 +28,8 @@ def needs_look(*provider_types: str) -> bool:
 
 
 def tool_source(spec: ToolSpec, provider_name: str = "") -> str:
-    """Whose tool it is: an MCP server by its name, a plugin by its id, which no server can be called like."""
+    """Whose tool it is: an MCP server by its name, a plugin by its id, which no server can be
+    called like."""
     if server := spec.metadata.get("server_name"):
         return str(server)
     return f"{_NO_SERVER}{spec.provider_name or provider_name}"
@@ -43,12 +46,14 @@ def source_mark(fingerprint: str) -> str:
 
 
 def judged_parts(declaration: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a tool's declaration somebody has to look at: words, schemas, annotations, and whether it asks."""
+    """What of a tool's declaration somebody has to look at: words, schemas, annotations, and
+    whether it asks."""
     return {key: value for key, value in declaration.items() if key not in _UNJUDGED}
 
 
 def covers_fingerprint(looked_at: str, fingerprint: str) -> bool:
-    """Whether what was looked at is what is declared now; a row from before there were fingerprints names no source."""
+    """Whether what was looked at is what is declared now; a row from before there were fingerprints
+    names no source."""
     return bool(looked_at) and looked_at in (fingerprint, fingerprint.partition(_MARK)[0])
 
 

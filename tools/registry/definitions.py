@@ -10,7 +10,8 @@ MOST_KEPT = 4096
 
 
 class DefinitionCache:
-    """One definition for each spec, the same object for as long as the spec is: copying fifty takes a quarter of a millisecond.
+    """One definition for each spec, the same object for as long as the spec is: copying fifty takes
+    a quarter of a millisecond.
 
     They are shared, and nobody changes them. A client that finds the same object again
     need not encode it again.
@@ -37,7 +38,8 @@ class DefinitionCache:
 
 
 def sort_for_model(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The specs that are meant for the model, the highest priority first, and otherwise in their order."""
+    """The specs that are meant for the model, the highest priority first, and otherwise in their
+    order."""
     if all(spec.annotation is None for spec in specs):
         return list(specs)
     return sorted((spec for spec in specs if spec.is_for_model), key=lambda spec: -spec.priority)

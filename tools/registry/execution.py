@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolProvider, ToolSpec
+from tools.contract import (
+    JsonSchema,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+    ToolProvider,
+    ToolSpec,
+)
 from tools.error_boundary import capture_error, contain
 from tools.errors import InvalidArguments, ToolFailed
 from tools.log_limit import LogLimit
@@ -43,7 +50,9 @@ class ExecutionRequest:
     seconds: float
 
 
-async def execute_call(call: ExecutionRequest, provider: ToolProvider, settings: ToolSettings) -> ToolExecutionResult:
+async def execute_call(
+    call: ExecutionRequest, provider: ToolProvider, settings: ToolSettings
+) -> ToolExecutionResult:
     """The result of the tool, or of the first ``before`` hook that answers instead of it.
 
     The arguments were checked before. Whatever goes wrong is a failed result; when
@@ -53,21 +62,29 @@ async def execute_call(call: ExecutionRequest, provider: ToolProvider, settings:
         if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context)):
             return answer
     if settings.mock_enabled:
-        return outcomes.mocked_result(call.spec.name, render_mock(settings.mock_value, call.invocation.arguments))
+        return outcomes.mocked_result(
+            call.spec.name, render_mock(settings.mock_value, call.invocation.arguments)
+        )
     result = await _settled(call, _invoked(call, provider))
     return result or outcomes.failed_result(call.spec.name, "原因未知")
 
 
-async def run_after_hooks(call: ExecutionRequest, result: ToolExecutionResult) -> ToolExecutionResult:
+async def run_after_hooks(
+    call: ExecutionRequest, result: ToolExecutionResult
+) -> ToolExecutionResult:
     """``result`` after the hooks that follow a call."""
     if call.hooks.on_error and not result.success:
         result = await _first(call.hooks.on_error, call, result)
     return await _first(call.hooks.after, call, result)
 
 
-async def _first(hooks: Sequence[AfterHook], call: ExecutionRequest, result: ToolExecutionResult) -> ToolExecutionResult:
+async def _first(
+    hooks: Sequence[AfterHook], call: ExecutionRequest, result: ToolExecutionResult
+) -> ToolExecutionResult:
     for hook in hooks:
-        if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context, result)):
+        if answer := await _settled(
+            call, _asked(hook, call.spec, call.invocation, call.context, result)
+        ):
             return answer
     return result
 
@@ -83,21 +100,35 @@ async def _asked(hook: BeforeHook | AfterHook, *arguments: Any) -> ToolExecution
 
 async def _invoked(call: ExecutionRequest, provider: ToolProvider) -> ToolExecutionResult:
     work = provider.invoke(call.invocation, call.context)
-    result = await (BlockingWatch(work, partial(_held_up, call)) if inspect.iscoroutine(work) else work)
+    result = await (
+        BlockingWatch(work, partial(_held_up, call)) if inspect.iscoroutine(work) else work
+    )
     if not isinstance(result, ToolExecutionResult):
         raise TypeError(f"{provider.provider_name} returned {type(result).__name__} and no result")
     result = validate_result(result)
     if RESERVED_METADATA & result.metadata.keys():
-        result = replace(result, metadata={key: value for key, value in result.metadata.items() if key not in RESERVED_METADATA})
+        result = replace(
+            result,
+            metadata={
+                key: value for key, value in result.metadata.items() if key not in RESERVED_METADATA
+            },
+        )
     schema, value = call.spec.output_schema, result.structured_content
-    if schema is not None and value is not None and result.success and (faults := await _output_faults(call, schema, value)):
+    if (
+        schema is not None
+        and value is not None
+        and result.success
+        and (faults := await _output_faults(call, schema, value))
+    ):
         return outcomes.mismatched_result(call.spec.name, faults)
     return result
 
 
 def _held_up(call: ExecutionRequest, seconds: float) -> None:
     logger.warning(
-        "tool %s held up the event loop for %.1f s; as a plain function it would run in a thread", call.spec.name, seconds
+        "tool %s held up the event loop for %.1f s; as a plain function it would run in a thread",
+        call.spec.name,
+        seconds,
     )
 
 
@@ -123,7 +154,9 @@ async def _settled(call: ExecutionRequest, work: Awaitable[Any]) -> ToolExecutio
     return _failure(call, attempt.error, is_late=limit.expired())
 
 
-def _failure(call: ExecutionRequest, error: Exception | None, *, is_late: bool) -> ToolExecutionResult:
+def _failure(
+    call: ExecutionRequest, error: Exception | None, *, is_late: bool
+) -> ToolExecutionResult:
     name = call.spec.name
     match error:
         case InvalidArguments():
@@ -132,7 +165,9 @@ def _failure(call: ExecutionRequest, error: Exception | None, *, is_late: bool) 
             return outcomes.raised_result(name, error or ToolFailed("原因未知"))
         case _ if is_late:
             logger.warning("tool %s was stopped after %g s", name, call.seconds)
-            return outcomes.timed_out_result(name, call.seconds, call.spec.metadata.get("on_timeout"))
+            return outcomes.timed_out_result(
+                name, call.seconds, call.spec.metadata.get("on_timeout")
+            )
         case _:
             logger.error("tool %s raised", name, exc_info=error)
             return outcomes.raised_result(name, error)

@@ -17,8 +17,13 @@ from dataclasses import dataclass
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 
 HookAnswer = ToolExecutionResult | None
-BeforeHook = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None], Awaitable[HookAnswer]]
-AfterHook = Callable[[ToolSpec, ToolInvocation, ToolExecutionContext | None, ToolExecutionResult], Awaitable[HookAnswer]]
+BeforeHook = Callable[
+    [ToolSpec, ToolInvocation, ToolExecutionContext | None], Awaitable[HookAnswer]
+]
+AfterHook = Callable[
+    [ToolSpec, ToolInvocation, ToolExecutionContext | None, ToolExecutionResult],
+    Awaitable[HookAnswer],
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,9 @@ class Hooks:
     on_error: tuple[AfterHook, ...] = ()
 
     def __add__(self, other: "Hooks") -> "Hooks":
-        return Hooks(self.before + other.before, self.after + other.after, self.on_error + other.on_error)
+        return Hooks(
+            self.before + other.before, self.after + other.after, self.on_error + other.on_error
+        )
 
 
 NO_HOOKS = Hooks()

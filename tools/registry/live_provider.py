@@ -1,4 +1,5 @@
-"""Providers whose tools come from rows: servers, plugins and requests that the operator sets up while the bot talks."""
+"""Providers whose tools come from rows: servers, plugins and requests that the operator sets up
+while the bot talks."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,8 +16,11 @@ class DatabaseThread(Protocol):
 
     process_id: str
 
-    def submit(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
-        """Have ``operation`` run there, with a list of all items that were asked for since; done when committed."""
+    def submit(
+        self, operation: Callable[[Sequence[I]], Sequence[R]], item: I
+    ) -> "asyncio.Future[R]":
+        """Have ``operation`` run there, with a list of all items that were asked for since; done
+        when committed."""
         ...
 
 
@@ -27,7 +31,8 @@ class LiveProvider(ToolProvider, Protocol):
     """
 
     def reload(self) -> None:
-        """Read the rows. Called in the database thread, inside a transaction, whenever one of them may have changed.
+        """Read the rows. Called in the database thread, inside a transaction, whenever one of them
+        may have changed.
 
         What is switched off in them must not be listed or called any more from then on.
         """
@@ -38,5 +43,6 @@ class LiveProvider(ToolProvider, Protocol):
         ...
 
     def absence(self, tool_name: str) -> str:
-        """Why a tool of that name, which comes from here, is not there now: a sentence for the model, or "" when none does."""
+        """Why a tool of that name, which comes from here, is not there now: a sentence for the
+        model, or "" when none does."""
         ...

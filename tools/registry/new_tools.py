@@ -27,7 +27,8 @@ class NewToolTracker:
                 self._fresh[name] = provider, spec
 
     async def put_down(self, desk: DatabaseThread, but: Collection[ToolProvider] = ()) -> None:
-        """Make rows for what is new, or follow its declaration; without I/O where nothing is. The tools of the providers
+        """Make rows for what is new, or follow its declaration; without I/O where nothing is. The
+        tools of the providers
         ``but``, which see to their rows themselves, are left out.
 
         Raises what the database raises, and then it is all still new.
@@ -36,7 +37,13 @@ class NewToolTracker:
         for provider, spec in fresh.values():
             if provider not in but:
                 named = spec.provider_name or provider.provider_name
-                specs.append(replace(spec, provider_name=named, provider_type=spec.provider_type or provider.provider_type))
+                specs.append(
+                    replace(
+                        spec,
+                        provider_name=named,
+                        provider_type=spec.provider_type or provider.provider_type,
+                    )
+                )
         if specs:
             await desk.submit(_ensure, specs)
         for name, pair in fresh.items():

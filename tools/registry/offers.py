@@ -7,11 +7,17 @@ from typing import Any
 from tools.contract import JsonSchema, ToolProvider, ToolSpec
 from tools.models.choices import AllowedCallers, ToolVisibility
 from tools.registry.catalogue import declaration_json, declared_settings
-from tools.registry.declaration_review import covers_fingerprint, declaration_fingerprint, needs_look, tool_source
+from tools.registry.declaration_review import (
+    covers_fingerprint,
+    declaration_fingerprint,
+    needs_look,
+    tool_source,
+)
 from tools.registry.settings import ToolSettings
 
 EXTERNAL_PROVIDERS = frozenset({"mcp", "plugin", "http"})
-"""Types of providers whose tools are deferred when there are many: a server brings as many as it likes."""
+"""Types of providers whose tools are deferred when there are many: a server brings as many as it
+likes."""
 MOST_KEPT = 4096
 """Offers that are kept ready; a server that makes up new names for ever fills them."""
 _DEFERRED = ToolVisibility.DEFERRED.value
@@ -19,7 +25,8 @@ _DEFERRED = ToolVisibility.DEFERRED.value
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTool:
-    """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own settings count.
+    """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own
+    settings count.
 
     ``is_deferrable``: the model may be told its name alone. ``is_unlooked``: nobody has looked
     at what it declares, so that it is for owners alone, whatever the row says.
@@ -54,10 +61,17 @@ class ToolResolver:
     def __len__(self) -> int:
         return len(self._made)
 
-    def of(self, provider: ToolProvider, declared: ToolSpec, row: ToolSettings | None) -> ResolvedTool:
+    def of(
+        self, provider: ToolProvider, declared: ToolSpec, row: ToolSettings | None
+    ) -> ResolvedTool:
         key = (provider.provider_name, declared.name)
         made = self._made.get(key)
-        if made is not None and made.declared is declared and made.row is row and made.provider is provider:
+        if (
+            made is not None
+            and made.declared is declared
+            and made.row is row
+            and made.provider is provider
+        ):
             return made
         if len(self._made) >= MOST_KEPT:
             self._made.clear()
@@ -66,34 +80,65 @@ class ToolResolver:
         unlooked = not self._trusting and self._is_unlooked(key, provider, declared, settings)
         if unlooked:
             settings = replace(settings, allowed=AllowedCallers.OWNERS.value)
-        outside = not EXTERNAL_PROVIDERS.isdisjoint((provider.provider_type, declared.provider_type))
-        may_wait = (outside or settings.visibility == _DEFERRED) and declared.is_for_model and not settings.pinned
-        made = ResolvedTool(provider, declared, row, apply_row_texts(declared, settings), settings, outside, unlooked, may_wait)
+        outside = not EXTERNAL_PROVIDERS.isdisjoint(
+            (provider.provider_type, declared.provider_type)
+        )
+        may_wait = (
+            (outside or settings.visibility == _DEFERRED)
+            and declared.is_for_model
+            and not settings.pinned
+        )
+        made = ResolvedTool(
+            provider,
+            declared,
+            row,
+            apply_row_texts(declared, settings),
+            settings,
+            outside,
+            unlooked,
+            may_wait,
+        )
         self._made[key] = made
         return made
 
-    def _is_unlooked(self, key: tuple[str, str], provider: ToolProvider, declared: ToolSpec, settings: ToolSettings) -> bool:
+    def _is_unlooked(
+        self,
+        key: tuple[str, str],
+        provider: ToolProvider,
+        declared: ToolSpec,
+        settings: ToolSettings,
+    ) -> bool:
         if not needs_look(provider.provider_type, declared.provider_type):
             return False
         known, mark = self._fingerprints.get(key, (None, ""))
         if known is not declared:
-            mark = declaration_fingerprint(declaration_json(declared), tool_source(declared, provider.provider_name))
+            mark = declaration_fingerprint(
+                declaration_json(declared), tool_source(declared, provider.provider_name)
+            )
             self._fingerprints[key] = declared, mark
         return not covers_fingerprint(settings.looked_at, mark)
 
 
 def apply_row_texts(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:
-    """``spec`` with the words of the row, where it has any. A mock answers in words, whatever the tool promises."""
+    """``spec`` with the words of the row, where it has any. A mock answers in words, whatever the
+    tool promises."""
     description = settings.description.strip() or spec.description
     schema = _with_descriptions(spec.parameters_schema, settings.parameter_descriptions)
     output = None if settings.mock_enabled else spec.output_schema
-    if description == spec.description and schema is spec.parameters_schema and output is spec.output_schema:
+    if (
+        description == spec.description
+        and schema is spec.parameters_schema
+        and output is spec.output_schema
+    ):
         return spec
     return replace(spec, description=description, parameters_schema=schema, output_schema=output)
 
 
-def _with_descriptions(schema: JsonSchema | None, descriptions: Mapping[str, Any]) -> JsonSchema | None:
-    """``schema`` with these words for its properties. Unknown names, which a row can keep, are left out."""
+def _with_descriptions(
+    schema: JsonSchema | None, descriptions: Mapping[str, Any]
+) -> JsonSchema | None:
+    """``schema`` with these words for its properties. Unknown names, which a row can keep, are left
+    out."""
     properties = schema.get("properties") if schema else None
     if schema is None or not isinstance(properties, dict):
         return schema

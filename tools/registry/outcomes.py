@@ -20,17 +20,26 @@ def not_found_result(name: str) -> ToolExecutionResult:
     return ToolExecutionResult(name, success=False, error_message=refusals.not_found_message(name))
 
 
-def refused_result(name: str, refusal: ToolRefusal, near: Collection[str] = (), **metadata: Any) -> ToolExecutionResult:
+def refused_result(
+    name: str, refusal: ToolRefusal, near: Collection[str] = (), **metadata: Any
+) -> ToolExecutionResult:
     """A call that was not made; the reason's word is on record in ``metadata["refusal"]``."""
     metadata = {"refusal": refusal.reason.value, **metadata}
     return clip_result(
-        ToolExecutionResult(name, success=False, error_message=refusals.refusal_message(name, refusal, near), metadata=metadata)
+        ToolExecutionResult(
+            name,
+            success=False,
+            error_message=refusals.refusal_message(name, refusal, near),
+            metadata=metadata,
+        )
     )
 
 
 def unapproved_result(name: str, arguments: dict[str, Any]) -> ToolExecutionResult:
     """A call that waits for an owner; its checked arguments are in ``metadata["arguments"]``."""
-    refusal = ToolRefusal(RefusalReason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。")
+    refusal = ToolRefusal(
+        RefusalReason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。"
+    )
     return refused_result(name, refusal, arguments=arguments)
 
 
@@ -39,11 +48,14 @@ def invalid_arguments_result(name: str, error: InvalidArguments) -> ToolExecutio
 
 
 def mocked_result(name: str, text: str) -> ToolExecutionResult:
-    return clip_result(ToolExecutionResult(name, success=True, content=text, metadata={"mock": True}))
+    return clip_result(
+        ToolExecutionResult(name, success=True, content=text, metadata={"mock": True})
+    )
 
 
 def timed_out_result(name: str, seconds: float, warning: str | None = None) -> ToolExecutionResult:
-    """``warning`` is for a tool whose work may have had its effect: no failure, or the model would try again."""
+    """``warning`` is for a tool whose work may have had its effect: no failure, or the model would
+    try again."""
     if warning:
         return ToolExecutionResult(name, success=True, content=warning)
     return failed_result(name, f"超过 {seconds:g} 秒")
@@ -59,36 +71,48 @@ def mismatch_message(faults: Collection[str]) -> str:
 
 
 def raised_result(name: str, error: BaseException) -> ToolExecutionResult:
-    """The failure that ``error`` stands for; its class is told to the operator, not to the model."""
+    """The failure that ``error`` stands for; its class is told to the operator, not to the
+    model."""
     message, kind = str(error).strip(), type(error).__name__
-    return failed_result(name, message or kind, error_detail=f"{kind}: {message}" if message else kind)
+    return failed_result(
+        name, message or kind, error_detail=f"{kind}: {message}" if message else kind
+    )
 
 
 def failed_result(name: str, reason: str, **metadata: Any) -> ToolExecutionResult:
-    return clip_result(ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata))
+    return clip_result(
+        ToolExecutionResult(name, success=False, error_message=FAILURE + reason, metadata=metadata)
+    )
 
 
 def normalize_failure(result: ToolExecutionResult) -> ToolExecutionResult:
     """``result`` with a failure's message in one of the two forms that failures have."""
-    if result.success or result.error_message.startswith((FAILURE, refusals.not_found_message(result.tool_name))):
+    if result.success or result.error_message.startswith(
+        (FAILURE, refusals.not_found_message(result.tool_name))
+    ):
         return result
     reason = result.error_message.strip() or result.get_history_content()
     return replace(result, error_message=FAILURE + (reason or "原因未知"))
 
 
 def clip_result(result: ToolExecutionResult) -> ToolExecutionResult:
-    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its metadata.
+    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its
+    metadata.
 
     The text is also made to be UTF-8 without NUL: neither that nor half a surrogate pair
     can stand in every request and record.
     """
     text = result.get_history_content()
     encoded = text.replace("\0", "?").encode("utf-8", "replace")
-    if text.endswith(CUT_MARK) and "full_content" in result.metadata:  # a hook passed on what was cut before
+    if (
+        text.endswith(CUT_MARK) and "full_content" in result.metadata
+    ):  # a hook passed on what was cut before
         return result
     if len(encoded) > TEXT_LIMIT:
         told = encoded[:TEXT_LIMIT].decode("utf-8", "ignore") + CUT_MARK
-        return _retold(replace(result, metadata={**result.metadata, "full_content": text}), text, told)
+        return _retold(
+            replace(result, metadata={**result.metadata, "full_content": text}), text, told
+        )
     told = encoded.decode()
     return result if told == text else _retold(result, text, told)
 

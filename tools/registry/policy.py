@@ -14,7 +14,8 @@ from tools.registry.rate import CallQuota, CallRates
 from tools.registry.settings import ToolSettings
 
 GROUP_ADMIN_ROLES = ("owner", "admin")
-# As plain text: to look a member up at its class takes longer than all else that is decided for a listing.
+# As plain text: to look a member up at its class takes longer than all else that is decided for a
+# listing.
 _HIDDEN, _ANYWHERE, _GROUP = ToolVisibility.HIDDEN.value, ToolScope.ALL.value, ToolScope.GROUP.value
 _WHO = {
     AllowedCallers.OWNERS.value: "机器人的主人",
@@ -32,9 +33,12 @@ class CallPermit:
 
 
 def check_availability(
-    spec: ToolSpec, settings: ToolSettings, chat: ToolAvailabilityContext | ToolExecutionContext | None
+    spec: ToolSpec,
+    settings: ToolSettings,
+    chat: ToolAvailabilityContext | ToolExecutionContext | None,
 ) -> ToolRefusal | None:
-    """Why the tool is not in the view of ``chat``; None where it is. Without a chat every scope fits."""
+    """Why the tool is not in the view of ``chat``; None where it is. Without a chat every scope
+    fits."""
     if not (spec.enabled and settings.enabled):
         return DISABLED
     if settings.visibility == _HIDDEN:
@@ -47,7 +51,11 @@ def check_availability(
 
 
 def decide_call(
-    spec: ToolSpec, settings: ToolSettings, context: ToolExecutionContext | None, rates: CallRates, now: float
+    spec: ToolSpec,
+    settings: ToolSettings,
+    context: ToolExecutionContext | None,
+    rates: CallRates,
+    now: float,
 ) -> CallPermit | ToolRefusal:
     """Whether this tool may be called by the sender in ``context``; changes nothing.
 
@@ -60,11 +68,15 @@ def decide_call(
     if not _is_permitted(settings, context):
         who = _WHO.get(settings.allowed, "另一些人")
         return ToolRefusal(
-            RefusalReason.NOT_PERMITTED, f"没有权限: 工具 {spec.name} 只有{who}可以使用。请如实告诉用户，不要重试。"
+            RefusalReason.NOT_PERMITTED,
+            f"没有权限: 工具 {spec.name} 只有{who}可以使用。请如实告诉用户，不要重试。",
         )
     quotas = _quotas(spec.name, settings, context)
     if wait := rates.wait(quotas, now):
-        return ToolRefusal(RefusalReason.RATE_LIMITED, f"调用过于频繁: 工具 {spec.name} 请在 {math.ceil(wait)} 秒后再试。")
+        return ToolRefusal(
+            RefusalReason.RATE_LIMITED,
+            f"调用过于频繁: 工具 {spec.name} 请在 {math.ceil(wait)} 秒后再试。",
+        )
     return CallPermit(quotas)
 
 
@@ -82,14 +94,20 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
             group = (context.group_id, f"{context.platform}:{context.group_id}", context.session_id)
             return context.is_group_chat is True and _is_listed(settings, *group)
         case AllowedCallers.GROUP_ADMINS:
-            return context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
+            return (
+                context.is_group_chat is True
+                and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
+            )
         case _:
             return False
 
 
 def is_chat_manager(context: ToolExecutionContext) -> bool:
-    """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the group."""
-    in_charge = context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
+    """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the
+    group."""
+    in_charge = (
+        context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
+    )
     return in_charge or context.is_owner
 
 
@@ -98,13 +116,19 @@ def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:
     return bool(wanted) and not settings.allowed_ids.isdisjoint((wanted, *spellings))
 
 
-def _quotas(name: str, settings: ToolSettings, context: ToolExecutionContext | None) -> tuple[CallQuota, ...]:
+def _quotas(
+    name: str, settings: ToolSettings, context: ToolExecutionContext | None
+) -> tuple[CallQuota, ...]:
     """The limits of the row. Calls without a sender or a chat count together."""
     if not (settings.calls_per_minute_person or settings.calls_per_minute_chat):
         return ()
     caller = context or ToolExecutionContext()
     limits = (
-        CallQuota((name, "person", caller.platform, caller.user_id), settings.calls_per_minute_person),
-        CallQuota((name, "chat", caller.platform, caller.session_id), settings.calls_per_minute_chat),
+        CallQuota(
+            (name, "person", caller.platform, caller.user_id), settings.calls_per_minute_person
+        ),
+        CallQuota(
+            (name, "chat", caller.platform, caller.session_id), settings.calls_per_minute_chat
+        ),
     )
     return tuple(quota for quota in limits if quota.per_minute)

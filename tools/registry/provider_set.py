@@ -1,4 +1,5 @@
-"""Providers in order, each listed for itself: what one of them does wrong costs its own tools only."""
+"""Providers in order, each listed for itself: what one of them does wrong costs its own tools
+only."""
 
 import asyncio
 import logging
@@ -26,7 +27,8 @@ Listed = list[tuple[ToolProvider, ToolSpec]]
 
 
 class ProviderSet:
-    """Used from one event loop. A provider is broken from a listing that failed to the next one that works."""
+    """Used from one event loop. A provider is broken from a listing that failed to the next one
+    that works."""
 
     def __init__(self) -> None:
         self._providers: dict[str, ToolProvider] = {}
@@ -53,14 +55,16 @@ class ProviderSet:
         return list(self._providers)
 
     async def listed(self, context: ToolAvailabilityContext | None) -> Listed:
-        """The tools of all providers, duplicates included; none of a broken one, which is logged once."""
+        """The tools of all providers, duplicates included; none of a broken one, which is logged
+        once."""
         pairs: Listed = []
         for name, provider in list(self._providers.items()):
             pairs += [(provider, spec) for spec in await self._specs(name, provider, context)]
         return pairs
 
     def is_down(self, tool_name: str, provider_name: str) -> bool:
-        """Whether the tool is missing because its provider is broken: the one that offered it last, or that one by name."""
+        """Whether the tool is missing because its provider is broken: the one that offered it last,
+        or that one by name."""
         return provider_name in self._broken or any(
             spec.name == tool_name for name in self._broken for spec in self._last.get(name, ())
         )
@@ -70,7 +74,9 @@ class ProviderSet:
         for name, provider in self._providers.items():
             if (explain := getattr(provider, "absence", None)) is None:
                 continue
-            with log_errors(logger, "tool provider %s cannot say why %s is missing", name, tool_name):
+            with log_errors(
+                logger, "tool provider %s cannot say why %s is missing", name, tool_name
+            ):
                 if told := str(explain(tool_name)):
                     return told
         return ""
@@ -84,7 +90,9 @@ class ProviderSet:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await contain(provider.close())
 
-    async def _specs(self, name: str, provider: ToolProvider, context: ToolAvailabilityContext | None) -> list[ToolSpec]:
+    async def _specs(
+        self, name: str, provider: ToolProvider, context: ToolAvailabilityContext | None
+    ) -> list[ToolSpec]:
         loop = asyncio.get_running_loop()
         if self._rests.get(name, 0) > loop.time():
             return []
@@ -98,14 +106,23 @@ class ProviderSet:
         if limit.expired():
             self._rests[name] = loop.time() + REST_SECONDS
         if name not in self._broken:
-            logger.error("tool provider %s cannot list its tools; they are left out", name, exc_info=attempt.error)
+            logger.error(
+                "tool provider %s cannot list its tools; they are left out",
+                name,
+                exc_info=attempt.error,
+            )
         self._broken.add(name)
         return []
 
     def _usable(self, provider_name: str, specs: Iterable[Any]) -> list[ToolSpec]:
-        """``specs`` without what no model endpoint takes: one such entry would cost the model every tool."""
+        """``specs`` without what no model endpoint takes: one such entry would cost the model every
+        tool."""
         seen = self._seen
-        return [spec for spec in specs if seen.get(id(spec), seen) is spec or self._is_usable(provider_name, spec)]
+        return [
+            spec
+            for spec in specs
+            if seen.get(id(spec), seen) is spec or self._is_usable(provider_name, spec)
+        ]
 
     def _is_usable(self, provider_name: str, spec: Any) -> bool:
         if not isinstance(spec, ToolSpec):

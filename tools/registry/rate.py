@@ -8,14 +8,16 @@ REFILL_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class CallQuota:
-    """``per_minute`` calls for whatever ``key`` names: a tool and a person, or a tool and a chat."""
+    """``per_minute`` calls for whatever ``key`` names: a tool and a person, or a tool and a
+    chat."""
 
     key: tuple[str, ...]
     per_minute: int
 
 
 class CallRates:
-    """A bucket for each key: full at first and after a minute without calls, one token less with each call.
+    """A bucket for each key: full at first and after a minute without calls, one token less with
+    each call.
 
     ``now`` is monotonic, in seconds, and never runs backwards between calls.
     """
@@ -29,7 +31,9 @@ class CallRates:
 
     def wait(self, quotas: Iterable[CallQuota], now: float) -> float:
         """Seconds until every quota has a call left; 0 when each has one now. Changes nothing."""
-        missing = ((1 - self._left(quota, now)) * REFILL_SECONDS / quota.per_minute for quota in quotas)
+        missing = (
+            (1 - self._left(quota, now)) * REFILL_SECONDS / quota.per_minute for quota in quotas
+        )
         return max(0.0, max(missing, default=0.0))
 
     def take(self, quotas: Iterable[CallQuota], now: float) -> None:

@@ -48,7 +48,8 @@ HOOK_SECONDS = 60
 
 
 class ToolView(NamedTuple):
-    """What was made of a listing and the rows for one kind of chat. Going through 200 tools for every message is dear."""
+    """What was made of a listing and the rows for one kind of chat. Going through 200 tools for
+    every message is dear."""
 
     pairs: Listed
     settings: SettingsByName
@@ -86,7 +87,8 @@ class ToolRegistry:
         """What was listed and has no row yet; whoever serves puts it down."""
 
     def register_provider(self, provider: ToolProvider) -> None:
-        """Add ``provider`` at the end; one of the same name is dropped, and closing it is its owner's."""
+        """Add ``provider`` at the end; one of the same name is dropped, and closing it is its
+        owner's."""
         self._roster.put(provider)
 
     def unregister_provider(self, provider_name: str) -> None:
@@ -94,16 +96,24 @@ class ToolRegistry:
         self._roster.drop(provider_name)
 
     def add_hooks(
-        self, before: BeforeHook | None = None, after: AfterHook | None = None, on_error: AfterHook | None = None
+        self,
+        before: BeforeHook | None = None,
+        after: AfterHook | None = None,
+        on_error: AfterHook | None = None,
     ) -> None:
-        """Have these asked about every call, after those that were added before them (see :class:`tools.registry.hooks.Hooks`)."""
-        added = Hooks((before,) if before else (), (after,) if after else (), (on_error,) if on_error else ())
+        """Have these asked about every call, after those that were added before them (see
+        :class:`tools.registry.hooks.Hooks`)."""
+        added = Hooks(
+            (before,) if before else (), (after,) if after else (), (on_error,) if on_error else ()
+        )
         self._hooks += added
 
     def narrowed(self, keep: SpecFilter) -> "ToolRegistry":
-        """This registry for somebody who has only the tools that ``keep`` says yes to; the others are not found.
+        """This registry for somebody who has only the tools that ``keep`` says yes to; the others
+        are not found.
 
-        Everything else is one with it: rows, rates, hooks and providers, which closing either closes.
+        Everything else is one with it: rows, rates, hooks and providers, which closing either
+        closes.
         """
         view, wider = copy.copy(self), self._keep
         view._views = {}
@@ -111,7 +121,8 @@ class ToolRegistry:
         return view
 
     def under(self, settings: Callable[[], SettingsByName]) -> "ToolRegistry":
-        """This registry with other rows, for somebody who may look at every tool, so that none is new.
+        """This registry with other rows, for somebody who may look at every tool, so that none is
+        new.
 
         Everything else is one with it, as in :meth:`narrowed`.
         """
@@ -121,21 +132,30 @@ class ToolRegistry:
         return view
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
-        """Every tool in the view of ``context`` in provider order, as the operator describes it; the first of a name wins."""
+        """Every tool in the view of ``context`` in provider order, as the operator describes it;
+        the first of a name wins."""
         return [offer.spec for offer in await self._exposed(context)]
 
-    async def get_tool_spec(self, name: str, context: ToolAvailabilityContext | None = None) -> ToolSpec | None:
+    async def get_tool_spec(
+        self, name: str, context: ToolAvailabilityContext | None = None
+    ) -> ToolSpec | None:
         return next((spec for spec in await self.list_tools(context) if spec.name == name), None)
 
     async def has_tool(self, name: str, context: ToolAvailabilityContext | None = None) -> bool:
         return await self.get_tool_spec(name, context) is not None
 
-    async def get_llm_definitions(self, context: ToolAvailabilityContext | None = None) -> list[dict[str, Any]]:
-        """What the model is told of each tool it is meant to see, by priority; the caller may change it."""
+    async def get_llm_definitions(
+        self, context: ToolAvailabilityContext | None = None
+    ) -> list[dict[str, Any]]:
+        """What the model is told of each tool it is meant to see, by priority; the caller may
+        change it."""
         return copy.deepcopy((await self.offering(context)).definitions)
 
-    async def offering(self, context: ToolAvailabilityContext | None = None, discovered: Sequence[str] = ()) -> OfferedTools:
-        """What a model is offered that has found the tools ``discovered``: these come last, in that order.
+    async def offering(
+        self, context: ToolAvailabilityContext | None = None, discovered: Sequence[str] = ()
+    ) -> OfferedTools:
+        """What a model is offered that has found the tools ``discovered``: these come last, in that
+        order.
 
         Nothing is deferred in a view without the tool that finds tools, and that tool is
         not offered where there is nothing to find.
@@ -145,7 +165,11 @@ class ToolRegistry:
         return OfferedTools(self._definitions.of(told), shelves.deferred)
 
     async def invoke(
-        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None, *, approved: bool = False
+        self,
+        invocation: ToolInvocation,
+        context: ToolExecutionContext | None = None,
+        *,
+        approved: bool = False,
     ) -> ToolExecutionResult:
         """Execute one call; every way it can go wrong is a failed result, never an exception.
 
@@ -162,10 +186,18 @@ class ToolRegistry:
         name = invocation.tool_name
         offer = await self._offer(name, context)
         if isinstance(offer, ToolRefusal):
-            call = ExecutionRequest(ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS)
-            return await run_after_hooks(call, outcomes.refused_result(name, offer, await self._near(name, context)))
+            call = ExecutionRequest(
+                ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS
+            )
+            return await run_after_hooks(
+                call, outcomes.refused_result(name, offer, await self._near(name, context))
+            )
         call = ExecutionRequest(
-            offer.spec, invocation, context, self._hooks + hooks_of(offer.declared), offer.settings.timeout_seconds
+            offer.spec,
+            invocation,
+            context,
+            self._hooks + hooks_of(offer.declared),
+            offer.settings.timeout_seconds,
         )
         try:
             arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
@@ -178,8 +210,11 @@ class ToolRegistry:
             result = await execute_call(call, offer.provider, offer.settings)
         return _from(offer, await run_after_hooks(call, result))
 
-    async def needs_approval(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> bool:
-        """Whether the call is in order but for an owner's word; rates aside, and none is counted."""
+    async def needs_approval(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> bool:
+        """Whether the call is in order but for an owner's word; rates aside, and none is
+        counted."""
         offer = await self._offer(invocation.tool_name, context)
         if isinstance(offer, ToolRefusal):
             return False
@@ -204,7 +239,8 @@ class ToolRegistry:
         *,
         approved: bool,
     ) -> dict[str, Any]:
-        """The checked arguments of a call that may be made, which is counted. Raises a :class:`ToolError` otherwise."""
+        """The checked arguments of a call that may be made, which is counted. Raises a
+        :class:`ToolError` otherwise."""
         now = self._clock()
         rates = CallRates() if approved else rates
         verdict = decide_call(offer.declared, offer.settings, context, rates, now)
@@ -221,7 +257,8 @@ class ToolRegistry:
         return arguments
 
     async def _exposed(self, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
-        """The offers in the view of ``context``: the same list for as long as nothing has changed."""
+        """The offers in the view of ``context``: the same list for as long as nothing has
+        changed."""
         return (await self._view(context)).offers
 
     async def _view(self, context: ToolAvailabilityContext | None) -> ToolView:
@@ -231,10 +268,14 @@ class ToolRegistry:
         if view is None or view.settings is not settings or view.pairs != pairs:
             self.newcomers.see(pairs)
             offers = self._offers_of(pairs, settings, context)
-            view = self._views[kind] = ToolView(pairs, settings, offers, split_deferred(offers, self._defer_above))
+            view = self._views[kind] = ToolView(
+                pairs, settings, offers, split_deferred(offers, self._defer_above)
+            )
         return view
 
-    def _offers_of(self, pairs: Listed, settings: SettingsByName, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
+    def _offers_of(
+        self, pairs: Listed, settings: SettingsByName, context: ToolAvailabilityContext | None
+    ) -> list[ResolvedTool]:
         listed: dict[str, ResolvedTool] = {}
         for provider, declared in self._kept(pairs):
             offer = self._offers.of(provider, declared, settings.get(declared.name))
@@ -252,7 +293,9 @@ class ToolRegistry:
     def _kept(self, pairs: Listed) -> Listed:
         return pairs if self._keep is None else [pair for pair in pairs if self._keep(pair[1])]
 
-    async def _offer(self, name: str, context: ToolExecutionContext | None) -> ResolvedTool | ToolRefusal:
+    async def _offer(
+        self, name: str, context: ToolExecutionContext | None
+    ) -> ResolvedTool | ToolRefusal:
         """The tool that is called ``name`` in the view of ``context``, or why there is none."""
         row = self._settings().get(name)
         chat = context.availability() if context else None
@@ -266,7 +309,9 @@ class ToolRegistry:
                 found = found or refusal
         return found or await self._absence(name, row, chat)
 
-    async def _absence(self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None) -> ToolRefusal:
+    async def _absence(
+        self, name: str, row: ToolSettings | None, chat: ToolAvailabilityContext | None
+    ) -> ToolRefusal:
         """Why no provider has a tool called ``name`` here."""
         if chat is not None and any(spec.name == name for _, spec in await self._listed(None)):
             return refusals.NOT_HERE
@@ -284,7 +329,12 @@ class ToolRegistry:
         report = (name, kept.provider_name, skipped.provider_name)
         if report not in self._reported:
             self._reported.add(report)
-            logger.warning("tool %s of provider %s is skipped: %s offers one of that name", name, report[2], report[1])
+            logger.warning(
+                "tool %s of provider %s is skipped: %s offers one of that name",
+                name,
+                report[2],
+                report[1],
+            )
 
 
 def _denied(offer: ResolvedTool, error: ToolError) -> ToolExecutionResult:

@@ -18,11 +18,14 @@ _RESULT: Mapping[str, type] = {
     "post_history_messages": list,
     "metadata": dict,
 }
-_ITEM: Mapping[str, type] = dict.fromkeys(("content_type", "text", "data", "mime_type", "uri", "name", "description"), str)
+_ITEM: Mapping[str, type] = dict.fromkeys(
+    ("content_type", "text", "data", "mime_type", "uri", "name", "description"), str
+)
 
 
 def validate_result(result: ToolExecutionResult) -> ToolExecutionResult:
-    """``result``, whose structured content is JSON or else its text, and whose messages can be sent.
+    """``result``, whose structured content is JSON or else its text, and whose messages can be
+    sent.
 
     Raises TypeError when a field of it is of another type than the contract says.
     """
@@ -40,7 +43,9 @@ def validate_result(result: ToolExecutionResult) -> ToolExecutionResult:
 def check_declaration(spec: ToolSpec) -> str:
     """Why no model can be told of ``spec``; "" when it can."""
     schema = spec.parameters_schema
-    if schema is not None and (not isinstance(schema, dict) or schema.get("type", "object") != "object"):
+    if schema is not None and (
+        not isinstance(schema, dict) or schema.get("type", "object") != "object"
+    ):
         return "the parameters are no JSON schema of an object"
     if not isinstance(spec.metadata, dict):
         return "the metadata is no object"
@@ -50,7 +55,8 @@ def check_declaration(spec: ToolSpec) -> str:
 
 
 def is_json(value: Any) -> bool:
-    """Whether ``value`` can be written as JSON that every reader takes: no NaN, and no deeper than :data:`LEVELS`."""
+    """Whether ``value`` can be written as JSON that every reader takes: no NaN, and no deeper than
+    :data:`LEVELS`."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

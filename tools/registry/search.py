@@ -32,15 +32,22 @@ _COMMON_SIGNS = frozenset(
 
 
 def rank_tools(query: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """The tools that have anything of ``query``, the best first, and by name where they are equal."""
+    """The tools that have anything of ``query``, the best first, and by name where they are
+    equal."""
     wanted = normalize_query(query[:QUERY_LIMIT])
     terms = query_terms(wanted)
     scores = ((_score(wanted, terms, tool.name, tool.description), tool) for tool in tools)
-    return [tool for _, tool in sorted(((s, t) for s, t in scores if s), key=lambda one: (-one[0], one[1].name))]
+    return [
+        tool
+        for _, tool in sorted(
+            ((s, t) for s, t in scores if s), key=lambda one: (-one[0], one[1].name)
+        )
+    ]
 
 
 def score_tool(query: str, name: str, description: str) -> int:
-    """How well a tool fits; 0 where it has nothing of the query, and for a query of nothing but white space."""
+    """How well a tool fits; 0 where it has nothing of the query, and for a query of nothing but
+    white space."""
     wanted = normalize_query(query[:QUERY_LIMIT])
     return _score(wanted, query_terms(wanted), name, description)
 
@@ -72,11 +79,14 @@ def _folded(text: str) -> str:
 def query_terms(wanted: str) -> list[str]:
     """What a :func:`normalize_query` query is looked for by, each once."""
     parts = [part for part in _SEPARATORS.split(wanted) if part]
-    return list(dict.fromkeys([*parts, *(piece for part in parts for piece in _pieces(part))]))[:TERM_LIMIT]
+    return list(dict.fromkeys([*parts, *(piece for part in parts for piece in _pieces(part))]))[
+        :TERM_LIMIT
+    ]
 
 
 def _pieces(part: str) -> Iterator[str]:
-    """The words and pairs of signs of a part in which there are signs of a script without spaces."""
+    """The words and pairs of signs of a part in which there are signs of a script without
+    spaces."""
     if not _IS_UNSPACED.search(part):
         return
     for run in _RUN.findall(part):

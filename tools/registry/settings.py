@@ -1,4 +1,5 @@
-"""Tool settings as the run loop reads them: a frozen copy of the rows, reloaded when they change."""
+"""Tool settings as the run loop reads them: a frozen copy of the rows, reloaded when they
+change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,10 +13,12 @@ from tools.models.row_validation import parse_ids
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """One row of the tool configs. An empty ``description`` leaves the tool its own; a limit of 0 is none.
+    """One row of the tool configs. An empty ``description`` leaves the tool its own; a limit of 0
+    is none.
 
     ``provider_name`` is where the tool came from when it was seen last, ``looked_at`` the
-    fingerprint of the declaration that somebody has looked at (see :mod:`tools.registry.declaration_review`).
+    fingerprint of the declaration that somebody has looked at (see
+    :mod:`tools.registry.declaration_review`).
     """
 
     name: str
@@ -42,7 +45,9 @@ _FIELDS = tuple(entry.name for entry in fields(ToolSettings))
 
 def load_tool_settings() -> dict[str, ToolSettings]:
     """Every row by tool name, in one query."""
-    return {row["name"]: _settings(row) for row in ToolConfig.objects.values(*_FIELDS).order_by("name")}
+    return {
+        row["name"]: _settings(row) for row in ToolConfig.objects.values(*_FIELDS).order_by("name")
+    }
 
 
 def _settings(row: dict[str, Any]) -> ToolSettings:
@@ -73,7 +78,8 @@ class SettingsCache:
         return self._current
 
     def forget(self) -> None:
-        """Have the rows loaded again by the next :meth:`refresh`; until then those loaded last count."""
+        """Have the rows loaded again by the next :meth:`refresh`; until then those loaded last
+        count."""
         self._version = None
 
     def refresh(self) -> Mapping[str, ToolSettings]:

@@ -28,7 +28,8 @@ class _Limit:
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
-    """``asyncio.timeout(seconds)`` that :func:`pause_timeouts` holds. Raises ``TimeoutError`` when it is over."""
+    """``asyncio.timeout(seconds)`` that :func:`pause_timeouts` holds. Raises ``TimeoutError`` when
+    it is over."""
     async with asyncio.timeout(seconds) as timeout:
         limit = _Limit(timeout)
         token = _around.set((*_around.get(), limit))

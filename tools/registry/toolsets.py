@@ -43,14 +43,22 @@ class Toolset(ABC):
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         specs = await self.provider.list_tools(context)
-        return [self._as(name, spec) for spec in specs if (name := self.name_of(spec, context)) is not None]
+        return [
+            self._as(name, spec)
+            for spec in specs
+            if (name := self.name_of(spec, context)) is not None
+        ]
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
         """Have the inner provider execute the call; a tool that is not shown here is not found."""
         chat = context.availability() if context else None
         for spec in await self.provider.list_tools(chat):
             if self.name_of(spec, chat) == invocation.tool_name:
-                result = await self.provider.invoke(replace(invocation, tool_name=spec.name), context)
+                result = await self.provider.invoke(
+                    replace(invocation, tool_name=spec.name), context
+                )
                 return replace(result, tool_name=invocation.tool_name)
         return outcomes.not_found_result(invocation.tool_name)
 
@@ -69,7 +77,8 @@ class Toolset(ABC):
 
 
 class FilteredToolset(Toolset):
-    """Only the tools of these names, or those that a function of the chat and the spec says yes to."""
+    """Only the tools of these names, or those that a function of the chat and the spec says yes
+    to."""
 
     def __init__(self, provider: ToolProvider, keep: Collection[str] | ToolPredicate) -> None:
         super().__init__(provider)
@@ -80,7 +89,8 @@ class FilteredToolset(Toolset):
 
 
 class PrefixedToolset(Toolset):
-    """Every tool as ``<prefix>_<name>``. Raises :class:`InvalidDeclaration` for a prefix that no name can begin with."""
+    """Every tool as ``<prefix>_<name>``. Raises :class:`InvalidDeclaration` for a prefix that no
+    name can begin with."""
 
     def __init__(self, provider: ToolProvider, prefix: str) -> None:
         super().__init__(provider)
@@ -113,12 +123,15 @@ class RenamedToolset(Toolset):
 
 
 class CombinedToolset:
-    """Several providers as one, in order; the first of two tools of one name wins, and a broken provider hides its own only.
+    """Several providers as one, in order; the first of two tools of one name wins, and a broken
+    provider hides its own only.
 
     Raises :class:`InvalidDeclaration` for two providers of one name.
     """
 
-    def __init__(self, provider_name: str, provider_type: str, providers: Iterable[ToolProvider]) -> None:
+    def __init__(
+        self, provider_name: str, provider_type: str, providers: Iterable[ToolProvider]
+    ) -> None:
         self.provider_name = provider_name
         self.provider_type = provider_type
         self._roster = ProviderSet()
@@ -130,8 +143,12 @@ class CombinedToolset:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [spec for _, spec in await self._roster.listed(context)]
 
-    async def invoke(self, invocation: ToolInvocation, context: ToolExecutionContext | None = None) -> ToolExecutionResult:
-        for provider, spec in await self._roster.listed(context.availability() if context else None):
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        for provider, spec in await self._roster.listed(
+            context.availability() if context else None
+        ):
             if spec.name == invocation.tool_name and spec.enabled:
                 return await provider.invoke(invocation, context)
         return outcomes.not_found_result(invocation.tool_name)

@@ -51,7 +51,8 @@ def _decoded(text: str) -> Any:
 
 
 def parse_strict_json(text: str) -> Any:
-    """What ``text`` says as JSON. Raises ValueError also for NaN, Infinity and numbers out of range, which no database takes."""
+    """What ``text`` says as JSON. Raises ValueError also for NaN, Infinity and numbers out of
+    range, which no database takes."""
     return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
 
 
@@ -90,7 +91,8 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
 
 
 def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy within bounds, in which half a surrogate pair is ``?``: it can be neither stored nor sent."""
+    """A copy within bounds, in which half a surrogate pair is ``?``: it can be neither stored nor
+    sent."""
     given = dict(arguments)
     check_size(given)
     text = json.dumps(given, ensure_ascii=False, default=str)
@@ -103,14 +105,19 @@ def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def schema_messages(schema: JsonSchema, value: Any) -> list[str]:
-    """What is wrong with ``value`` by ``schema``, one line each. Raises one of ``UNUSABLE_SCHEMA``."""
+    """What is wrong with ``value`` by ``schema``, one line each. Raises one of
+    ``UNUSABLE_SCHEMA``."""
     return _faults(_validator(_text(schema)), value)
 
 
 def _faults(validator: Validator, value: Any) -> list[str]:
     try:
         with limit_matching():
-            return limit_lines(line for finding in validator.iter_errors(value) for line in validation_messages(finding))
+            return limit_lines(
+                line
+                for finding in validator.iter_errors(value)
+                for line in validation_messages(finding)
+            )
     except TooMuchText:
         return [TOO_LONG]
 

@@ -59,13 +59,20 @@ def resolve_ref(schema: Any, root: Mapping[str, Any]) -> Any:
     return None
 
 
-def _object(schema: Mapping[str, Any], value: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+def _object(
+    schema: Mapping[str, Any], value: dict[str, Any], root: Mapping[str, Any]
+) -> dict[str, Any]:
     properties, required = schema.get("properties", {}), schema.get("required", ())
     result = {}
     for key, item in value.items():
         wanted = resolve_ref(properties.get(key, schema.get("additionalProperties")), root)
         # "Not given" is what a model means by null where null is no value.
-        if item is None and key in properties and key not in required and not _takes_null(wanted, root):
+        if (
+            item is None
+            and key in properties
+            and key not in required
+            and not _takes_null(wanted, root)
+        ):
             continue
         result[key] = coerce_value(wanted, item, root)
     return result
@@ -74,7 +81,8 @@ def _object(schema: Mapping[str, Any], value: dict[str, Any], root: Mapping[str,
 def _array(schema: Mapping[str, Any], value: list[Any], root: Mapping[str, Any]) -> list[Any]:
     first = schema.get("prefixItems", ())
     return [
-        coerce_value(first[place] if place < len(first) else schema.get("items"), item, root) for place, item in enumerate(value)
+        coerce_value(first[place] if place < len(first) else schema.get("items"), item, root)
+        for place, item in enumerate(value)
     ]
 
 
@@ -107,7 +115,9 @@ def _may_be(branch: Mapping[str, Any], value: Any) -> bool:
     if not isinstance(value, dict):
         return True
     fixed = {
-        key: sub["const"] for key, sub in branch.get("properties", {}).items() if isinstance(sub, Mapping) and "const" in sub
+        key: sub["const"]
+        for key, sub in branch.get("properties", {}).items()
+        if isinstance(sub, Mapping) and "const" in sub
     }
     return all(value.get(key) == wanted for key, wanted in fixed.items())
 

@@ -1,4 +1,5 @@
-"""JSON Schema as it is checked here: by jsonschema, but for its patterns, see :mod:`tools.schemas.patterns`."""
+"""JSON Schema as it is checked here: by jsonschema, but for its patterns, see
+:mod:`tools.schemas.patterns`."""
 
 import functools
 import json
@@ -14,7 +15,9 @@ from referencing import Registry
 from tools.schemas.patterns import PatternRefused, compile_pattern, gettext_noop, search_pattern
 
 REFUSED = gettext_noop("The pattern “%(pattern)s” cannot be used: %(reason)s.")
-UNEVALUATED = gettext_noop("Beside “patternProperties”, write “additionalProperties” instead of “unevaluatedProperties”.")
+UNEVALUATED = gettext_noop(
+    "Beside “patternProperties”, write “additionalProperties” instead of “unevaluatedProperties”."
+)
 
 _regex_alone = FormatChecker(formats=())
 """Of a schema itself, the patterns are looked at."""
@@ -38,13 +41,16 @@ def build_validator(schema: Any) -> Validator:
 
 
 def check_schema(schema: Any, kind: Any = Draft202012Validator) -> None:
-    """Raise :class:`jsonschema.exceptions.SchemaError` unless ``schema`` is one, and its patterns can be matched."""
+    """Raise :class:`jsonschema.exceptions.SchemaError` unless ``schema`` is one, and its patterns
+    can be matched."""
     try:
         kind.check_schema(schema, format_checker=_regex_alone)
     except SchemaError as error:
         if isinstance(error.cause, PatternRefused):
             text = REFUSED % {"pattern": str(error.instance)[:200], "reason": error.cause}
-            raise SchemaError(text, path=error.absolute_path, instance=error.instance, cause=error.cause) from error
+            raise SchemaError(
+                text, path=error.absolute_path, instance=error.instance, cause=error.cause
+            ) from error
         raise
     # jsonschema has no place in which these two could be given another matcher.
     text = json.dumps(schema)
@@ -69,7 +75,9 @@ def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _pattern_properties(validator: Any, parts: dict[str, Any], value: Any, schema: Any) -> Iterator[ValidationError]:
+def _pattern_properties(
+    validator: Any, parts: dict[str, Any], value: Any, schema: Any
+) -> Iterator[ValidationError]:
     if not validator.is_type(value, "object"):
         return
     for pattern, part in parts.items():
@@ -90,6 +98,8 @@ def _additional(usual: Any) -> Any:
 
 def _spelled_out(schema: Any, value: Any) -> Any:
     patterns = schema.get("patternProperties") or {}
-    matched = {name: True for name in value if any(search_pattern(pattern, name) for pattern in patterns)}
+    matched = {
+        name: True for name in value if any(search_pattern(pattern, name) for pattern in patterns)
+    }
     plain = {key: part for key, part in schema.items() if key != "patternProperties"}
     return {**plain, "properties": {**schema.get("properties", {}), **matched}}

@@ -1,8 +1,10 @@
 """Regular expressions that come from outside code: schemas of the admin, of plugins, of servers.
 
 Python's ``re`` goes back and tries again, and may take for ever over thirty letters while it holds
-every thread up. RE2 reads a text once; what it cannot do so, it does not know. Its classes are those of
-JSON Schema's own dialect: ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``\\p{L}`` and ``\\p{Han}`` are not.
+every thread up. RE2 reads a text once; what it cannot do so, it does not know. Its classes are
+those of
+JSON Schema's own dialect: ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``\\p{L}`` and
+``\\p{Han}`` are not.
 """
 
 import functools
@@ -19,7 +21,8 @@ MAX_CHARS = 1_000
 MAX_MEMORY = 2 * 1024 * 1024
 """Bytes that one pattern may take, ready to be matched."""
 STEPS = 100_000_000
-"""Parts of a pattern times bytes of a text, for all patterns that one value is checked with: less than half a second."""
+"""Parts of a pattern times bytes of a text, for all patterns that one value is checked with: less
+than half a second."""
 _left: ContextVar[list[int] | None] = ContextVar("pattern_steps_left", default=None)
 
 _SPELLED = re.compile(
@@ -45,12 +48,15 @@ REFERS_BACK: Final = gettext_noop(
     "patterns here know no references back to a group, like \\1, because these can take for ever."
     " List what is possible, separated by “|” or as “enum”"
 )
-TOO_LARGE: Final = gettext_noop("it is too large. Repeat less in it, and bound the length with “minLength” and “maxLength”")
+TOO_LARGE: Final = gettext_noop(
+    "it is too large. Repeat less in it, and bound the length with “minLength” and “maxLength”"
+)
 NO_PATTERN: Final = gettext_noop("it is no regular expression of RE2: %(fault)s")
 
 
 class PatternRefused(ValueError):  # noqa: N818 - it says what happened
-    """The pattern cannot be matched here; the message says why and what to write instead, in English.
+    """The pattern cannot be matched here; the message says why and what to write instead, in
+    English.
 
     ``text`` % ``values`` is the message, for whoever translates it: processes of plugins
     match patterns too, and load no Django.
@@ -118,7 +124,11 @@ def _refusal(pattern: str, error: Exception) -> PatternRefused:
         return PatternRefused(LOOKS_AROUND)
     if _REFERS_BACK.search(pattern):
         return PatternRefused(REFERS_BACK)
-    said = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
+    said = (
+        error.args[0].decode("utf-8", "replace")
+        if error.args and isinstance(error.args[0], bytes)
+        else str(error)
+    )
     if "too large" in said or "repetition size" in said:
         return PatternRefused(TOO_LARGE)
     return PatternRefused(NO_PATTERN, fault=said[:200])

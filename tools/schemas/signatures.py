@@ -1,4 +1,5 @@
-"""What a Python function says of itself: its name, its words, and the JSON it can be called with."""
+"""What a Python function says of itself: its name, its words, and the JSON it can be called
+with."""
 
 import functools
 import inspect
@@ -29,7 +30,7 @@ _PLAIN_RESULTS = (inspect.Signature.empty, Any, None, type(None), str, ToolExecu
 class _Schema(GenerateJsonSchema):
     """JSON Schema without the titles that repeat each name."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base class declares it
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -37,7 +38,8 @@ class _Schema(GenerateJsonSchema):
 
 @dataclass(frozen=True, slots=True)
 class DocstringParts:
-    """A function's docstring, taken apart. Google, NumPy, Sphinx and Epydoc styles are understood."""
+    """A function's docstring, taken apart. Google, NumPy, Sphinx and Epydoc styles are
+    understood."""
 
     description: str
     parameters: Mapping[str, str]
@@ -50,15 +52,20 @@ class DocstringParts:
         except ParseError:
             return cls(text, {})
         parts = [part for part in (doc.short_description, doc.long_description) if part]
-        return cls("\n\n".join(parts), {param.arg_name: param.description or "" for param in doc.params})
+        return cls(
+            "\n\n".join(parts), {param.arg_name: param.description or "" for param in doc.params}
+        )
 
 
 def function_name(function: Function, wanted: str | None = None) -> str:
-    """``wanted`` or the function's own name; raises :class:`InvalidDeclaration` for one that no endpoint takes."""
+    """``wanted`` or the function's own name; raises :class:`InvalidDeclaration` for one that no
+    endpoint takes."""
     inner = _innermost(function)
     name = wanted or str(getattr(inner, "__name__", type(inner).__name__))
     if not TOOL_NAME.fullmatch(name):
-        raise InvalidDeclaration(f"{name!r} cannot be the name of a tool: 1 to 64 of A-Z, a-z, 0-9, _ and - are wanted")
+        raise InvalidDeclaration(
+            f"{name!r} cannot be the name of a tool: 1 to 64 of A-Z, a-z, 0-9, _ and - are wanted"
+        )
     return name
 
 
@@ -72,8 +79,8 @@ class FunctionParameters:
     """The parameters of one function, between JSON objects and Python calls.
 
     Parameters annotated :class:`ToolExecutionContext`, and one without annotation that is
-    called ``tool_context``, are filled in at the call and hidden from the schema; ``*args``, ``**kwargs`` and what a ``functools.partial``
-    has fixed are left out.
+    called ``tool_context``, are filled in at the call and hidden from the schema; ``*args``,
+    ``**kwargs`` and what a ``functools.partial`` has fixed are left out.
     """
 
     def __init__(self, function: Function, words: Mapping[str, str]) -> None:
@@ -85,14 +92,20 @@ class FunctionParameters:
         self._visible = [p.name for p in visible]
         self._contexts = [p.name for p in named if p not in visible]
         self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
-        self._model = _described(lambda: _model_of({p.name: _field(p, words.get(p.name)) for p in visible}))
+        self._model = _described(
+            lambda: _model_of({p.name: _field(p, words.get(p.name)) for p in visible})
+        )
 
     def schema(self) -> JsonSchema:
         """Their JSON Schema: an object that takes nothing unknown."""
-        schema = _described(lambda: _untitled(self._model.model_json_schema(schema_generator=_Schema)))
+        schema = _described(
+            lambda: _untitled(self._model.model_json_schema(schema_generator=_Schema))
+        )
         return {"type": "object", "properties": {}, "required": [], **schema}
 
-    def bind(self, arguments: Mapping[str, Any], context: ToolExecutionContext) -> tuple[list[Any], dict[str, Any]]:
+    def bind(
+        self, arguments: Mapping[str, Any], context: ToolExecutionContext
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments of the call, as the annotated types.
 
         Raises :class:`InvalidArguments` for what the annotations do not take.
@@ -100,8 +113,12 @@ class FunctionParameters:
         try:
             model = self._model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise InvalidArguments(limit_lines(_fault(finding) for finding in error.errors(include_url=False))) from error
-        values = {name: getattr(model, _FIELD + name) for name in self._visible} | dict.fromkeys(self._contexts, context)
+            raise InvalidArguments(
+                limit_lines(_fault(finding) for finding in error.errors(include_url=False))
+            ) from error
+        values = {name: getattr(model, _FIELD + name) for name in self._visible} | dict.fromkeys(
+            self._contexts, context
+        )
         return [values.pop(name) for name in self._positional], values
 
 
@@ -109,11 +126,14 @@ def read_signature(function: Function) -> inspect.Signature:
     try:
         return inspect.signature(function, eval_str=True)
     except (NameError, TypeError, ValueError) as error:
-        raise InvalidDeclaration(f"the signature of {function!r} cannot be read: {error}") from error
+        raise InvalidDeclaration(
+            f"the signature of {function!r} cannot be read: {error}"
+        ) from error
 
 
 def result_adapter(annotation: Any) -> TypeAdapter[Any] | None:
-    """What checks and serialises results of this return annotation; None for text and where nothing is said."""
+    """What checks and serialises results of this return annotation; None for text and where nothing
+    is said."""
     if any(annotation is plain for plain in _PLAIN_RESULTS):
         return None
     return _described(lambda: TypeAdapter(convert_typed_dicts(annotation)))
@@ -126,7 +146,9 @@ def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
     """
     if adapter is None:
         return None
-    schema = _described(lambda: _untitled(adapter.json_schema(mode="serialization", schema_generator=_Schema)))
+    schema = _described(
+        lambda: _untitled(adapter.json_schema(mode="serialization", schema_generator=_Schema))
+    )
     branches = schema.get("anyOf") or schema.get("oneOf") or [schema]
     kinds = {resolve_ref(branch, schema).get("type") for branch in branches}
     if kinds == {"object"}:
@@ -134,7 +156,12 @@ def result_schema(adapter: TypeAdapter[Any] | None) -> JsonSchema | None:
     if kinds & {"object", None}:
         return None
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-    return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
+    return {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        **definitions,
+    }
 
 
 def _described(describe: Callable[[], T]) -> T:
@@ -146,16 +173,25 @@ def _described(describe: Callable[[], T]) -> T:
 
 def _model_of(fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
     prefixed: dict[str, Any] = {_FIELD + name: field for name, field in fields.items()}
-    return create_model("Arguments", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **prefixed)
+    return create_model(
+        "Arguments", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **prefixed
+    )
 
 
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
-    """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``, wins over the docstring."""
-    annotation = Any if parameter.annotation is parameter.empty else convert_typed_dicts(parameter.annotation)
+    """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``,
+    wins over the docstring."""
+    annotation = (
+        Any
+        if parameter.annotation is parameter.empty
+        else convert_typed_dicts(parameter.annotation)
+    )
     base, notes = _without_notes(annotation)
     spoken = next((note for note in notes if isinstance(note, str)), None)
     own = Field(alias=parameter.name, description=spoken or words)
-    return Annotated[(base, own, *notes)], ... if parameter.default is parameter.empty else parameter.default
+    return Annotated[
+        (base, own, *notes)
+    ], ... if parameter.default is parameter.empty else parameter.default
 
 
 def _without_notes(annotation: Any) -> tuple[Any, tuple[Any, ...]]:

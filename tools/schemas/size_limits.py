@@ -20,11 +20,16 @@ def check_text_size(text: str) -> None:
 
 
 def check_size(value: Any) -> None:
-    """Raise :class:`InvalidArguments` for more than ``MAX_DEPTH`` lists and objects in each other, or ``MAX_VALUES`` values."""
+    """Raise :class:`InvalidArguments` for more than ``MAX_DEPTH`` lists and objects in each other,
+    or ``MAX_VALUES`` values."""
     layer, depth, values = [value], 0, 1
     while layer := [item for item in layer if isinstance(item, (dict, list))]:
         depth += 1
-        layer = [item for container in layer for item in (container.values() if isinstance(container, dict) else container)]
+        layer = [
+            item
+            for container in layer
+            for item in (container.values() if isinstance(container, dict) else container)
+        ]
         values += len(layer)
         if depth > MAX_DEPTH:
             raise InvalidArguments([TOO_DEEP])

@@ -1,8 +1,20 @@
-"""``typing.TypedDict`` for pydantic, which reads that of ``typing_extensions`` alone before Python 3.12."""
+"""``typing.TypedDict`` for pydantic, which reads that of ``typing_extensions`` alone before Python
+3.12."""
 
 import sys
 from types import UnionType
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import typing_extensions
 
@@ -16,7 +28,11 @@ def convert_typed_dicts(annotation: Any) -> Any:
     origin, parts = get_origin(annotation), get_args(annotation)
     if not parts or origin is Literal:
         return annotation
-    made = (convert_typed_dicts(parts[0]), *parts[1:]) if origin is Annotated else tuple(map(convert_typed_dicts, parts))
+    made = (
+        (convert_typed_dicts(parts[0]), *parts[1:])
+        if origin is Annotated
+        else tuple(map(convert_typed_dicts, parts))
+    )
     if all(new is old for new, old in zip(made, parts, strict=True)):
         return annotation
     if origin in (Union, UnionType):
@@ -27,8 +43,14 @@ def convert_typed_dicts(annotation: Any) -> Any:
 
 
 def _made_anew(kind: Any) -> Any:
-    fields = {name: convert_typed_dicts(_unqualified(hint)) for name, hint in get_type_hints(kind, include_extras=True).items()}
-    marked = {name: hint if name in kind.__required_keys__ else NotRequired[hint] for name, hint in fields.items()}
+    fields = {
+        name: convert_typed_dicts(_unqualified(hint))
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+    }
+    marked = {
+        name: hint if name in kind.__required_keys__ else NotRequired[hint]
+        for name, hint in fields.items()
+    }
     make: Any = typing_extensions.TypedDict
     made = make(kind.__name__, marked)
     made.__doc__ = kind.__doc__

@@ -23,7 +23,18 @@ MAX_STEPS = 5_000
 DESCRIPTION_LIMIT = 600
 _WORDS = {"description": DESCRIPTION_LIMIT, "title": 200, "$comment": 0}
 _BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
-_DROPPED = frozenset({"$schema", "$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "patternProperties", "$comment", "format"})
+_DROPPED = frozenset(
+    {
+        "$schema",
+        "$id",
+        "$anchor",
+        "$dynamicAnchor",
+        "$dynamicRef",
+        "patternProperties",
+        "$comment",
+        "format",
+    }
+)
 _DATA = frozenset({"default", "const", "enum", "examples", "example"})
 
 
@@ -32,7 +43,8 @@ class SchemaRefused(ValueError):  # noqa: N818 - it says what happened
 
 
 def clean_schema(schema: Any) -> JsonSchema:
-    """A copy of ``schema`` that can be shown to a model and checked against. Raises :class:`SchemaRefused`."""
+    """A copy of ``schema`` that can be shown to a model and checked against. Raises
+    :class:`SchemaRefused`."""
     if not isinstance(schema, dict):
         raise SchemaRefused(_("Its schema is no object."))
     if schema.get("type", "object") != "object":
@@ -56,7 +68,9 @@ def _tamed(value: Any, depth: int) -> Any:
         return [_tamed(item, depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
-    tamed = {key: _entry(key, item, depth + 1) for key, item in value.items() if key not in _DROPPED}
+    tamed = {
+        key: _entry(key, item, depth + 1) for key, item in value.items() if key not in _DROPPED
+    }
     if isinstance(pattern := tamed.pop("pattern", None), str):
         said = f"{tamed.get('description', '')} (pattern: {clean_untrusted(pattern, 200)})"
         tamed["description"] = said.strip()
@@ -87,7 +101,8 @@ def _named(name: str) -> str:
 
 
 def _refuse_growth(schema: JsonSchema) -> None:
-    """Raise for what takes too many steps with its references followed; a definition inside itself is entered once."""
+    """Raise for what takes too many steps with its references followed; a definition inside itself
+    is entered once."""
     steps = sum(1 for _step in _steps(schema, schema, frozenset()))
     if steps >= MAX_STEPS:
         raise SchemaRefused(_("Its schema is too complicated."))

@@ -32,7 +32,8 @@ def limit_lines(lines: Iterable[str]) -> list[str]:
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """``("messages", 0, "text")`` as ``messages[0].text``; the arguments as a whole are ``参数``."""
+    """``("messages", 0, "text")`` as ``messages[0].text``; the arguments as a whole are
+    ``参数``."""
     words = "".join(f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
     return words.removeprefix(".") or "参数"
 
@@ -41,7 +42,14 @@ def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) 
     """The lines of one finding; ``path`` is where the value it was found in stands."""
     here = [*path, *error.relative_path]
     keyword = str(error.validator)
-    if error.instance is None and keyword in ("type", "enum", "anyOf", "oneOf", "pattern", "minLength"):
+    if error.instance is None and keyword in (
+        "type",
+        "enum",
+        "anyOf",
+        "oneOf",
+        "pattern",
+        "minLength",
+    ):
         yield f"{format_path(here)} {EMPTY}"
     elif keyword in ("anyOf", "oneOf") and error.context:
         yield from _branch_lines(error, here)
@@ -94,7 +102,12 @@ def _absent(names: Iterable[str], instance: Mapping[str, Any]) -> list[str]:
 
 
 def _absent_dependents(wanted: Mapping[str, Any], instance: Mapping[str, Any]) -> list[str]:
-    return [name for given, names in wanted.items() if given in instance for name in _absent(names, instance)]
+    return [
+        name
+        for given, names in wanted.items()
+        if given in instance
+        for name in _absent(names, instance)
+    ]
 
 
 _MISSING: dict[str, Callable[[Any, Any], list[str]]] = {
@@ -110,7 +123,8 @@ def _unknown(error: ValidationError) -> list[str]:
     return [
         name
         for name in instance
-        if name not in schema.get("properties", {}) and not any(search_pattern(pattern, name) for pattern in patterns)
+        if name not in schema.get("properties", {})
+        and not any(search_pattern(pattern, name) for pattern in patterns)
     ]
 
 
@@ -119,13 +133,27 @@ def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str
     branches: dict[Any, list[ValidationError]] = {}
     for finding in error.context or ():
         branches.setdefault(next(iter(finding.schema_path), None), []).append(finding)
-    meant = [findings for findings in branches.values() if not any(_excludes(finding) for finding in findings)]
+    meant = [
+        findings
+        for findings in branches.values()
+        if not any(_excludes(finding) for finding in findings)
+    ]
     if meant:
         for finding in min(meant, key=len):
             yield from validation_messages(finding, here)
         return
-    kinds = [finding.validator_value for findings in branches.values() for finding in findings if finding.validator == "type"]
-    values = [finding for findings in branches.values() for finding in findings if finding.validator in ("const", "enum")]
+    kinds = [
+        finding.validator_value
+        for findings in branches.values()
+        for finding in findings
+        if finding.validator == "type"
+    ]
+    values = [
+        finding
+        for findings in branches.values()
+        for finding in findings
+        if finding.validator in ("const", "enum")
+    ]
     if values:
         first = values[0]
         yield f"{format_path([*here, *first.relative_path])} 不支持: {_shown(first.instance)}"
@@ -136,14 +164,19 @@ def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str
 
 
 def _excludes(finding: ValidationError) -> bool:
-    """Whether the value is of another kind than this alternative, or names another one by its fixed field."""
+    """Whether the value is of another kind than this alternative, or names another one by its fixed
+    field."""
     depth = len(finding.relative_path)
-    return (finding.validator == "type" and depth == 0) or (finding.validator in ("const", "enum") and depth <= 1)
+    return (finding.validator == "type" and depth == 0) or (
+        finding.validator in ("const", "enum") and depth <= 1
+    )
 
 
 def _kind_words(wanted: Any) -> str:
     kinds = (
-        [wanted] if isinstance(wanted, str) else [kind for item in wanted for kind in ([item] if isinstance(item, str) else item)]
+        [wanted]
+        if isinstance(wanted, str)
+        else [kind for item in wanted for kind in ([item] if isinstance(item, str) else item)]
     )
     return "或".join(dict.fromkeys(_KIND_WORDS.get(kind, kind) for kind in kinds))
 

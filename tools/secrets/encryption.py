@@ -25,7 +25,8 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(sealed: str) -> str:
-    """What was sealed. Raises :class:`DecryptionError` when it was sealed under another key, or changed since."""
+    """What was sealed. Raises :class:`DecryptionError` when it was sealed under another key, or
+    changed since."""
     try:
         return _vault(settings.SECRET_KEY).decrypt(sealed.encode()).decode()
     except InvalidToken as error:

@@ -27,7 +27,8 @@ _ENTRY = re.compile(r"(?:(https?)://)?(\*\.)?([^\s/?#\\@*]+)/?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AllowedHost:
-    """One host. ``port`` is None for the usual one of the scheme; ``is_clear`` permits http beside https."""
+    """One host. ``port`` is None for the usual one of the scheme; ``is_clear`` permits http beside
+    https."""
 
     name: str
     port: int | None = None
@@ -56,12 +57,15 @@ class SecretHosts:
 
     @classmethod
     def parse(cls, text: str) -> "SecretHosts":
-        """What ``text`` names. Raises ValueError with a translated sentence about the first entry that cannot be meant."""
+        """What ``text`` names. Raises ValueError with a translated sentence about the first entry
+        that cannot be meant."""
         entries = split_entries(text)
         if len(entries) > MAX_HOSTS:
             raise ValueError(gettext("At most %(count)d entries.") % {"count": MAX_HOSTS})
         return cls(
-            tuple(dict.fromkeys(_host(entry) for entry in entries if not entry.startswith(PROGRAM))),
+            tuple(
+                dict.fromkeys(_host(entry) for entry in entries if not entry.startswith(PROGRAM))
+            ),
             tuple(dict.fromkeys(_program(entry) for entry in entries if entry.startswith(PROGRAM))),
         )
 
@@ -90,7 +94,8 @@ class SecretHosts:
         return ", ".join(str(self).split("\n")) if self else gettext("none")
 
     def permits(self, url: str) -> bool:
-        """Whether a request to ``url`` may carry the secret. No is also said to what cannot be requested."""
+        """Whether a request to ``url`` may carry the secret. No is also said to what cannot be
+        requested."""
         try:
             parsed = parse_url(url)
         except RequestRefused:
@@ -108,16 +113,20 @@ def split_entries(text: str) -> list[str]:
 
 
 def parse_host(url: str) -> AllowedHost | None:
-    """The one host, with scheme and port, that ``url`` is requested from; None for what cannot be requested.
+    """The one host, with scheme and port, that ``url`` is requested from; None for what cannot be
+    requested.
 
-    Two URLs with equal hosts go to the same place: who answers there may have what was meant for the other.
+    Two URLs with equal hosts go to the same place: who answers there may have what was meant for
+    the other.
     """
     try:
         parsed = parse_url(url)
     except RequestRefused:
         return None
     port = None if parsed.port == _USUAL_PORTS[parsed.scheme] else parsed.port
-    return AllowedHost(normalize_host(parsed.raw_host or ""), port, is_clear=parsed.scheme == "http")
+    return AllowedHost(
+        normalize_host(parsed.raw_host or ""), port, is_clear=parsed.scheme == "http"
+    )
 
 
 def format_origin(url: str) -> str:
@@ -142,7 +151,10 @@ def _host(entry: str) -> AllowedHost:
     if not star:
         return host
     if parse_address(name) or "." not in name:
-        raise ValueError(gettext("“%(entry)s” would be too many hosts: at least *.NAME.NAME is wanted.") % {"entry": entry[:100]})
+        raise ValueError(
+            gettext("“%(entry)s” would be too many hosts: at least *.NAME.NAME is wanted.")
+            % {"entry": entry[:100]}
+        )
     return replace(host, is_wild=True)
 
 
@@ -153,5 +165,7 @@ def _program(entry: str) -> str:
 
 
 def _unreadable(entry: str) -> ValueError:
-    words = gettext("“%(entry)s” is not a host: write api.example.com or *.example.com, with :8443 for another port.")
+    words = gettext(
+        "“%(entry)s” is not a host: write api.example.com or *.example.com, with :8443 for another port."
+    )
     return ValueError(words % {"entry": entry[:100]})

@@ -1,4 +1,5 @@
-"""Secrets as requests need them, and the mask that keeps them out of everything that is shown. Pure."""
+"""Secrets as requests need them, and the mask that keeps them out of everything that is shown.
+Pure."""
 
 import base64
 import html
@@ -29,13 +30,16 @@ class SecretRefused(ToolFailed):
 
 def secret_refusal_message(name: str, place: str, hosts: SecretHosts) -> str:
     """Why the secret ``name`` may not be sent to ``place``, for who set it up."""
-    words = gettext("The secret “%(name)s” may not be sent to %(place)s. Hosts that it names: %(hosts)s.")
+    words = gettext(
+        "The secret “%(name)s” may not be sent to %(place)s. Hosts that it names: %(hosts)s."
+    )
     return words % {"name": name, "place": place or "?", "hosts": hosts.words}
 
 
 @dataclass(frozen=True, slots=True)
 class SecretValues:
-    """What ``{secret:NAME}`` stands for; ``broken`` are the names whose values cannot be read any more."""
+    """What ``{secret:NAME}`` stands for; ``broken`` are the names whose values cannot be read any
+    more."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     broken: frozenset[str] = frozenset()
@@ -43,17 +47,21 @@ class SecretValues:
     """Where each may be sent; nowhere, where it is not among these."""
 
     def __getitem__(self, name: str) -> str:
-        """The secret. Raises :class:`tools.errors.ToolFailed`, for the model, where there is none to be had."""
+        """The secret. Raises :class:`tools.errors.ToolFailed`, for the model, where there is none
+        to be had."""
         if name in self.broken:
             raise ToolFailed(
                 f"密钥 {name} 已无法读取（服务器的主密钥变了），请告诉机器人主人在后台“密钥”页重新填写，现在不要重试。"
             )
         if name not in self.values:
-            raise ToolFailed(f"密钥 {name} 不存在，请告诉机器人主人在后台“密钥”页添加，现在不要重试。")
+            raise ToolFailed(
+                f"密钥 {name} 不存在，请告诉机器人主人在后台“密钥”页添加，现在不要重试。"
+            )
         return self.values[name]
 
     def require_permitted(self, names: Iterable[str], url: str) -> None:
-        """Raise :class:`SecretRefused` unless a request to ``url`` may carry all those secrets of ``names`` that there are."""
+        """Raise :class:`SecretRefused` unless a request to ``url`` may carry all those secrets of
+        ``names`` that there are."""
         for name in sorted(self.values.keys() & names):
             if not (hosts := self.hosts.get(name, SecretHosts())).permits(url):
                 raise SecretRefused(name, format_origin(url), hosts)
@@ -64,7 +72,8 @@ class SecretValues:
 
 
 class SecretMask:
-    """Puts ``••••`` in the place of secrets, in every form in which a request or an answer may write them."""
+    """Puts ``••••`` in the place of secrets, in every form in which a request or an answer may
+    write them."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets for form in _forms(secret) if form}
@@ -75,7 +84,9 @@ class SecretMask:
         return bool(self._forms)
 
     def text(self, text: str) -> str:
-        for form in self._forms:  # one expression for all would hold the other threads up twenty times as long
+        for form in (
+            self._forms
+        ):  # one expression for all would hold the other threads up twenty times as long
             text = text.replace(form, MASK)
         return text
 
@@ -84,7 +95,8 @@ class SecretMask:
         return any(form.encode("utf-8", "replace") in data for form in self._forms)
 
     def json(self, value: Any) -> Any:
-        """A copy of JSON without the secrets, in names and texts. Raises RecursionError for what is nested too deep."""
+        """A copy of JSON without the secrets, in names and texts. Raises RecursionError for what is
+        nested too deep."""
         if not self:
             return value
         match value:

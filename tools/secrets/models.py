@@ -10,7 +10,8 @@ from tools.secrets.hosts import SecretHosts
 
 
 class Secret(LiveModel):
-    """What HTTP tools and MCP servers name as ``{secret:NAME}``, sealed (see :mod:`tools.secrets.encryption`).
+    """What HTTP tools and MCP servers name as ``{secret:NAME}``, sealed (see
+    :mod:`tools.secrets.encryption`).
 
     ``hosts`` say where it may be sent (see :mod:`tools.secrets.hosts`).
     """
@@ -19,12 +20,20 @@ class Secret(LiveModel):
         _("name"),
         max_length=64,
         unique=True,
-        validators=[RegexValidator(r"^[A-Za-z][A-Za-z0-9_]*\Z", _("Letters, digits and _, beginning with a letter."))],
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z][A-Za-z0-9_]*\Z", _("Letters, digits and _, beginning with a letter.")
+            )
+        ],
         help_text=_("HTTP tools and MCP servers name it as {secret:NAME}."),
     )
     sealed = models.TextField(_("value"), editable=False, default="")
     hosts = models.TextField(
-        _("hosts"), blank=True, default="", db_default="", help_text=_("Where it may be sent; nowhere while this is empty.")
+        _("hosts"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Where it may be sent; nowhere while this is empty."),
     )
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
@@ -39,11 +48,15 @@ class Secret(LiveModel):
     @classmethod
     def known_hosts(cls) -> dict[str, SecretHosts]:
         """Where each secret may be sent, by its name, in order."""
-        return {name: SecretHosts.stored(hosts) for name, hosts in cls.objects.order_by("name").values_list("name", "hosts")}
+        return {
+            name: SecretHosts.stored(hosts)
+            for name, hosts in cls.objects.order_by("name").values_list("name", "hosts")
+        }
 
     @property
     def value(self) -> str:
-        """The secret itself. Raises :class:`tools.secrets.encryption.DecryptionError` when it has to be entered anew."""
+        """The secret itself. Raises :class:`tools.secrets.encryption.DecryptionError` when it has
+        to be entered anew."""
         return decrypt(self.sealed)
 
     @value.setter

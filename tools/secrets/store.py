@@ -11,7 +11,9 @@ def load_secrets() -> SecretValues:
     values: dict[str, str] = {}
     hosts: dict[str, SecretHosts] = {}
     broken = set()
-    for name, sealed, named in Secret.objects.order_by("name").values_list("name", "sealed", "hosts"):
+    for name, sealed, named in Secret.objects.order_by("name").values_list(
+        "name", "sealed", "hosts"
+    ):
         hosts[name] = SecretHosts.stored(named)
         try:
             values[name] = decrypt(sealed)

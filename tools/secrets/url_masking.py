@@ -1,4 +1,5 @@
-"""Servers shown and handed on without the keys that tend to stand in their addresses and arguments. Pure.
+"""Servers shown and handed on without the keys that tend to stand in their addresses and arguments.
+Pure.
 
 Which part is a key nobody can tell by its looks, so every part counts as one that is not known
 to be none. Pages show host, command and names of options to whoever may only look; what is
@@ -46,17 +47,25 @@ def export_url(url: str) -> str:
     parts = urlsplit(url)
     path = f"/{export_placeholder('path')}" if parts.path.strip("/") else parts.path
     query = "&".join(_handed_pair(pair) for pair in parts.query.split("&") if pair)
-    return f"{place}{path}{'?' if query else ''}{query}" + (f"#{export_placeholder('fragment')}" if parts.fragment else "")
+    return f"{place}{path}{'?' if query else ''}{query}" + (
+        f"#{export_placeholder('fragment')}" if parts.fragment else ""
+    )
 
 
 def mask_command(command: str, arguments: Sequence[str]) -> str:
     """The name of a program, and of its arguments the names of options alone."""
-    shown = [f"{option}{sign or ''}{MASK if rest else ''}" if option else MASK for option, sign, rest in _read(arguments)]
+    shown = [
+        f"{option}{sign or ''}{MASK if rest else ''}" if option else MASK
+        for option, sign, rest in _read(arguments)
+    ]
     return " ".join([PurePath(command).name, *shown])
 
 
-def export_arguments(command: str, arguments: Sequence[str], *, names_package: bool = True) -> list[str]:
-    """``arguments`` with a placeholder for all but names of options, and the package that a runner such as npx runs."""
+def export_arguments(
+    command: str, arguments: Sequence[str], *, names_package: bool = True
+) -> list[str]:
+    """``arguments`` with a placeholder for all but names of options, and the package that a runner
+    such as npx runs."""
     package = _package(command, arguments) if names_package else None
     handed, before = [], ""
     for place, (option, sign, rest) in enumerate(_read(arguments)):
@@ -96,7 +105,9 @@ def _package(command: str, arguments: Sequence[str]) -> int | None:
     """The place of the package that a runner runs; None where that is not sure."""
     if PurePath(command).name not in _RUNNERS:
         return None
-    place = next((number for number, argument in enumerate(arguments) if argument not in _SWITCHES), None)
+    place = next(
+        (number for number, argument in enumerate(arguments) if argument not in _SWITCHES), None
+    )
     return place if place is not None and _PACKAGE.fullmatch(arguments[place]) else None
 
 

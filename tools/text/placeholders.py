@@ -34,7 +34,8 @@ def render_mock(template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def check_mock_template(template: str, allowed_names: Collection[str] | None) -> list[str]:
-    """What keeps ``template`` from being a mock value of a tool with these arguments: one translated line each.
+    """What keeps ``template`` from being a mock value of a tool with these arguments: one
+    translated line each.
 
     None: the arguments are unknown, and any name may stand in braces.
     """
@@ -43,10 +44,16 @@ def check_mock_template(template: str, allowed_names: Collection[str] | None) ->
         if piece["stray"]:
             line = template.count("\n", 0, piece.start()) + 1
             faults.append(
-                gettext("Line %(line)d: “%(brace)s” stands alone; write it twice for a plain brace.")
+                gettext(
+                    "Line %(line)d: “%(brace)s” stands alone; write it twice for a plain brace."
+                )
                 % {"line": line, "brace": piece["stray"]}
             )
-        elif allowed_names is not None and piece["name"] is not None and piece["name"] not in allowed_names:
+        elif (
+            allowed_names is not None
+            and piece["name"] is not None
+            and piece["name"] not in allowed_names
+        ):
             faults.append(
                 gettext("“%(placeholder)s” is not an argument of this tool. Known: %(names)s.")
                 % {"placeholder": piece[0], "names": ", ".join(allowed_names) or gettext("none")}

@@ -31,18 +31,28 @@ def shorten_text(text: str, limit: int = TEXT_LIMIT) -> str:
     rest = len(text) - limit
     if rest <= 0:
         return text
-    more = ngettext("%(count)s more character", "%(count)s more characters", rest) % {"count": f"{rest:,}"}
+    more = ngettext("%(count)s more character", "%(count)s more characters", rest) % {
+        "count": f"{rest:,}"
+    }
     return f"{text[:limit]}… ({more})"
 
 
 def json_block(value: Any) -> str:
     """``value`` as a block of a page; "-" for nothing."""
-    return format_html('<pre class="json">{}</pre>', format_readable(value)) if value not in (None, "", [], {}) else "-"
+    return (
+        format_html('<pre class="json">{}</pre>', format_readable(value))
+        if value not in (None, "", [], {})
+        else "-"
+    )
 
 
 def text_block(text: str) -> str:
     """A text with its own line breaks; "-" for nothing."""
-    return format_html('<div class="words">{}</div>', drop_surrogates(shorten_text(text))) if text else "-"
+    return (
+        format_html('<div class="words">{}</div>', drop_surrogates(shorten_text(text)))
+        if text
+        else "-"
+    )
 
 
 def arguments_text(arguments: Any) -> str:
@@ -79,5 +89,7 @@ def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int
 
 
 def _quoted(text: str, newline: str, limit: int) -> str:
-    lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in shorten_text(text, limit).split("\n"))
+    lines = (
+        json.dumps(line, ensure_ascii=False)[1:-1] for line in shorten_text(text, limit).split("\n")
+    )
     return '"' + (newline or "\\n").join(lines) + '"'

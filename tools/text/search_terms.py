@@ -91,7 +91,9 @@ def normalize_text(text: str) -> str:
 
 def index_terms(text: str) -> list[str]:
     """Every term under which ``text`` can be found, once each."""
-    found = (term for run in _RUN.findall(normalize_text(text)) for term in (*_signs(run), *_pairs(run)))
+    found = (
+        term for run in _RUN.findall(normalize_text(text)) for term in (*_signs(run), *_pairs(run))
+    )
     return _distinct(found, INDEX_LIMIT)
 
 
@@ -103,7 +105,9 @@ def search_terms(text: str) -> list[str]:
     """
     if len(text) > 2 * READ_LIMIT:
         text = f"{text[:READ_LIMIT]} {text[-READ_LIMIT:]}"
-    every = _distinct(term for run in _RUN.findall(normalize_text(text)) for term in _pairs(run) or _signs(run))
+    every = _distinct(
+        term for run in _RUN.findall(normalize_text(text)) for term in _pairs(run) or _signs(run)
+    )
     telling = [term for term in every if not _is_common(term)] or every
     half = SEARCH_LIMIT // 2
     return telling if len(telling) <= SEARCH_LIMIT else telling[:half] + telling[-half:]
@@ -114,11 +118,15 @@ def key_term(*parts: str) -> str:
 
     It narrows a search and never decides: two keys could in theory have the same word.
     """
-    return "k" + hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return (
+        "k"
+        + hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    )
 
 
 def term_weight(term: str) -> float:
-    """How much it says that two texts share ``term``: half as much where a part of it stands in nearly every text."""
+    """How much it says that two texts share ``term``: half as much where a part of it stands in
+    nearly every text."""
     return 0.5 if any(sign in _COMMON_SIGNS for sign in term) else 1.0
 
 

@@ -7,7 +7,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def make_storable(value: Any) -> Any:
-    """A copy of ``value`` without NUL and lone surrogates, which no database and no UTF-8 text can hold.
+    """A copy of ``value`` without NUL and lone surrogates, which no database and no UTF-8 text can
+    hold.
 
     Two halves of a pair that stand side by side become the character they mean.
     """
@@ -22,4 +23,8 @@ def make_storable(value: Any) -> Any:
 
 
 def _storable_text(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
+    return (
+        text.encode("utf-16-le", "surrogatepass")
+        .decode("utf-16-le", "replace")
+        .replace("\0", "\ufffd")
+    )

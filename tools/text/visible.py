@@ -7,10 +7,14 @@ from typing import Any
 
 from tools.text.readable import drop_surrogates
 
-#: What does something, stands for nothing yet, or whose look nobody knows. Of spaces only the usual one is one to the eye.
+#: What does something, stands for nothing yet, or whose look nobody knows. Of spaces only the usual
+#: one is one to the eye.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
-#: Signs of other categories that leave no mark of their own: joiners, fillers and variation selectors.
-_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+#: Signs of other categories that leave no mark of their own: joiners, fillers and variation
+#: selectors.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def escape_invisible_chars(text: str, keep: str = "") -> str:
@@ -19,7 +23,8 @@ def escape_invisible_chars(text: str, keep: str = "") -> str:
 
 
 def escape_invisible_json(value: Any) -> str:
-    """``value`` as indented JSON, all of it: the line breaks are those of the layout, never of a text."""
+    """``value`` as indented JSON, all of it: the line breaks are those of the layout, never of a
+    text."""
     try:
         text = json.dumps(value, ensure_ascii=False, indent=2)
     except RecursionError:

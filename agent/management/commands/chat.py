@@ -28,12 +28,17 @@ INTERRUPTED = 130
 
 
 class Command(BaseCommand):
-    """What the agent says goes to standard output; everything else, tool calls included, to standard error."""
+    """What the agent says goes to standard output; everything else, tool calls included, to
+    standard error."""
 
     help = "Talk to the agent in this terminal, tools included. Ctrl-D or Ctrl-C ends."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", metavar="TEXT", help="Say TEXT, print the answer and end; exit status 1 if it failed.")
+        parser.add_argument(
+            "--once",
+            metavar="TEXT",
+            help="Say TEXT, print the answer and end; exit status 1 if it failed.",
+        )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         for ending in (signal.SIGTERM, signal.SIGHUP):
@@ -88,7 +93,9 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _show(self, call: ToolCallRequest, result: ToolExecutionResult) -> None:
-        self._remark(f"[{call.name} {_short(call.arguments)}] {_short(result.get_history_content())}")
+        self._remark(
+            f"[{call.name} {_short(call.arguments)}] {_short(result.get_history_content())}"
+        )
 
     def _remark(self, text: str) -> None:
         self.stderr.write(text, self.style.HTTP_INFO)

@@ -1,4 +1,5 @@
-"""``forget_media``: delete the copies of pictures, voice and files that were not used for some days."""
+"""``forget_media``: delete the copies of pictures, voice and files that were not used for some
+days."""
 
 import asyncio
 from argparse import ArgumentParser
@@ -20,7 +21,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--days", type=int, help="Days since they were used last; MEDIA_KEEP_DAYS if not given, 0 for all copies."
+            "--days",
+            type=int,
+            help="Days since they were used last; MEDIA_KEEP_DAYS if not given, 0 for all copies.",
         )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
@@ -28,11 +31,16 @@ class Command(BaseCommand):
         if days is None:
             days = settings.MEDIA_KEEP_DAYS
             if not days:
-                raise CommandError(_("MEDIA_KEEP_DAYS is 0: copies are kept for ever. Say --days to delete some."))
+                raise CommandError(
+                    _("MEDIA_KEEP_DAYS is 0: copies are kept for ever. Say --days to delete some.")
+                )
         if days < 0:
             raise CommandError(_("--days must not be negative."))
         count = asyncio.run(_forget(days))
-        self.stdout.write(ngettext("%(count)d copy was deleted.", "%(count)d copies were deleted.", count) % {"count": count})
+        self.stdout.write(
+            ngettext("%(count)d copy was deleted.", "%(count)d copies were deleted.", count)
+            % {"count": count}
+        )
 
 
 async def _forget(days: int) -> int:

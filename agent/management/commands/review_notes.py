@@ -1,4 +1,5 @@
-"""``review_notes``: look through the notes now and put up for decision what could be one or could go."""
+"""``review_notes``: look through the notes now and put up for decision what could be one or could
+go."""
 
 import asyncio
 from argparse import ArgumentParser
@@ -21,7 +22,9 @@ class Command(BaseCommand):
     help = "Propose which notes could become one and which could go; the admin shows the proposals for decision."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--without-model", action="store_true", help="Look at the age of the notes alone.")
+        parser.add_argument(
+            "--without-model", action="store_true", help="Look at the age of the notes alone."
+        )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         uses_model = bool(settings.UPSTREAM_ENDPOINT) and not options["without_model"]

@@ -21,7 +21,10 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they are among the findings
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--url", help="Address of the running server; default: this machine, at the port of WS_LISTEN_ADDR.")
+        parser.add_argument(
+            "--url",
+            help="Address of the running server; default: this machine, at the port of WS_LISTEN_ADDR.",
+        )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         given = base_url(options["url"]) if options["url"] else ""
@@ -30,14 +33,26 @@ class Command(BaseCommand):
         for line in diagnosis.client_setting_lines(given):
             self.stdout.write(f"  {line}")
         if found[FindingLevel.FAIL]:
-            self.stdout.write("\n" + _("Something is wrong: see the lines that begin with FAIL."), self.style.ERROR)
+            self.stdout.write(
+                "\n" + _("Something is wrong: see the lines that begin with FAIL."),
+                self.style.ERROR,
+            )
             sys.exit(1)
         self.stdout.write("\n" + _("Nothing is wrong."), self.style.SUCCESS)
 
     def _shown(self, url: str) -> Iterator[Finding]:
-        styles = {FindingLevel.OK: self.style.SUCCESS, FindingLevel.WARN: self.style.WARNING, FindingLevel.FAIL: self.style.ERROR}
+        styles = {
+            FindingLevel.OK: self.style.SUCCESS,
+            FindingLevel.WARN: self.style.WARNING,
+            FindingLevel.FAIL: self.style.ERROR,
+        }
         token = settings.ONEBOT_ACCESS_TOKEN
-        checks = (diagnosis.check_installation(), exposure.check_exposure(), mcp_check.check_mcp_servers(), probes.probe_models())
+        checks = (
+            diagnosis.check_installation(),
+            exposure.check_exposure(),
+            mcp_check.check_mcp_servers(),
+            probes.probe_models(),
+        )
         for finding in chain(*checks, probes.probe_server(url, token)):
             style = styles.get(finding.level, str)
             self.stdout.write(f"{style(f'{finding.level:4}')} {finding.text}")
@@ -50,7 +65,7 @@ class Command(BaseCommand):
 def own_url() -> str:
     """Where the server of these settings would be, from this machine."""
     host, port = settings.WS_LISTEN_ADDR
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - recognised, not bound
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

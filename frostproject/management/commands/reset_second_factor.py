@@ -21,6 +21,9 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(_("There is no account of this name: %s") % options["name"])
         if factors.delete_second_factors(user):
-            self.stdout.write(_("The second factor of %s was taken away. The password does alone now.") % user.get_username())
+            self.stdout.write(
+                _("The second factor of %s was taken away. The password does alone now.")
+                % user.get_username()
+            )
         else:
             self.stdout.write(_("%s has no second factor.") % user.get_username())

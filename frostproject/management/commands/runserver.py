@@ -18,7 +18,11 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--reload", action="store_true", help="Restart when a source file changes (for developers).")
+        parser.add_argument(
+            "--reload",
+            action="store_true",
+            help="Restart when a source file changes (for developers).",
+        )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         if not options["addrport"]:

@@ -1,4 +1,5 @@
-"""What tests of hearing and reading have in common: a client that offers media, and a message that is perceived."""
+"""What tests of hearing and reading have in common: a client that offers media, and a message that
+is perceived."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +17,20 @@ from tests.agent.talk import Mailbox, arrival
 
 @dataclass
 class Client:
-    """The :class:`agent.domain.types.MediaSource` of a client that gives what it was told to give."""
+    """The :class:`agent.domain.types.MediaSource` of a client that gives what it was told to
+    give."""
 
     in_quoted: list[MediaRef] = field(default_factory=list)
     fresh: list[MediaRef] = field(default_factory=list)
     conversions: dict[str, MediaRef] = field(default_factory=dict)
     asked_formats: list[str] = field(default_factory=list)
 
-    def refs(self, segments: Sequence[dict[str, Any]], message_id: str = "", origin: MediaOrigin = "message") -> list[MediaRef]:
+    def refs(
+        self,
+        segments: Sequence[dict[str, Any]],
+        message_id: str = "",
+        origin: MediaOrigin = "message",
+    ) -> list[MediaRef]:
         return []
 
     def restored(self, message: IncomingMessage) -> IncomingMessage:
@@ -35,13 +42,17 @@ class Client:
     async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
         return self.in_quoted
 
-    async def forwarded(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[MediaRef]:
+    async def forwarded(
+        self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
+    ) -> list[MediaRef]:
         return []
 
     async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
         return None
 
-    async def inside(self, chat: ChatAddress, segments: Sequence[dict[str, Any]]) -> list[ForwardedMessage]:
+    async def inside(
+        self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
+    ) -> list[ForwardedMessage]:
         return []
 
     async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
@@ -54,7 +65,8 @@ class Client:
 
 
 class Listener(Mailbox):
-    """A way out of an account that belongs to ``owner_ids`` and attends as ``voice`` and ``files`` say."""
+    """A way out of an account that belongs to ``owner_ids`` and attends as ``voice`` and ``files``
+    say."""
 
     def __init__(self, attends: MediaPolicy | None = None, owner_ids: Sequence[str] = ()) -> None:
         super().__init__()
@@ -71,8 +83,11 @@ class Listener(Mailbox):
         return self._attention
 
 
-async def perceive(record: Record, client: Client, files: FileStore, reader: MediaReader, said: IncomingMessage) -> MediaText:
-    """Put ``said`` on record, fetch its media and read them, as is done for a message that is answered."""
+async def perceive(
+    record: Record, client: Client, files: FileStore, reader: MediaReader, said: IncomingMessage
+) -> MediaText:
+    """Put ``said`` on record, fetch its media and read them, as is done for a message that is
+    answered."""
     accepted = await record.accept(arrival(said))
     left = PendingMessage(accepted.pk, accepted.session_pk, said)
     senses = MediaPipeline(record, client, files, [reader])

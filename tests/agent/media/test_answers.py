@@ -41,7 +41,9 @@ async def test_a_failure_is_told_to_all_and_not_kept(record):
     waiting = [asyncio.create_task(answers.get(pk, QUESTION, model.ask)) for pk in (1, 2)]
     await model.asked.wait()
     model.answer.set_exception(LLMError("no"))
-    assert [type(error) for error in await asyncio.gather(*waiting, return_exceptions=True)] == [LLMError] * 2
+    assert [type(error) for error in await asyncio.gather(*waiting, return_exceptions=True)] == [
+        LLMError
+    ] * 2
     assert not await Description.objects.aexists()
 
 

@@ -35,9 +35,14 @@ async def test_jobs_side_by_side_all_get_their_own_picture(darkroom, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "pixels", "reason"),
-    [(b"no picture", 10**6, module.BROKEN), (saved(plain(size=(200, 200))), 30_000, module.TOO_LARGE)],
+    [
+        (b"no picture", 10**6, module.BROKEN),
+        (saved(plain(size=(200, 200))), 30_000, module.TOO_LARGE),
+    ],
 )
-async def test_what_cannot_be_decoded_is_unavailable_and_the_next_job_is_done(darkroom, tmp_path, content, pixels, reason):
+async def test_what_cannot_be_decoded_is_unavailable_and_the_next_job_is_done(
+    darkroom, tmp_path, content, pixels, reason
+):
     with pytest.raises(MediaUnavailable, match=reason):
         await darkroom.develop(job(tmp_path, content, pixels=pixels))
     good = job(tmp_path, picture(), "good")
@@ -74,7 +79,9 @@ async def test_everything_else_goes_first_and_ctrl_c_is_not_meant_for_it(darkroo
     pid = darkroom._child.result().pid
     assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 10
     assert os.getpgid(pid) == pid
-    assert os.getsid(pid) == os.getsid(0)  # niceness counts within a session alone, where sched_autogroup is on
+    assert os.getsid(pid) == os.getsid(
+        0
+    )  # niceness counts within a session alone, where sched_autogroup is on
 
 
 async def test_an_idle_process_is_let_go_and_comes_back(darkroom, tmp_path, monkeypatch):

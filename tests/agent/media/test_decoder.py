@@ -25,7 +25,9 @@ def test_a_small_still_picture_stays_as_it_is(kind, tmp_path):
     assert made(content, tmp_path) == content
 
 
-@pytest.mark.parametrize("content", [picture("BMP"), HEIC, picture("AVIF")], ids=["BMP", "HEIC", "AVIF"])
+@pytest.mark.parametrize(
+    "content", [picture("BMP"), HEIC, picture("AVIF")], ids=["BMP", "HEIC", "AVIF"]
+)
 def test_a_format_of_its_own_becomes_a_common_one(content, tmp_path):
     result = opened(made(content, tmp_path))
     assert (result.format, result.size) == ("JPEG", (64, 48))
@@ -83,7 +85,8 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\nrubbish", b"\xff\xd8\xff" + bytes(100), b"BM" + bytes(60)]
+    "content",
+    [b"", b"GIF89a", b"\x89PNG\r\n\x1a\nrubbish", b"\xff\xd8\xff" + bytes(100), b"BM" + bytes(60)],
 )
 def test_a_broken_file_is_an_answer_and_no_crash(content, tmp_path):
     source = tmp_path / "source"

@@ -8,7 +8,15 @@ import pytest
 
 from agent.domain.file_types import PICTURES
 from agent.domain.media_refs import MediaRef, MediaUnavailable
-from agent.media.downloads import NO_ADDRESS, NOT_BASE64, TOO_MUCH, WRONG_KIND, DownloadAllowance, MediaDownloader, decode_base64
+from agent.media.downloads import (
+    NO_ADDRESS,
+    NOT_BASE64,
+    TOO_MUCH,
+    WRONG_KIND,
+    DownloadAllowance,
+    MediaDownloader,
+    decode_base64,
+)
 from agent.media.file_store import FileStore
 from tests.agent.media.perceiving import Client
 from tests.agent.talk import PRIVATE
@@ -37,7 +45,9 @@ async def got(fetcher, files, ref: MediaRef, *fresh: MediaRef, total: int = 2**2
     )
 
 
-async def test_the_copy_is_what_the_server_sent_under_the_hash_of_it(fetcher, files, file_server: FileServer):
+async def test_the_copy_is_what_the_server_sent_under_the_hash_of_it(
+    fetcher, files, file_server: FileServer
+):
     content = picture("PNG")
     ref = MediaRef("image", url=file_server.serve("/a", sends(content, "text/html")))
     kept, again = await got(fetcher, files, ref), await got(fetcher, files, ref)
@@ -47,7 +57,9 @@ async def test_the_copy_is_what_the_server_sent_under_the_hash_of_it(fetcher, fi
 
 async def test_each_way_to_have_it_is_tried_once(fetcher, files, file_server: FileServer):
     old = MediaRef("image", url=file_server.serve("/old", sends(status=404)))
-    wrong = MediaRef("image", url=file_server.serve("/wrong", sends(b"<html>expired</html>", "image/png")))
+    wrong = MediaRef(
+        "image", url=file_server.serve("/wrong", sends(b"<html>expired</html>", "image/png"))
+    )
     good = MediaRef("image", url=file_server.serve("/good", sends(picture())))
     await got(fetcher, files, old, old, wrong, good)
     assert [request.target for request in file_server.requests] == ["/old", "/wrong", "/good"]

@@ -34,13 +34,21 @@ def read(tmp_path):
 
 def pdf(*pages: str, stream_filter: bytes = b"", encode=lambda content: content) -> bytes:
     """A PDF with one line of Latin text on each page."""
-    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
     kids = []
     for text in pages:
         content = encode(f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode("latin-1"))
-        objects.append(b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), stream_filter, content))
+        objects.append(
+            b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), stream_filter, content)
+        )
         font_and_size = b"/MediaBox[0 0 200 200]/Resources<</Font<</F1 3 0 R>>>>"
-        objects.append(b"<</Type/Page/Parent 2 0 R%s/Contents %d 0 R>>" % (font_and_size, len(objects)))
+        objects.append(
+            b"<</Type/Page/Parent 2 0 R%s/Contents %d 0 R>>" % (font_and_size, len(objects))
+        )
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<</Type/Pages/Kids[%s]/Count %d>>" % (b" ".join(kids), len(kids))
     return numbered(objects)
@@ -53,11 +61,15 @@ def numbered(objects: list[bytes]) -> bytes:
         out += b"%d 0 obj%s\nendobj\n" % (number, content)
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
-    return out + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (
-        size,
-        table,
-        size,
-        len(out),
+    return (
+        out
+        + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n"
+        % (
+            size,
+            table,
+            size,
+            len(out),
+        )
     )
 
 
@@ -80,13 +92,17 @@ def letter() -> bytes:
 # --- Text -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030", "utf-16-le", "big5"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030", "utf-16-le", "big5"]
+)
 async def test_text_is_read_in_the_encoding_it_is_in(read, encoding):
     words = "繁體中文測試，今天天氣很好\n" if encoding == "big5" else POEM
     assert await read(words.encode(encoding)) == DocumentBeginning(words.strip(), is_whole=True)
 
 
-@pytest.mark.parametrize("words", ['{"a": [1, null]}', "name,age\r\nAnn,7", "# Title\n\n* item", "def f():\n\treturn 1"])
+@pytest.mark.parametrize(
+    "words", ['{"a": [1, null]}', "name,age\r\nAnn,7", "# Title\n\n* item", "def f():\n\treturn 1"]
+)
 async def test_data_and_code_are_read_as_they_are(read, words):
     assert (await read(words.encode())).text == words.replace("\r\n", "\n")
 
@@ -98,19 +114,27 @@ async def test_short_chinese_in_the_old_encoding_is_chinese(read, words):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16"])
 async def test_a_long_text_is_cut_between_characters(read, encoding):
-    assert await read((POEM * 5000).encode(encoding), characters=30) == DocumentBeginning((POEM * 2)[:30].strip(), is_whole=False)
+    assert await read((POEM * 5000).encode(encoding), characters=30) == DocumentBeginning(
+        (POEM * 2)[:30].strip(), is_whole=False
+    )
 
 
 async def test_text_that_fills_the_room_exactly_is_whole(read):
-    assert await read("é".encode() * 50, characters=50) == DocumentBeginning("é" * 50, is_whole=True)
-    assert await read("é".encode() * 51, characters=50) == DocumentBeginning("é" * 50, is_whole=False)
+    assert await read("é".encode() * 50, characters=50) == DocumentBeginning(
+        "é" * 50, is_whole=True
+    )
+    assert await read("é".encode() * 51, characters=50) == DocumentBeginning(
+        "é" * 50, is_whole=False
+    )
 
 
 # --- PDF and DOCX -----------------------------------------------------------------
 
 
 async def test_the_pages_of_a_pdf_are_read_in_order(read):
-    assert await read(pdf("first page", "second page")) == DocumentBeginning("first page\nsecond page", is_whole=True)
+    assert await read(pdf("first page", "second page")) == DocumentBeginning(
+        "first page\nsecond page", is_whole=True
+    )
 
 
 async def test_reading_a_pdf_ends_where_enough_is_read(read):
@@ -133,7 +157,9 @@ async def test_a_pdf_that_only_limits_printing_is_read_and_one_with_a_password_i
 
 
 async def test_paragraphs_and_tables_of_a_docx_are_read_in_order(read):
-    assert await read(letter()) == DocumentBeginning("通知\n各位同学:\n时间\t周五\n教务处", is_whole=True)
+    assert await read(letter()) == DocumentBeginning(
+        "通知\n各位同学:\n时间\t周五\n教务处", is_whole=True
+    )
 
 
 # --- What is not read -------------------------------------------------------------
@@ -169,7 +195,10 @@ async def test_what_holds_no_words_is_refused_with_the_reason(read, case):
 def zip_bomb() -> bytes:
     """A DOCX whose text is a quarter of a gigabyte of blanks."""
     file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(letter())) as good, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bad:
+    with (
+        zipfile.ZipFile(io.BytesIO(letter())) as good,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bad,
+    ):
         for entry in good.infolist():
             if entry.filename != "word/document.xml":
                 bad.writestr(entry, good.read(entry))
@@ -202,11 +231,17 @@ HOSTILE = {
     "a stream that unpacks to a gigabyte": pdf(
         "x" * 2**24, stream_filter=b"/Filter/FlateDecode", encode=lambda c: nested(c * 64, 1)
     ),
-    "pages that are their own parent": numbered([b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9>>"]),
-    "a count of pages that is not so": numbered([b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 99999999>>"]),
+    "pages that are their own parent": numbered(
+        [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9>>"]
+    ),
+    "a count of pages that is not so": numbered(
+        [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 99999999>>"]
+    ),
     "brackets without end": b"%PDF-1.4\n1 0 obj" + b"[" * 500_000,
     "half a file": pdf("hello")[:150],
-    "a docx with broken xml": archive(**{"word/document.xml": b"<w:document", "[Content_Types].xml": b"<a/>"}),
+    "a docx with broken xml": archive(
+        **{"word/document.xml": b"<w:document", "[Content_Types].xml": b"<a/>"}
+    ),
 }
 
 
@@ -224,8 +259,12 @@ async def test_entities_of_a_docx_reach_no_file(read, tmp_path: Path):
         for entry in good.infolist():
             content = good.read(entry)
             if entry.filename == "word/document.xml":
-                declared = f'<!DOCTYPE d [<!ENTITY s SYSTEM "file://{secret}">]><w:document'.encode()
-                content = content.replace(b"<w:document", declared, 1).replace("教务处".encode(), b"&s;")
+                declared = (
+                    f'<!DOCTYPE d [<!ENTITY s SYSTEM "file://{secret}">]><w:document'.encode()
+                )
+                content = content.replace(b"<w:document", declared, 1).replace(
+                    "教务处".encode(), b"&s;"
+                )
             bad.writestr(entry, content)
     assert "secret" not in (await read(file.getvalue())).text
 
@@ -257,6 +296,8 @@ async def test_reading_is_stopped_with_the_one_who_asked(read, tmp_path, monkeyp
 async def test_the_keys_of_the_server_are_not_in_the_process(read, monkeypatch):
     monkeypatch.setenv("UPSTREAM_API_KEY", "sk-secret")
     monkeypatch.setattr(
-        document_worker, "PROGRAM", ("-c", 'import os; print(\'{"text": "%s", "is_whole": 1}\' % list(os.environ))')
+        document_worker,
+        "PROGRAM",
+        ("-c", 'import os; print(\'{"text": "%s", "is_whole": 1}\' % list(os.environ))'),
     )
     assert "UPSTREAM_API_KEY" not in (await read(b"x")).text

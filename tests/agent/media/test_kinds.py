@@ -41,6 +41,9 @@ def test_other_files_are_known_too(head, mime):
     assert sniff_mime_type(head) == mime
 
 
-@pytest.mark.parametrize("head", [b"", b"BMW is a car", b"RIFF", b"<svg xmlns=", b"<html>", b"\x00\x00\x00\x18ftyp", b"GIF90a"])
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"BMW is a car", b"RIFF", b"<svg xmlns=", b"<html>", b"\x00\x00\x00\x18ftyp", b"GIF90a"],
+)
 def test_what_is_not_known_has_no_type_or_at_least_none_of_a_picture(head):
     assert sniff_mime_type(head) not in PICTURES

@@ -25,7 +25,9 @@ def keep(seed: int, *, days_ago: float, has_row: bool = True) -> StoredFile:
     kept = wiring.build_file_store().put(picture("PNG", (seed, seed, seed)))
     at = timezone.now() - timedelta(days=days_ago)
     if has_row:
-        KeptFile.objects.create(sha256=kept.sha256, mime=kept.mime, size=kept.size, created_at=at, last_used_at=at)
+        KeptFile.objects.create(
+            sha256=kept.sha256, mime=kept.mime, size=kept.size, created_at=at, last_used_at=at
+        )
     os.utime(kept.path, (time.time(), time.time() - days_ago * 86_400))
     return kept
 

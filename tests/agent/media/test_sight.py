@@ -1,6 +1,12 @@
 """What is asked of a vision model, and under what its answer is kept."""
 
-from agent.media.image_reader import DEFAULT, DEFAULT_PROMPT, content_key, prompt_kind, vision_messages
+from agent.media.image_reader import (
+    DEFAULT,
+    DEFAULT_PROMPT,
+    content_key,
+    prompt_kind,
+    vision_messages,
+)
 
 
 def test_the_words_of_the_sender_are_the_prompt_and_blank_ones_are_not():

@@ -1,4 +1,5 @@
-"""Voice messages: from what a client offers, over a real file server and a real endpoint, to words behind the user's."""
+"""Voice messages: from what a client offers, over a real file server and a real endpoint, to words
+behind the user's."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -14,7 +15,15 @@ from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import MediaDownloader
 from agent.media.file_store import FileStore
 from agent.media.pipeline import MediaText
-from agent.media.voice_reader import NO_ANSWER, NO_MODEL, NO_WORDS, NOT_ALLOWED, NOT_TAKEN, SOME_MISSING, VoiceReader
+from agent.media.voice_reader import (
+    NO_ANSWER,
+    NO_MODEL,
+    NO_WORDS,
+    NOT_ALLOWED,
+    NOT_TAKEN,
+    SOME_MISSING,
+    VoiceReader,
+)
 from agent.models import Description, MessageMedia
 from tests.agent.media.perceiving import Client, Listener, perceive
 from tests.agent.talk import message
@@ -39,9 +48,13 @@ async def hear(record, model, tmp_path) -> AsyncIterator[Any]:
     fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), FileStore(tmp_path)
     answers = DescriptionCache(record)
 
-    async def hear(client: Client, *refs: MediaRef, outbox: Any = None, is_on: bool = True, **fields: Any) -> MediaText:
+    async def hear(
+        client: Client, *refs: MediaRef, outbox: Any = None, is_on: bool = True, **fields: Any
+    ) -> MediaText:
         downloads = MediaDownloader(fetcher, files, client)
-        voice = VoiceReader(answers, downloads, outbox or Listener(), transcriber if is_on else None)
+        voice = VoiceReader(
+            answers, downloads, outbox or Listener(), transcriber if is_on else None
+        )
         return await perceive(record, client, files, voice, message("[语音]", media=refs, **fields))
 
     yield hear
@@ -56,7 +69,9 @@ async def test_a_voice_is_asked_for_in_a_format_that_is_taken(hear, model, file_
     client = Client(conversions={"mp3": inline(MP3)})
     model.script([returns({"text": "明天见"})])
     url = file_server.serve("/a.silk", sends(SILK))
-    assert (await hear(client, MediaRef("record", url=url, file="a.amr"))).text == " 【语音内容】: 明天见"
+    assert (
+        await hear(client, MediaRef("record", url=url, file="a.amr"))
+    ).text == " 【语音内容】: 明天见"
     assert MP3 in model.requests[0].body
     assert not file_server.requests
 
@@ -78,7 +93,9 @@ async def test_a_link_serves_where_the_client_converts_nothing(hear, model, file
 async def test_a_link_that_has_expired_is_renewed(hear, model, file_server):
     client = Client(fresh=[MediaRef("record", url=file_server.serve("/new", sends(MP3)))])
     model.script([returns({"text": "hi"})])
-    assert (await hear(client, MediaRef("record", url=file_server.url + "/old"))).text == " 【语音内容】: hi"
+    assert (
+        await hear(client, MediaRef("record", url=file_server.url + "/old"))
+    ).text == " 【语音内容】: hi"
 
 
 async def test_silk_that_nobody_converts_keeps_its_placeholder(hear, file_server):
@@ -109,7 +126,9 @@ async def test_the_same_sound_is_heard_once(hear, model):
 async def test_several_voices_are_heard_in_order(hear, model):
     model.answer_with(lambda request: returns({"text": "mp3" if MP3 in request.body else "wav"}))
     client = Client(in_quoted=[inline(WAV)])
-    assert (await hear(client, inline(MP3), quoted_id="7")).text == " 【语音内容】: mp3 【语音内容】: wav"
+    assert (
+        await hear(client, inline(MP3), quoted_id="7")
+    ).text == " 【语音内容】: mp3 【语音内容】: wav"
 
 
 async def test_a_voice_cannot_pass_for_a_file(hear, model):
@@ -141,13 +160,18 @@ async def test_without_a_model_nothing_is_fetched(hear):
     assert not client.asked_formats
 
 
-@pytest.mark.parametrize(("whom", "sender", "is_heard"), [("off", "1", False), ("owners", "2", False), ("owners", "1", True)])
+@pytest.mark.parametrize(
+    ("whom", "sender", "is_heard"),
+    [("off", "1", False), ("owners", "2", False), ("owners", "1", True)],
+)
 async def test_a_bot_hears_those_it_is_set_to_hear(hear, model, whom, sender, is_heard):
     outbox = Listener(MediaPolicy(voice=whom), owner_ids=["1"])
     if is_heard:
         model.script([returns({"text": "hi"})])
     reading = await hear(Client(), inline(MP3), outbox=outbox, sender_id=sender)
-    assert reading == (MediaText(" 【语音内容】: hi") if is_heard else MediaText(notes=(NOT_ALLOWED,)))
+    assert reading == (
+        MediaText(" 【语音内容】: hi") if is_heard else MediaText(notes=(NOT_ALLOWED,))
+    )
 
 
 async def test_a_message_without_voice_says_nothing_of_it(hear):

@@ -34,7 +34,9 @@ def settings(*names: str, **changes: Any) -> HttpToolSettings:
     return HttpToolSettings(**{"pk": 1, **LEAST, "parameters_schema": schema, **changes})
 
 
-def request(row: dict[str, Any], arguments: dict[str, Any] | None = None, **secrets: str) -> FetchRequest:
+def request(
+    row: dict[str, Any], arguments: dict[str, Any] | None = None, **secrets: str
+) -> FetchRequest:
     """What the row that holds ``row`` sends."""
     made = settings(**row)
     hosts = dict.fromkeys(secrets, SecretHosts.of_urls([made.url]))

@@ -1,4 +1,5 @@
-"""Answers that are kept: for how long, how many, and one request for all who ask at the same time."""
+"""Answers that are kept: for how long, how many, and one request for all who ask at the same
+time."""
 
 import asyncio
 
@@ -72,7 +73,13 @@ async def test_those_who_ask_at_the_same_time_share_one_request():
     await asyncio.sleep(0)
     source.free.set()
     results = await asyncio.gather(*calls, return_exceptions=True)
-    assert [getattr(result, "content", "cancelled") for result in results] == ["cancelled", "1", "1", "1", "1"]
+    assert [getattr(result, "content", "cancelled") for result in results] == [
+        "cancelled",
+        "1",
+        "1",
+        "1",
+        "1",
+    ]
     assert source.asked == 1
 
 
@@ -97,5 +104,7 @@ async def test_an_error_reaches_everybody_who_waits():
         raise OSError("gone")
 
     kept = AnswerCache()
-    results = await asyncio.gather(*(kept.result(b"a", 10, fails) for _ in range(2)), return_exceptions=True)
+    results = await asyncio.gather(
+        *(kept.result(b"a", 10, fails) for _ in range(2)), return_exceptions=True
+    )
     assert [str(result) for result in results] == ["gone", "gone"]

@@ -1,4 +1,5 @@
-"""What the model is told of an answer: text in any charset, JSON, pages, pictures, failures; and never a secret."""
+"""What the model is told of an answer: text in any charset, JSON, pages, pictures, failures; and
+never a secret."""
 
 import base64
 import json
@@ -55,27 +56,40 @@ def test_text_is_read_in_its_charset_whatever_it_claims(body, content_type):
     assert told(fetched(body, content_type)).content == "天气晴"
 
 
-@pytest.mark.parametrize("charset", ["zlib", "rot13", "idna", "unicode_escape", "undefined", "\0", "utf-8" * 20])
+@pytest.mark.parametrize(
+    "charset", ["zlib", "rot13", "idna", "unicode_escape", "undefined", "\0", "utf-8" * 20]
+)
 def test_what_is_no_charset_is_not_used(charset):
     assert decode_text(b"a\\u0041 zlib-", f"text/plain; charset={charset}") == "a\\u0041 zlib-"
 
 
-@given(st.binary(max_size=60), st.sampled_from(["", "utf-8", "gbk", "utf-16", "shift_jis", "hz", "iso-2022-jp", "ascii"]))
+@given(
+    st.binary(max_size=60),
+    st.sampled_from(["", "utf-8", "gbk", "utf-16", "shift_jis", "hz", "iso-2022-jp", "ascii"]),
+)
 def test_any_bytes_are_some_text(body, charset):
     assert isinstance(decode_text(body, f"text/plain; charset={charset}"), str)
 
 
 def test_an_empty_answer_says_that_it_was_one():
-    assert (told(fetched(b"", status=204)).content, told(fetched(b" ", "text/plain"), "$.a").content) == (NOTHING, NOTHING)
+    assert (
+        told(fetched(b"", status=204)).content,
+        told(fetched(b" ", "text/plain"), "$.a").content,
+    ) == (NOTHING, NOTHING)
 
 
 def test_a_page_is_told_in_its_words():
     page = """<!doctype html><html><head><title>天气</title><style>p{}</style><script>if (a<b) x("<p>no</p>")</script></head>
     <body><!-- <p>no</p> --><h1>今日&nbsp;天气</h1><p>晴 <b>25</b>&deg;C &lt;ok&gt; 1 < 2<br>风<svg><text>no</text></svg>小</p></body>"""
-    assert told(fetched(page, "text/html; charset=utf-8")).content == "天气\n今日 天气\n晴 25°C <ok> 1 < 2\n风\n小"
+    assert (
+        told(fetched(page, "text/html; charset=utf-8")).content
+        == "天气\n今日 天气\n晴 25°C <ok> 1 < 2\n风\n小"
+    )
 
 
-@pytest.mark.parametrize("page", ["<" * 300_000, "<script>" * 40_000, "<!--" * 80_000, "<a b" * 80_000, "&lt" * 100_000])
+@pytest.mark.parametrize(
+    "page", ["<" * 300_000, "<script>" * 40_000, "<!--" * 80_000, "<a b" * 80_000, "&lt" * 100_000]
+)
 def test_pages_that_were_made_to_be_slow_are_read_all_the_same(page):
     assert isinstance(extract_text(page), str)
 
@@ -83,7 +97,9 @@ def test_pages_that_were_made_to_be_slow_are_read_all_the_same(page):
 # --- JSON -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "application/problem+json", "text/plain", "text/html", ""])
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "application/problem+json", "text/plain", "text/html", ""]
+)
 def test_json_is_told_as_it_came_and_is_structured_too(content_type):
     result = told(fetched('{"a": [1, "晴"]}\n', content_type))
     assert (result.content, result.structured_content) == ('{"a": [1, "晴"]}\n', {"a": [1, "晴"]})
@@ -94,7 +110,11 @@ def test_json_is_told_as_it_came_and_is_structured_too(content_type):
     [
         ("$.now.text", "晴", "晴"),
         ("$.now.temp", "25.5", 25.5),
-        ("$.now", '{"text": "晴", "temp": 25.5, "gone": null}', {"text": "晴", "temp": 25.5, "gone": None}),
+        (
+            "$.now",
+            '{"text": "晴", "temp": 25.5, "gone": null}',
+            {"text": "晴", "temp": 25.5, "gone": None},
+        ),
         ("$.now.gone", "null", None),
         ("$.days[*].low", "[1, 2]", [1, 2]),
         ("$.days[?@.low == 2].low", "[2]", [2]),
@@ -109,7 +129,16 @@ def test_the_wanted_part_is_told(path, text, value):
 
 
 @pytest.mark.parametrize(
-    "body", ["<html>busy</html>", "{", "NaN", '{"a": Infinity}', "[1e999]", "[" * 5_000, "[" * 90 + "]" * 90]
+    "body",
+    [
+        "<html>busy</html>",
+        "{",
+        "NaN",
+        '{"a": Infinity}',
+        "[1e999]",
+        "[" * 5_000,
+        "[" * 90 + "]" * 90,
+    ],
 )
 def test_what_is_no_usable_json_fails_where_a_part_is_wanted(body):
     result = told(fetched(body, "application/json"), "$.a")
@@ -137,7 +166,11 @@ def test_a_part_that_comes_to_too_much_is_a_failure():
 @pytest.mark.parametrize("claimed", ["image/png", "image/x-icon", "application/octet-stream", ""])
 def test_a_picture_is_what_its_bytes_say(claimed):
     (item,) = told(fetched(PNG, claimed)).content_items
-    assert (item.content_type, item.mime_type, base64.b64decode(item.data)) == ("image", "image/png", PNG)
+    assert (item.content_type, item.mime_type, base64.b64decode(item.data)) == (
+        "image",
+        "image/png",
+        PNG,
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,19 +193,23 @@ def test_other_bytes_are_named_and_not_told(body, claimed, kind, mime):
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(404, ""), (400, ""), (302, ""), (429, "，可以稍后再试"), (503, "，可以稍后再试")]
+    ("status", "advice"),
+    [(404, ""), (400, ""), (302, ""), (429, "，可以稍后再试"), (503, "，可以稍后再试")],
 )
 def test_a_status_that_is_no_success_is_a_failure_with_an_excerpt(status, advice):
     result = told(fetched("<p>no <b>such</b> city</p>" + "x" * 5_000, "text/html", status))
     assert not result.success
-    assert result.error_message.startswith(f"工具执行失败: 接口返回了错误（HTTP {status}）{advice}：no such city")
+    assert result.error_message.startswith(
+        f"工具执行失败: 接口返回了错误（HTTP {status}）{advice}：no such city"
+    )
     assert len(result.error_message) < EXCERPT + 100
     assert result.metadata == {"http_status": status}
 
 
 @pytest.mark.parametrize("status", [200, 401])
 @pytest.mark.parametrize(
-    ("content_type", "path"), [("application/json", ""), ("application/json", "$.h"), ("text/plain", ""), ("text/html", "")]
+    ("content_type", "path"),
+    [("application/json", ""), ("application/json", "$.h"), ("text/plain", ""), ("text/html", "")],
 )
 def test_a_server_that_repeats_the_secret_does_not_tell_it(status, content_type, path):
     secret = 'sk-"é/1'

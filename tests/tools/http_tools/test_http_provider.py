@@ -43,7 +43,12 @@ class Bench:
         await sync_to_async(obeyed)()
 
     async def has(self, **values: Any) -> None:
-        values = {"name": "weather", "description": "查天气", "url": self.server.url + "/w", **values}
+        values = {
+            "name": "weather",
+            "description": "查天气",
+            "url": self.server.url + "/w",
+            **values,
+        }
         await self.obey(lambda: HttpTool(**values).save())
 
     async def change(self, **values: Any) -> None:
@@ -74,22 +79,35 @@ async def bench(file_server: FileServer) -> AsyncIterator[Bench]:
 async def test_a_row_is_a_tool_with_a_row_of_its_own(bench):
     await bench.has(parameters_schema=CITY, timeout_seconds=7, method="DELETE")
     (spec,) = await bench.registry.list_tools()
-    assert (spec.name, spec.description, spec.provider_type, spec.parameters_schema) == ("weather", "查天气", "http", CITY)
-    assert (spec.annotation.read_only, spec.annotation.destructive, spec.annotation.idempotent) == (False, True, True)
+    assert (spec.name, spec.description, spec.provider_type, spec.parameters_schema) == (
+        "weather",
+        "查天气",
+        "http",
+        CITY,
+    )
+    assert (spec.annotation.read_only, spec.annotation.destructive, spec.annotation.idempotent) == (
+        False,
+        True,
+        True,
+    )
     row = await ToolConfig.objects.aget(name="weather")
     assert (row.provider_name, row.timeout_seconds, row.parameter_names) == ("http", 12, ["city"])
 
 
 async def test_a_call_sends_the_request_and_tells_the_wanted_part(bench):
     bench.server.serve(
-        "/w/上海".replace("上海", "%E4%B8%8A%E6%B5%B7"), sends('{"now": {"text": "晴"}}'.encode(), "application/json")
+        "/w/上海".replace("上海", "%E4%B8%8A%E6%B5%B7"),
+        sends('{"now": {"text": "晴"}}'.encode(), "application/json"),
     )
     await bench.knows(KEY="s3cret-key")
     await bench.has(
         url=bench.server.url + "/w/{city}",
         query={"unit": "{unit}", "k": "{secret:KEY}"},
         headers={"X-Key": "{secret:KEY}"},
-        parameters_schema={"type": "object", "properties": {"city": {"type": "string"}, "unit": {"type": "string"}}},
+        parameters_schema={
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "unit": {"type": "string"}},
+        },
         answer_kind="jsonpath",
         answer_path="$.now.text",
     )
@@ -237,7 +255,9 @@ async def test_a_redirect_to_a_private_address_is_refused(bench):
     assert "内部网络" in await bench.failure()
 
 
-@pytest.mark.parametrize("reply", [bombs("gzip", 64), sends_endlessly(), sends(b"x", content_length="9999999999")])
+@pytest.mark.parametrize(
+    "reply", [bombs("gzip", 64), sends_endlessly(), sends(b"x", content_length="9999999999")]
+)
 async def test_an_answer_beyond_the_limit_is_a_failure(bench, reply):
     bench.server.serve("/w", reply)
     await bench.has(max_kib=64)
@@ -262,7 +282,9 @@ async def test_a_call_that_is_cancelled_ends_its_request(bench):
 
 
 async def test_a_large_answer_is_read_beside_the_event_loop(bench):
-    bench.server.serve("/w", sends(b"[" + b'{"a": [1, 2, 3]},' * 50_000 + b"1]", "application/json"))
+    bench.server.serve(
+        "/w", sends(b"[" + b'{"a": [1, 2, 3]},' * 50_000 + b"1]", "application/json")
+    )
     await bench.has(answer_kind="jsonpath", answer_path="$..a[?@ > 2]", max_kib=2048)
     assert "数据过多" in await bench.failure()
 
@@ -273,7 +295,9 @@ async def test_a_large_answer_is_read_beside_the_event_loop(bench):
 async def test_an_answer_is_kept_by_what_was_asked_until_something_changes(bench):
     bench.server.serve("/w", sends(b"ok", "text/plain"))
     await bench.knows(KEY="sk-12345678")
-    await bench.has(query={"city": "{city}", "k": "{secret:KEY}"}, parameters_schema=CITY, cache_seconds=600)
+    await bench.has(
+        query={"city": "{city}", "k": "{secret:KEY}"}, parameters_schema=CITY, cache_seconds=600
+    )
     for city in ("上海", "北京", "上海"):
         assert (await bench.call(city=city)).content == "ok"
     assert len(bench.server.requests) == 2
@@ -289,7 +313,10 @@ async def test_tools_that_ask_for_the_same_have_their_own_answers(bench):
     bench.server.serve("/w", sends(b'{"a": 1, "b": 2}', "application/json"))
     for name, path in [("weather", "$.a"), ("other", "$.b")]:
         await bench.has(name=name, answer_kind="jsonpath", answer_path=path, cache_seconds=600)
-    told = [(await bench.registry.invoke(ToolInvocation(name, {}))).content for name in ("weather", "other", "weather")]
+    told = [
+        (await bench.registry.invoke(ToolInvocation(name, {}))).content
+        for name in ("weather", "other", "weather")
+    ]
     assert told == ["1", "2", "1"]
     assert len(bench.server.requests) == 2
 

@@ -44,7 +44,10 @@ def faults(*names: str, **changes: Any) -> dict[str, list[str]]:
         {"url": URL + "?q={city}&x={secret:TOKEN}"},
         {"url": URL + ":8443/{city}/x-{city}/{{literal}}"},
         {"url": "http://[2606:4700::1]/"},
-        {"query": {"a[]": ["{city}", 1, True, 1.5]}, "headers": {"Authorization": "Bearer {secret:TOKEN}"}},
+        {
+            "query": {"a[]": ["{city}", 1, True, 1.5]},
+            "headers": {"Authorization": "Bearer {secret:TOKEN}"},
+        },
         {"method": "POST", "body_kind": "json", "body": '["{city}", {"{city}": null}]'},
         {"method": "POST", "body_kind": "json", "body": "null"},
         {"method": "DELETE", "body_kind": "form", "body": '{"a": "{city}"}'},
@@ -76,7 +79,11 @@ def test_a_sound_row_has_no_faults_and_makes_a_request_template(row):
         ("url", {"url": URL + "/%2e%2e/b"}, "cannot have parts"),
         ("url", {"url": URL + "/{citi}"}, "“{citi}” names no argument. Perhaps “city” is meant."),
         ("url", {"url": URL + "/{zzz}"}, "Known: city."),
-        ("url", {"url": URL + "/{secret:TOKN}"}, "“{secret:TOKN}” names no secret. Perhaps “TOKEN” is meant."),
+        (
+            "url",
+            {"url": URL + "/{secret:TOKN}"},
+            "“{secret:TOKN}” names no secret. Perhaps “TOKEN” is meant.",
+        ),
         ("url", {"url": URL + "/{city"}, "stands alone"),
         ("url", {"url": URL + "/?{city}=1"}, "not in names"),
         ("query", {"query": []}, "JSON object"),
@@ -92,19 +99,36 @@ def test_a_sound_row_has_no_faults_and_makes_a_request_template(row):
         ("body_kind", {"body": "x"}, "what kind of body"),
         (
             "body_kind",
-            {"method": "POST", "body_kind": "text", "body": "{{}}", "headers": {"Content-Type": "application/json"}},
+            {
+                "method": "POST",
+                "body_kind": "text",
+                "body": "{{}}",
+                "headers": {"Content-Type": "application/json"},
+            },
             "Choose JSON",
         ),
         ("body", {"method": "POST", "body_kind": "json", "body": '{"n": {city}}'}, '"{count}"'),
         ("body", {"method": "POST", "body_kind": "json", "body": '["{citi}"]'}, "Perhaps “city”"),
         ("body", {"method": "POST", "body_kind": "json", "body": "[NaN]"}, "no JSON"),
-        ("headers", {"headers": {"Content-Type": 1}, "method": "POST", "body_kind": "text"}, "must be text"),
+        (
+            "headers",
+            {"headers": {"Content-Type": 1}, "method": "POST", "body_kind": "text"},
+            "must be text",
+        ),
         ("body", {"method": "POST", "body_kind": "json", "body": "[" * 10_000}, "no JSON"),
-        ("body", {"method": "POST", "body_kind": "json", "body": "[" * 100 + "]" * 100}, "nested too deep"),
+        (
+            "body",
+            {"method": "POST", "body_kind": "json", "body": "[" * 100 + "]" * 100},
+            "nested too deep",
+        ),
         ("body", {"method": "POST", "body_kind": "form", "body": "a={city}"}, "no JSON"),
         ("body", {"method": "POST", "body_kind": "form", "body": "[]"}, "JSON object"),
         ("answer_path", {"answer_kind": "jsonpath"}, "cannot be used"),
-        ("answer_path", {"answer_kind": "jsonpath", "answer_path": "$[?match(@.a, 'x')]"}, "'match' is not defined"),
+        (
+            "answer_path",
+            {"answer_kind": "jsonpath", "answer_path": "$[?match(@.a, 'x')]"},
+            "'match' is not defined",
+        ),
     ],
 )
 def test_a_fault_is_told_at_its_field(field, row, line):
@@ -136,27 +160,56 @@ def test_a_schema_that_would_fail_every_call_is_refused(schema, line):
 
 
 def test_a_schema_may_refer_to_itself():
-    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x~1y"}}, "$defs": {"x/y": {"type": "integer"}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/x~1y"}},
+        "$defs": {"x/y": {"type": "integer"}},
+    }
     assert faults(parameters_schema=schema) == {}
 
 
 def test_what_is_declared_and_used_nowhere_is_only_warned_of():
-    row = settings("city", "unit", url="http://api.example.com/{secret:TOKEN}/{city}", description=" ")
+    row = settings(
+        "city", "unit", url="http://api.example.com/{secret:TOKEN}/{city}", description=" "
+    )
     assert check_http_tool(row, AROUND) == {}
     expected = ["“unit”", "“city” stands in", "“TOKEN”", "http", "description"]
     for line, words in zip(list_tool_warnings(row), expected, strict=True):
         assert words in line
 
 
-_names = st.sampled_from(["city", "{city}", "{x}", "{secret:TOKEN}", "{", "Content-Type", "X-A", "type", "a b", "\r\n", ""])
+_names = st.sampled_from(
+    [
+        "city",
+        "{city}",
+        "{x}",
+        "{secret:TOKEN}",
+        "{",
+        "Content-Type",
+        "X-A",
+        "type",
+        "a b",
+        "\r\n",
+        "",
+    ]
+)
 _json = st.recursive(
     st.one_of(_names, st.none(), st.integers(), st.booleans(), st.text(max_size=5)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_names, inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(_names, inner, max_size=3)
+    ),
     max_leaves=6,
 )
-_tables = st.one_of(st.dictionaries(st.sampled_from(["X-A", "type"]), st.sampled_from(["a", "{city}", "{{"]), max_size=2), _json)
+_tables = st.one_of(
+    st.dictionaries(
+        st.sampled_from(["X-A", "type"]), st.sampled_from(["a", "{city}", "{{"]), max_size=2
+    ),
+    _json,
+)
 _schemas = st.one_of(st.just({"type": "object", "properties": {"city": {}}}), _json)
-_parts = st.sampled_from(["/", "?", "&", "=", "{city}", "{{", "}", "#", "..", "@", ":8", "%2e", "{secret:TOKEN}", "a"])
+_parts = st.sampled_from(
+    ["/", "?", "&", "=", "{city}", "{{", "}", "#", "..", "@", ":8", "%2e", "{secret:TOKEN}", "a"]
+)
 _urls = st.lists(_parts, max_size=5).map(lambda parts: URL + "".join(parts))
 
 
@@ -169,7 +222,14 @@ _urls = st.lists(_parts, max_size=5).map(lambda parts: URL + "".join(parts))
     st.sampled_from(["none", "json", "form", "text"]),
 )
 def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, kind):
-    row = {"url": url, "query": query, "headers": headers, "body": body, "parameters_schema": schema, "body_kind": kind}
+    row = {
+        "url": url,
+        "query": query,
+        "headers": headers,
+        "body": body,
+        "parameters_schema": schema,
+        "body_kind": kind,
+    }
     made = settings(**{**row, "method": "POST", "body": "" if kind == "none" else body})
     list_tool_warnings(made)
     if not check_http_tool(made, AROUND):
@@ -183,7 +243,9 @@ def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, 
 @pytest.mark.django_db
 def test_a_row_is_checked_against_the_secrets_and_tools_that_there_are():
     enter_secrets("https://api.example.com", KEY="v")
-    ensure_tool_rows([ToolSpec(name="reply", provider_name="maisaka_builtin", provider_type="builtin")])
+    ensure_tool_rows(
+        [ToolSpec(name="reply", provider_name="maisaka_builtin", provider_type="builtin")]
+    )
     ensure_tool_rows([ToolSpec(name="gone", provider_name="mcp", provider_type="mcp")])
     HttpTool(name="gone", url=URL + "/{secret:KEY}").full_clean()
     with pytest.raises(ValidationError) as refused:
@@ -202,7 +264,9 @@ def test_what_fetch_allow_lists_may_be_written_as_an_address(settings):
 def test_the_limit_of_the_whole_call_follows_until_somebody_sets_it():
     tool = HttpTool(name="weather", url=URL, timeout_seconds=30)
     tool.save()
-    ensure_tool_rows([ToolSpec(name="weather", provider_name="http", metadata={"timeout_seconds": 35})])
+    ensure_tool_rows(
+        [ToolSpec(name="weather", provider_name="http", metadata={"timeout_seconds": 35})]
+    )
 
     def own_limit_with(seconds: int) -> int:
         tool.timeout_seconds = seconds

@@ -6,7 +6,10 @@ import pytest
 
 from tools.http_tools.jsonpath import NODES, TooManyNodesError, compile_jsonpath
 
-SHOP: dict[str, Any] = {"items": [{"name": "茶", "price": 8}, {"name": "米", "price": 3, "old": None}], "天气": "晴"}
+SHOP: dict[str, Any] = {
+    "items": [{"name": "茶", "price": 8}, {"name": "米", "price": 3, "old": None}],
+    "天气": "晴",
+}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,9 @@ def test_a_path_that_is_broken_or_could_be_slow_is_refused_with_a_reason(path):
         compile_jsonpath(path)
 
 
-@pytest.mark.parametrize("path", ["$..*..*", "$..[*]..[*]..[*]", "$[0,0,0,0][0][0][0][0][?@ > 1]", "$..[?@ == 1]"])
+@pytest.mark.parametrize(
+    "path", ["$..*..*", "$..[*]..[*]..[*]", "$[0,0,0,0][0][0][0][0][?@ > 1]", "$..[?@ == 1]"]
+)
 def test_an_answer_with_more_nodes_than_are_looked_at_is_given_up(path):
     nested: Any = list(range(NODES // 2))
     for _ in range(5):

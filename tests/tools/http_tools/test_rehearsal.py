@@ -14,7 +14,11 @@ from tools.secrets.hosts import SecretHosts
 from tools.secrets.masked import SecretValues
 
 SECRET = "sk/12 34"
-PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}, "required": ["city"]}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["city"],
+}
 
 
 @pytest.fixture
@@ -26,11 +30,19 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 
 async def rehearsed(fetcher: Fetcher, url: str, arguments: dict[str, Any], **values: Any) -> DryRun:
     row = HttpTool(name="weather", url=url, parameters_schema=PARAMETERS, **values)
-    return await dry_run_tool(row, arguments, SecretValues({"KEY": SECRET}, hosts={"KEY": SecretHosts.of_urls([url])}), fetcher)
+    return await dry_run_tool(
+        row,
+        arguments,
+        SecretValues({"KEY": SECRET}, hosts={"KEY": SecretHosts.of_urls([url])}),
+        fetcher,
+    )
 
 
 async def test_request_and_answer_are_shown_with_secrets_masked(fetcher, file_server):
-    url = file_server.serve("/a%2Fb", sends(b'{"you sent": "sk/12 34", "n": 3}', "application/json", x_echo="sk%2F12%2034"))
+    url = file_server.serve(
+        "/a%2Fb",
+        sends(b'{"you sent": "sk/12 34", "n": 3}', "application/json", x_echo="sk%2F12%2034"),
+    )
     shown = await rehearsed(
         fetcher,
         url.replace("a%2Fb", "{city}") + "?k={secret:KEY}",
@@ -46,7 +58,11 @@ async def test_request_and_answer_are_shown_with_secrets_masked(fetcher, file_se
     assert (shown.method, shown.url) == ("POST", f"{file_server.url}/a%2Fb?k=••••")
     assert shown.headers == {"X-Key": "k ••••", "Content-Type": "application/json"}
     assert shown.body == '{"n": 3, "key": "••••"}'
-    assert (shown.status, shown.answer_headers["x-echo"], shown.text) == (200, "••••", '{"you sent": "••••", "n": 3}')
+    assert (shown.status, shown.answer_headers["x-echo"], shown.text) == (
+        200,
+        "••••",
+        '{"you sent": "••••", "n": 3}',
+    )
     assert (shown.result.content, shown.result.structured_content, shown.error) == ("3", 3, "")
     assert shown.seconds > 0
 

@@ -14,11 +14,14 @@ from tools.errors import InvalidArguments
 from tools.fetch.request import check_headers
 
 _texts = st.one_of(
-    st.text(max_size=40), st.lists(st.sampled_from(['"', "\\", "{", "}", "\r\n", ":", "&", "<", "]"])).map("".join)
+    st.text(max_size=40),
+    st.lists(st.sampled_from(['"', "\\", "{", "}", "\r\n", ":", "&", "<", "]"])).map("".join),
 )
 _json = st.recursive(
     st.one_of(_texts, st.integers(), st.booleans(), st.none()),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_texts, inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(_texts, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -32,15 +35,25 @@ def sent_headers(headers: dict[str, str], **arguments: Any) -> Any:
     return request({"headers": headers}, arguments, KEY="k-1").headers
 
 
-def sent_text(body: str, kind: str = "text", headers: dict[str, str] | None = None, **arguments: Any) -> bytes | None:
-    return request({"method": "POST", "body_kind": kind, "body": body, "headers": headers or {}}, arguments).body
+def sent_text(
+    body: str, kind: str = "text", headers: dict[str, str] | None = None, **arguments: Any
+) -> bytes | None:
+    return request(
+        {"method": "POST", "body_kind": kind, "body": body, "headers": headers or {}}, arguments
+    ).body
 
 
 # --- Headers --------------------------------------------------------------------
 
 
 def test_values_stand_in_headers_as_they_are_and_missing_ones_are_left_out():
-    headers = {"Authorization": "Bearer {secret:KEY}", "X-Lang": "{lang}", "X-Tags": "{tags}", "X-None": "a-{none}", "X-Is": "1"}
+    headers = {
+        "Authorization": "Bearer {secret:KEY}",
+        "X-Lang": "{lang}",
+        "X-Tags": "{tags}",
+        "X-None": "a-{none}",
+        "X-Is": "1",
+    }
     sent = sent_headers(headers, lang="zh-CN", tags=["a", "b"])
     assert sent == {"Authorization": "Bearer k-1", "X-Lang": "zh-CN", "X-Tags": "a,b", "X-Is": "1"}
 
@@ -52,7 +65,9 @@ def test_a_value_that_would_begin_another_header_is_refused(value):
 
 
 def test_a_value_begins_no_other_cookie():
-    assert sent_headers({"Cookie": "city={city}; v=1"}, city="a; admin=1") == {"Cookie": "city=a%3B%20admin%3D1; v=1"}
+    assert sent_headers({"Cookie": "city={city}; v=1"}, city="a; admin=1") == {
+        "Cookie": "city=a%3B%20admin%3D1; v=1"
+    }
 
 
 @given(_json)
@@ -82,7 +97,13 @@ def test_what_a_value_says_is_never_taken_for_a_template():
 
 
 def test_an_argument_alone_keeps_its_type_and_others_are_text():
-    body = {"count": "{count}", "at": [1, "{place}"], "say": "{count} × {place}", "k{x}": "{{x}}", "deep": {"on": "{on}"}}
+    body = {
+        "count": "{count}",
+        "at": [1, "{place}"],
+        "say": "{count} × {place}",
+        "k{x}": "{{x}}",
+        "deep": {"on": "{on}"},
+    }
     assert sent_json(body, count=3, place={"lat": 1.5}, on=True) == {
         "count": 3,
         "at": [1, {"lat": 1.5}],
@@ -134,7 +155,11 @@ def test_a_text_is_sent_as_it_is():
     assert sent_text("今天 {city}{none}：{{x}}", city="上海") == "今天 上海：{x}".encode()
 
 
-@given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=["Cs", "Cn", "Co"]), max_size=40))
+@given(
+    st.text(
+        alphabet=st.characters(min_codepoint=32, exclude_categories=["Cs", "Cn", "Co"]), max_size=40
+    )
+)
 def test_values_in_xml_are_no_markup(text):
     sent = sent_text('<q a="{a}">{a}</q>', headers={"Content-Type": "application/soap+xml"}, a=text)
     assert sent is not None

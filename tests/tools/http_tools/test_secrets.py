@@ -39,7 +39,9 @@ def test_the_longer_of_two_secrets_is_hidden_whole():
 
 def test_json_is_masked_in_names_texts_and_numbers():
     value = {"sk-1": ["a sk-1 b", {"x": 12345678, "y": 1, "on": True, "n": None}]}
-    assert SecretMask(["sk-1", "12345678"]).json(value) == {MASK: [f"a {MASK} b", {"x": MASK, "y": 1, "on": True, "n": None}]}
+    assert SecretMask(["sk-1", "12345678"]).json(value) == {
+        MASK: [f"a {MASK} b", {"x": MASK, "y": 1, "on": True, "n": None}]
+    }
 
 
 def test_without_secrets_nothing_is_touched():
@@ -49,7 +51,10 @@ def test_without_secrets_nothing_is_touched():
     assert not mask.hides(b"abc")
 
 
-@given(st.text(min_size=4, max_size=30).filter(lambda secret: secret.strip() and "•" not in secret), st.text(max_size=20))
+@given(
+    st.text(min_size=4, max_size=30).filter(lambda secret: secret.strip() and "•" not in secret),
+    st.text(max_size=20),
+)
 def test_no_json_answer_shows_a_secret(secret, around):
     told = SecretMask([secret]).json(json.loads(json.dumps({"a": around + secret + around})))
     assert secret not in told["a"]

@@ -16,7 +16,20 @@ from tools.fetch.urls import parse_url
 from tools.http_tools.url_template import is_dot_segment
 
 BASE = "https://api.example.com:8443/v1/users"
-HOSTILE = ["..", ".", "../admin", "a/../../b", "..%2fadmin", "%2e%2e", "%252e%252e/x", "..;/x", "x\\..\\y", "．．", " .. ", "a/."]
+HOSTILE = [
+    "..",
+    ".",
+    "../admin",
+    "a/../../b",
+    "..%2fadmin",
+    "%2e%2e",
+    "%252e%252e/x",
+    "..;/x",
+    "x\\..\\y",
+    "．．",
+    " .. ",
+    "a/.",
+]
 
 
 def url(template: str, query: Any = None, **arguments: Any) -> str:
@@ -68,7 +81,12 @@ def test_control_characters_do_not_go_into_a_path():
 
 
 def test_values_in_a_query_are_encoded_and_add_no_entries():
-    sent = url(BASE + "?format=json&q={q}", {"unit": "{unit}", "a b&": "x={q}", "n": 3, "on": True}, q="猫&admin=1#x", unit="°C")
+    sent = url(
+        BASE + "?format=json&q={q}",
+        {"unit": "{unit}", "a b&": "x={q}", "n": 3, "on": True},
+        q="猫&admin=1#x",
+        unit="°C",
+    )
     assert parse_qsl(urlsplit(sent).query) == [
         ("format", "json"),
         ("q", "猫&admin=1#x"),
@@ -80,13 +98,29 @@ def test_values_in_a_query_are_encoded_and_add_no_entries():
 
 
 def test_a_list_is_an_entry_for_each_of_its_items():
-    sent = url(BASE, {"tag": "{tags}", "all": "[{tags}]", "fixed": ["a", "{x}"]}, tags=["a&b", 1], x="y")
-    assert parse_qsl(urlsplit(sent).query) == [("tag", "a&b"), ("tag", "1"), ("all", "[a&b,1]"), ("fixed", "a"), ("fixed", "y")]
+    sent = url(
+        BASE, {"tag": "{tags}", "all": "[{tags}]", "fixed": ["a", "{x}"]}, tags=["a&b", 1], x="y"
+    )
+    assert parse_qsl(urlsplit(sent).query) == [
+        ("tag", "a&b"),
+        ("tag", "1"),
+        ("all", "[a&b,1]"),
+        ("fixed", "a"),
+        ("fixed", "y"),
+    ]
 
 
 def test_entries_of_which_no_argument_was_given_are_left_out():
-    sent = url(BASE + "?a={a}&keep=1", {"b": "{b}", "c": "pre-{a}-{c}", "d": "pre-{d}", "e": "{e}"}, c="3", e=None)
-    assert parse_qsl(urlsplit(sent).query, keep_blank_values=True) == [("keep", "1"), ("c", "pre--3")]
+    sent = url(
+        BASE + "?a={a}&keep=1",
+        {"b": "{b}", "c": "pre-{a}-{c}", "d": "pre-{d}", "e": "{e}"},
+        c="3",
+        e=None,
+    )
+    assert parse_qsl(urlsplit(sent).query, keep_blank_values=True) == [
+        ("keep", "1"),
+        ("c", "pre--3"),
+    ]
 
 
 def test_an_empty_list_leaves_nothing_of_the_query():
@@ -120,12 +154,38 @@ def test_a_secret_that_is_not_there_is_a_failure_that_says_what_to_do():
 
 
 _pieces = st.sampled_from(
-    ["..", "/", "\\", "%2e", "%2F", "@", ":", "?", "#", "&", "=", ";", "evil.example", "//", "\r\n", "\0", "{a}"]
+    [
+        "..",
+        "/",
+        "\\",
+        "%2e",
+        "%2F",
+        "@",
+        ":",
+        "?",
+        "#",
+        "&",
+        "=",
+        ";",
+        "evil.example",
+        "//",
+        "\r\n",
+        "\0",
+        "{a}",
+    ]
 )
 _texts = st.one_of(st.text(max_size=30), st.lists(_pieces, max_size=6).map("".join))
 _values = st.recursive(
-    st.one_of(_texts, st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_texts, inner, max_size=3)),
+    st.one_of(
+        _texts,
+        st.integers(),
+        st.booleans(),
+        st.none(),
+        st.floats(allow_nan=False, allow_infinity=False),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(_texts, inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -156,7 +216,10 @@ def test_every_text_arrives_in_a_query_as_it_was(text):
 
 
 async def test_the_server_receives_what_was_made(file_server):
-    made = request({"url": file_server.url + "/v1/{id}", "query": {"q": "{q}"}}, {"id": "a/b c%2e", "q": "猫&x=1"})
+    made = request(
+        {"url": file_server.url + "/v1/{id}", "query": {"q": "{q}"}},
+        {"id": "a/b c%2e", "q": "猫&x=1"},
+    )
     fetcher = Fetcher(AllowList.parse(["127.0.0.1"]))
     await fetcher.fetch(made)
     await fetcher.close()

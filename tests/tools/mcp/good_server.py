@@ -50,15 +50,23 @@ def fail(why: str) -> str:
 
 
 @server.tool(structured_output=False)
-def everything() -> list[TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource]:
+def everything() -> list[
+    TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+]:
     """One of each."""
     return [
         TextContent(type="text", text="words"),
         ImageContent(type="image", data=DOT, mime_type="image/png"),
         AudioContent(type="audio", data=DOT, mime_type="audio/wav"),
         ResourceLink(type="resource_link", uri="file:///a", name="a", mime_type="text/plain"),
-        EmbeddedResource(type="resource", resource=TextResourceContents(uri="memo://b", text="inside", mime_type="text/plain")),
-        EmbeddedResource(type="resource", resource=BlobResourceContents(uri="memo://c", blob=DOT, mime_type="image/png")),
+        EmbeddedResource(
+            type="resource",
+            resource=TextResourceContents(uri="memo://b", text="inside", mime_type="text/plain"),
+        ),
+        EmbeddedResource(
+            type="resource",
+            resource=BlobResourceContents(uri="memo://c", blob=DOT, mime_type="image/png"),
+        ),
     ]
 
 
@@ -111,7 +119,9 @@ async def shrink(context: Context) -> str:
 @server.tool()
 async def needs_input(context: Context) -> str:
     """Want something from the user before it goes on, as newer servers do."""
-    question = ElicitRequestFormParams(message="Which?", requested_schema={"type": "object", "properties": {}})
+    question = ElicitRequestFormParams(
+        message="Which?", requested_schema={"type": "object", "properties": {}}
+    )
     return InputRequiredResult(input_requests={"q": ElicitRequest(params=question)})  # type: ignore[return-value]
 
 
@@ -153,4 +163,6 @@ if __name__ == "__main__":
     if kind == "stdio":
         server.run("stdio")
     else:
-        server.run("sse" if kind == "sse" else "streamable-http", host="127.0.0.1", port=int(rest[0]))
+        server.run(
+            "sse" if kind == "sse" else "streamable-http", host="127.0.0.1", port=int(rest[0])
+        )

@@ -43,7 +43,9 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def good(**more: Any) -> McpServerSettings:
-    return McpServerSettings(1, "good", command=sys.executable, arguments=(str(GOOD), "stdio"), **more)
+    return McpServerSettings(
+        1, "good", command=sys.executable, arguments=(str(GOOD), "stdio"), **more
+    )
 
 
 def hostile(fault: str, *arguments: object, **more: Any) -> McpServerSettings:
@@ -53,7 +55,9 @@ def hostile(fault: str, *arguments: object, **more: Any) -> McpServerSettings:
 
 def row(settings: McpServerSettings, name: str = "", **more: Any) -> McpServer:
     """A saved row that says the same as ``settings``."""
-    made = McpServer(name=name or settings.name, command=settings.command, transport=settings.transport)
+    made = McpServer(
+        name=name or settings.name, command=settings.command, transport=settings.transport
+    )
     made.arguments = list(settings.arguments)
     for key, value in more.items():
         setattr(made, key, value)
@@ -69,7 +73,8 @@ async def connecting() -> SessionOpener:
 async def linked(
     settings: McpServerSettings, *, is_up: bool = True, load: Callable[[], Any] = connecting
 ) -> AsyncIterator[McpConnection]:
-    """A link to that server; closed at the end. Without ``is_up`` nobody waits for it to be there."""
+    """A link to that server; closed at the end. Without ``is_up`` nobody waits for it to be
+    there."""
     link = McpConnection(settings, load, lambda _link: None, frozenset({"reply"}))
     link.start()
     try:
@@ -87,14 +92,26 @@ async def said(link: McpConnection, tool: str = "fine", **arguments: Any) -> str
 
 
 def only_the_sloppy_are_left_out(link: McpConnection) -> dict[str, str]:
-    """Of what :data:`SLOPPY` lists, the sound tools are offered; returns why others are not, by their names."""
+    """Of what :data:`SLOPPY` lists, the sound tools are offered; returns why others are not, by
+    their names."""
     schemas = {spec.name: spec.parameters_schema for spec in link.catalogue.specs}
     assert list(schemas) == ["tool", "bare", "null", "empty", "php", "untyped", "fine"]
-    assert [schemas[name] for name in ("bare", "null", "empty", "php")] == [{"type": "object", "properties": {}}] * 4
+    assert [schemas[name] for name in ("bare", "null", "empty", "php")] == [
+        {"type": "object", "properties": {}}
+    ] * 4
     assert "a" in (schemas["untyped"] or {})["properties"]
     standing = link.standing("p")
     left_out = [(one["original"], one["left_out"]) for one in standing.tools if "left_out" in one]
-    assert [name for name, _ in left_out] == ["numbered", "worded", "listing", "hinted", "?", "?", "?", "?"]
+    assert [name for name, _ in left_out] == [
+        "numbered",
+        "worded",
+        "listing",
+        "hinted",
+        "?",
+        "?",
+        "?",
+        "?",
+    ]
     assert (standing.about["left_out"], standing.error) == (8, "")
     return dict(left_out)
 
@@ -109,7 +126,9 @@ def free_port() -> int:
 def web_server(kind: str, port: int = 0) -> Iterator[str]:
     """The URL of the good server over HTTP, as a process that may die."""
     port = port or free_port()
-    process = subprocess.Popen([sys.executable, str(GOOD), kind, str(port)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, str(GOOD), kind, str(port)], stderr=subprocess.DEVNULL
+    )
     try:
         until_time = time.monotonic() + PATIENCE
         while time.monotonic() < until_time:
@@ -123,7 +142,8 @@ def web_server(kind: str, port: int = 0) -> Iterator[str]:
 
 
 class Office:
-    """A provider with a database thread of its own, in a registry, as a process that serves has it."""
+    """A provider with a database thread of its own, in a registry, as a process that serves has
+    it."""
 
     process_id = "process-1"
 
@@ -148,7 +168,7 @@ class Office:
     async def offers(self, *names: str) -> None:
         """Wait until exactly these tools are there."""
         async with asyncio.timeout(PATIENCE):
-            while {spec.name for spec in await self.registry.list_tools()} != set(names):  # noqa: ASYNC110 - as above
+            while {spec.name for spec in await self.registry.list_tools()} != set(names):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     async def has(self, name: str) -> None:
@@ -164,7 +184,9 @@ class Office:
                 await asyncio.sleep(0.01)
 
     def link(self, server_name: str) -> McpConnection | None:
-        return next((one for one in self.provider._links.values() if one.settings.name == server_name), None)
+        return next(
+            (one for one in self.provider._links.values() if one.settings.name == server_name), None
+        )
 
     async def call(self, name: str, **arguments: Any) -> ToolExecutionResult:
         """Call a tool for an owner: nobody has looked at any of them."""
@@ -177,7 +199,9 @@ class Office:
 
 
 @asynccontextmanager
-async def office(*, is_started: bool = True, reserved: tuple[str, ...] = ()) -> AsyncIterator[Office]:
+async def office(
+    *, is_started: bool = True, reserved: tuple[str, ...] = ()
+) -> AsyncIterator[Office]:
     one = Office(reserved)
     await one.reload()
     if is_started:

@@ -4,7 +4,12 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from pytest_django import Settings
 
-from tools.mcp.commands import check_command, check_environment, check_program_exists, may_run_commands
+from tools.mcp.commands import (
+    check_command,
+    check_environment,
+    check_program_exists,
+    may_run_commands,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +25,18 @@ def test_a_program_of_the_list_may_be_run_with_any_arguments(command: str):
 
 @pytest.mark.parametrize(
     "command",
-    ["node", "npx ", " npx", "NPX", "npx -y x", "/usr/bin/npx", "server", "/opt/mcp/../mcp/server", "/opt/mcp/server/", "npx;id"],
+    [
+        "node",
+        "npx ",
+        " npx",
+        "NPX",
+        "npx -y x",
+        "/usr/bin/npx",
+        "server",
+        "/opt/mcp/../mcp/server",
+        "/opt/mcp/server/",
+        "npx;id",
+    ],
 )
 def test_a_program_that_is_written_otherwise_is_not_on_the_list(command: str):
     assert "is not among the programs" in check_command(command, [])
@@ -39,10 +55,14 @@ def test_control_characters_and_what_is_no_text_are_refused(part: object):
         assert "control characters" in check_command(part, [])
 
 
-def test_no_program_is_allowed_by_default_and_the_sentence_says_what_to_put_where(settings: Settings):
+def test_no_program_is_allowed_by_default_and_the_sentence_says_what_to_put_where(
+    settings: Settings,
+):
     assert check_command("uvx", []).endswith(": MCP_ALLOWED_COMMANDS=npx,/opt/mcp/server,uvx")
     settings.MCP_ALLOWED_COMMANDS = []
-    assert check_command("npx", []).endswith("put this into .env and restart: MCP_ALLOWED_COMMANDS=npx")
+    assert check_command("npx", []).endswith(
+        "put this into .env and restart: MCP_ALLOWED_COMMANDS=npx"
+    )
     assert "Name the program" in check_command("", [])
     assert "comma" in check_command("a,b", [])
 
@@ -54,14 +74,24 @@ def test_a_program_that_is_not_there_is_named():
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "Path", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV"]
+    "name",
+    [
+        "PATH",
+        "Path",
+        "LD_PRELOAD",
+        "DYLD_INSERT_LIBRARIES",
+        "NODE_OPTIONS",
+        "PYTHONPATH",
+        "BASH_ENV",
+    ],
 )
 def test_a_variable_that_would_run_other_code_is_refused(name: str):
     assert name in check_environment({"API_KEY": "x", name: "x"})
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("A B", ""), ("", ""), ("A=B", ""), ("1A", ""), ("钥匙", ""), ("A", "\0"), ("A", "\ud800")]
+    ("name", "value"),
+    [("A B", ""), ("", ""), ("A=B", ""), ("1A", ""), ("钥匙", ""), ("A", "\0"), ("A", "\ud800")],
 )
 def test_what_is_no_variable_is_refused(name: str, value: str):
     assert check_environment({"GOOD_1": "a\nb", "_": ""}) == ""

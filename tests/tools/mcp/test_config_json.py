@@ -1,4 +1,5 @@
-"""The mcpServers JSON of other programs: read in its many spellings, refused where it cannot be meant, written again."""
+"""The mcpServers JSON of other programs: read in its many spellings, refused where it cannot be
+meant, written again."""
 
 import contextlib
 import json
@@ -8,8 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.mcp.config_json import ConfigUnreadable, ServerConfig, find_placeholders, parse_mcp_servers, render_mcp_servers
-from tools.secrets.url_masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
+from tools.mcp.config_json import (
+    ConfigUnreadable,
+    ServerConfig,
+    find_placeholders,
+    parse_mcp_servers,
+    render_mcp_servers,
+)
+from tools.secrets.url_masking import (
+    export_arguments,
+    export_placeholder,
+    export_url,
+    mask_command,
+    mask_url,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -53,9 +66,16 @@ def test_a_program_is_read_as_claude_desktop_writes_it():
     [
         {"mcpServers": {"a": {"url": "https://a.test/mcp"}}},
         {"servers": {"a": {"type": "http", "url": "https://a.test/mcp"}}, "inputs": []},
-        {"mcp": {"servers": {"a": {"type": "http", "url": "https://a.test/mcp"}}}, "editor.fontSize": 12},
+        {
+            "mcp": {"servers": {"a": {"type": "http", "url": "https://a.test/mcp"}}},
+            "editor.fontSize": 12,
+        },
         {"a": {"serverUrl": "https://a.test/mcp"}},
-        {"mcpServers": {"x9": {"name": "a", "baseUrl": "https://a.test/mcp", "type": "streamableHttp"}}},
+        {
+            "mcpServers": {
+                "x9": {"name": "a", "baseUrl": "https://a.test/mcp", "type": "streamableHttp"}
+            }
+        },
         [{"name": "a", "transport": "streamable_http", "url": "https://a.test/mcp"}],
         {"mcpServers": [{"name": "a", "httpUrl": "https://a.test/mcp"}]},
         {"name": "a", "url": "https://a.test/mcp"},
@@ -63,25 +83,39 @@ def test_a_program_is_read_as_claude_desktop_writes_it():
 )
 def test_the_list_of_servers_is_found_wherever_programs_keep_it(document: Any):
     (config,) = parse_mcp_servers("\ufeff" + json.dumps(document))
-    assert (config.name, config.values["transport"], config.values["url"]) == ("a", "streamable_http", "https://a.test/mcp")
+    assert (config.name, config.values["transport"], config.values["url"]) == (
+        "a",
+        "streamable_http",
+        "https://a.test/mcp",
+    )
     assert config.faults == ()
 
 
 @pytest.mark.parametrize(
     ("said", "transport"),
     [
-        *[(word, "streamable_http") for word in ("http", "streamable-http", "streamableHttp", "streamable_http", "HTTP")],
+        *[
+            (word, "streamable_http")
+            for word in ("http", "streamable-http", "streamableHttp", "streamable_http", "HTTP")
+        ],
         *[("sse", "sse"), ("SSE", "sse"), ("stdio", "stdio"), ("local", "stdio")],
     ],
 )
 @pytest.mark.parametrize("key", ["type", "transport"])
 def test_transports_are_known_in_all_their_spellings(key: str, said: str, transport: str):
-    assert one({key: said, "command": "npx", "url": "https://a.test/"}).values["transport"] == transport
+    assert (
+        one({key: said, "command": "npx", "url": "https://a.test/"}).values["transport"]
+        == transport
+    )
 
 
 @pytest.mark.parametrize(
     ("url", "transport"),
-    [("https://a.test/sse", "sse"), ("https://a.test/sse/?key=1", "sse"), ("https://a.test/mcp", "streamable_http")],
+    [
+        ("https://a.test/sse", "sse"),
+        ("https://a.test/sse/?key=1", "sse"),
+        ("https://a.test/mcp", "streamable_http"),
+    ],
 )
 def test_a_url_without_a_type_is_taken_for_sse_where_it_ends_so(url: str, transport: str):
     config = one({"url": url})
@@ -90,9 +124,9 @@ def test_a_url_without_a_type_is_taken_for_sse_where_it_ends_so(url: str, transp
 
 
 def test_headers_may_be_a_list_of_lines():
-    assert one({"url": "https://a.test/", "headers": ["Authorization: Bearer a:b"]}).values["headers"] == {
-        "Authorization": "Bearer a:b"
-    }
+    assert one({"url": "https://a.test/", "headers": ["Authorization: Bearer a:b"]}).values[
+        "headers"
+    ] == {"Authorization": "Bearer a:b"}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +138,10 @@ def test_headers_may_be_a_list_of_lines():
         ({"timeout": 90}, {"call_seconds": 90}),
         ({"timeout": 120_000}, {"call_seconds": 120}),
         ({"timeout": 0.5, "connectTimeout": 5}, {"call_seconds": 1, "connect_seconds": 5}),
-        ({"includeTools": ["a*", "b"], "excludeTools": ["c"], "disabledTools": ["d"]}, {"include": "a*\nb", "exclude": "c\nd"}),
+        (
+            {"includeTools": ["a*", "b"], "excludeTools": ["c"], "disabledTools": ["d"]},
+            {"include": "a*\nb", "exclude": "c\nd"},
+        ),
         ({"toolPrefix": "x_"}, {"name_prefix": "x_"}),
     ],
 )
@@ -177,7 +214,9 @@ def test_a_server_that_cannot_be_read_has_a_fault_that_names_the_field(entry: An
 
 
 def test_one_bad_server_leaves_the_others_readable():
-    good, bad = parse_mcp_servers('{"mcpServers": {"good": {"command": "npx"}, "bad": {"command": 7}}}')
+    good, bad = parse_mcp_servers(
+        '{"mcpServers": {"good": {"command": "npx"}, "bad": {"command": 7}}}'
+    )
     assert good.faults == ()
     assert bad.faults
 
@@ -193,19 +232,41 @@ def test_a_name_that_stands_twice_is_a_fault_of_both():
         lambda inner: (
             st.lists(inner)
             | st.dictionaries(
-                st.sampled_from(["command", "args", "env", "url", "type", "timeout", "disabled", "mcpServers", "x"]), inner
+                st.sampled_from(
+                    [
+                        "command",
+                        "args",
+                        "env",
+                        "url",
+                        "type",
+                        "timeout",
+                        "disabled",
+                        "mcpServers",
+                        "x",
+                    ]
+                ),
+                inner,
             )
         ),
     )
 )
 def test_any_json_is_read_or_refused(document: Any):
     with contextlib.suppress(ConfigUnreadable):
-        assert all(isinstance(config.name, str) for config in parse_mcp_servers(json.dumps(document)))
+        assert all(
+            isinstance(config.name, str) for config in parse_mcp_servers(json.dumps(document))
+        )
 
 
 # --- Writing --------------------------------------------------------------------
 
-FULL = {"enabled": False, "connect_seconds": 9, "call_seconds": 90, "include": "a*\nb", "exclude": "c", "name_prefix": "x_"}
+FULL = {
+    "enabled": False,
+    "connect_seconds": 9,
+    "call_seconds": 90,
+    "include": "a*\nb",
+    "exclude": "c",
+    "name_prefix": "x_",
+}
 
 
 @pytest.mark.parametrize(
@@ -253,7 +314,11 @@ def test_what_is_written_is_read_again_as_it_was(connection: dict[str, Any]):
         ("https://H.example:443/", "https://h.example", "https://h.example/"),
         ("https://h.example/mcp", "https://h.example/••••", "https://h.example/${PATH}"),
         ("http://h:8080/mcp?k=hunter2", "http://h:8080/••••", "http://h:8080/${PATH}?k=${K}"),
-        ("https://h.example/sse#token=abcdef", "https://h.example/••••", "https://h.example/${PATH}#${FRAGMENT}"),
+        (
+            "https://h.example/sse#token=abcdef",
+            "https://h.example/••••",
+            "https://h.example/${PATH}#${FRAGMENT}",
+        ),
         ("https://h.example?sk-live-1", "https://h.example/••••", "https://h.example?${QUERY}"),
         ("https://h.example/?sk/live=1", "https://h.example/••••", "https://h.example/?${QUERY}"),
         ("https://user:pw@h.example/", "••••", "${URL}"),
@@ -268,23 +333,40 @@ def test_of_an_address_only_the_host_is_shown(url: str, shown: str, handed: str)
 @pytest.mark.parametrize(
     ("arguments", "shown", "handed"),
     [
-        (["--header", "Authorization: Bearer sk-1"], "npx --header ••••", ["--header", "${HEADER}"]),
-        (["--api-key=sk-1", "--verbose"], "npx --api-key=•••• --verbose", ["--api-key=${API_KEY}", "--verbose"]),
+        (
+            ["--header", "Authorization: Bearer sk-1"],
+            "npx --header ••••",
+            ["--header", "${HEADER}"],
+        ),
+        (
+            ["--api-key=sk-1", "--verbose"],
+            "npx --api-key=•••• --verbose",
+            ["--api-key=${API_KEY}", "--verbose"],
+        ),
         (["-y", "@scope/server@2026.1.14"], "npx -y ••••", ["-y", "@scope/server@2026.1.14"]),
         (["mcp-remote", "https://h.example/x"], "npx •••• ••••", ["mcp-remote", "${ARGUMENT}"]),
         (["postgresql://user:hunter2@db/prod"], "npx ••••", ["${ARGUMENT}"]),
         (["--pat", "ghp_letters"], "npx --pat ••••", ["--pat", "${PAT}"]),
         (["-psecret", "API_KEY=secret"], "npx -p•••• ••••", ["-p${P}", "${ARGUMENT}"]),
-        (["--a key", "--", "-----BEGIN KEY"], "npx •••• •••• ••••", ["${ARGUMENT}", "${ARGUMENT}", "${ARGUMENT}"]),
+        (
+            ["--a key", "--", "-----BEGIN KEY"],
+            "npx •••• •••• ••••",
+            ["${ARGUMENT}", "${ARGUMENT}", "${ARGUMENT}"],
+        ),
     ],
 )
-def test_of_arguments_only_names_of_options_are_shown(arguments: list[str], shown: str, handed: list[str]):
+def test_of_arguments_only_names_of_options_are_shown(
+    arguments: list[str], shown: str, handed: list[str]
+):
     assert mask_command("/opt/secret-folder/npx", arguments) == shown
     assert export_arguments("npx", arguments) == handed
     assert "@scope" not in str(export_arguments("npx", arguments, names_package=False))
     assert "scope" not in str(export_arguments("docker", arguments))
 
 
-@pytest.mark.parametrize(("name", "written"), [("--api-key", "${API_KEY}"), ("X-Token", "${X_TOKEN}"), ("钥匙", "${SECRET}")])
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("--api-key", "${API_KEY}"), ("X-Token", "${X_TOKEN}"), ("钥匙", "${SECRET}")],
+)
 def test_a_placeholder_says_what_belongs_there(name: str, written: str):
     assert export_placeholder(name) == written

@@ -1,11 +1,19 @@
-"""Servers that do wrong: the fault stays with them, the next call works where it can, and the operator is told."""
+"""Servers that do wrong: the fault stays with them, the next call works where it can, and the
+operator is told."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from tests.tools.mcp.serving import SLOPPY, hostile, linked, only_the_sloppy_are_left_out, said, until
+from tests.tools.mcp.serving import (
+    SLOPPY,
+    hostile,
+    linked,
+    only_the_sloppy_are_left_out,
+    said,
+    until,
+)
 from tools.mcp import breaker, connection
 from tools.mcp import link as link_module
 from tools.mcp.connection_status import State
@@ -52,7 +60,10 @@ async def test_a_server_that_dies_in_a_call_is_started_again_and_its_last_words_
 
 @pytest.mark.parametrize("fault", ["flood-junk", "flood-line", "flood-changes", "flood-stderr"])
 async def test_a_server_that_floods_takes_no_time_from_others(fault: str):
-    async with linked(hostile(fault, connect_seconds=2), is_up=False) as bad, linked(hostile("none")) as good:
+    async with (
+        linked(hostile(fault, connect_seconds=2), is_up=False) as bad,
+        linked(hostile("none")) as good,
+    ):
         await until(lambda: bad.standing("p").state != State.CONNECTING)
         for _ in range(20):
             assert await said(good) == "fine"
@@ -106,7 +117,9 @@ async def test_ten_thousand_tools_are_cut_to_what_is_offered_and_the_status_says
         assert len(standing.tools) == 600
 
 
-@pytest.mark.parametrize(("fault", "words"), [("endless-pages", "first 50 pages"), ("same-page", "repeats itself")])
+@pytest.mark.parametrize(
+    ("fault", "words"), [("endless-pages", "first 50 pages"), ("same-page", "repeats itself")]
+)
 async def test_pages_without_end_are_not_read_further(fault: str, words: str):
     async with linked(hostile(fault)) as link:
         assert words in link.standing("p").error
@@ -145,7 +158,9 @@ async def test_a_server_that_is_down_at_the_start_is_there_when_it_comes_up(tmp_
         assert await said(link) == "fine"
 
 
-async def test_failures_in_a_row_leave_the_server_alone_until_one_trial_succeeds(monkeypatch: pytest.MonkeyPatch):
+async def test_failures_in_a_row_leave_the_server_alone_until_one_trial_succeeds(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(breaker, "FAILURE_THRESHOLD", 2)
     monkeypatch.setattr(breaker, "OPEN_SECONDS", 0.5)
     async with linked(hostile("hang-call", call_seconds=0.1)) as link:
@@ -167,7 +182,9 @@ async def test_a_program_that_may_not_be_run_is_not_run_and_not_tried_again(sett
         assert "MCP_ALLOWED_COMMANDS" in link.standing("p").error
 
 
-async def test_a_server_that_falls_silent_is_noticed_while_nobody_calls(monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_that_falls_silent_is_noticed_while_nobody_calls(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(link_module, "BEAT_SECONDS", 0.1)
     monkeypatch.setattr(link_module, "BEAT_LIMIT", 0.1)
     async with linked(hostile("dead-silent")) as link:
@@ -191,7 +208,9 @@ async def test_all_who_wait_are_helped_by_one_new_session(tmp_path: Path):
     assert (tmp_path / "starts").read_text() == "started\n" * 2
 
 
-async def test_a_server_that_dies_again_and_again_is_given_longer_and_longer_rests(monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_that_dies_again_and_again_is_given_longer_and_longer_rests(
+    monkeypatch: pytest.MonkeyPatch,
+):
     rests: list[int] = []
 
     def rest(failures: int) -> float:

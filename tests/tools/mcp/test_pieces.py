@@ -40,7 +40,10 @@ def test_a_line_of_the_log_is_one_line():
     assert clean_line("x\r\n2026 ERROR \x1b[31mforged", 100) == "x 2026 ERROR [31mforged"
 
 
-@pytest.mark.parametrize(("name", "kept"), [("a.b/c", "a_b_c"), ("天气", ""), ("__", ""), ("get天气now", "get_now"), ("", "")])
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("a.b/c", "a_b_c"), ("天气", ""), ("__", ""), ("get天气now", "get_now"), ("", "")],
+)
 def test_names_keep_what_endpoints_take(name: str, kept: str):
     assert clean_tool_name(name) == kept
 
@@ -90,7 +93,12 @@ def test_pauses_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch):
 
 def test_lines_are_found_in_whatever_pieces_they_come():
     lines = LineSplitter()
-    assert [lines.of(piece) for piece in (b"on", b"e\ntwo\nth", b"ree", b"\n")] == [[], [b"one", b"two"], [], [b"three"]]
+    assert [lines.of(piece) for piece in (b"on", b"e\ntwo\nth", b"ree", b"\n")] == [
+        [],
+        [b"one", b"two"],
+        [],
+        [b"three"],
+    ]
 
 
 def test_of_a_line_that_is_too_long_the_ends_are_kept():
@@ -98,14 +106,23 @@ def test_of_a_line_that_is_too_long_the_ends_are_kept():
     lines.of(b"BEGIN" + b"x" * 5000)
     [cut, after] = lines.of(b"y" * 5000 + b"END\nnext\n")
     assert isinstance(cut, TruncatedLine)
-    assert (cut.startswith(b"BEGIN"), cut.endswith(b"END"), len(cut) < 1000, after) == (True, True, True, b"next")
+    assert (cut.startswith(b"BEGIN"), cut.endswith(b"END"), len(cut) < 1000, after) == (
+        True,
+        True,
+        True,
+        b"next",
+    )
 
 
 def test_values_of_headers_and_variables_are_masked():
-    settings = hostile("none", environment={"A": "tok-12345"}, headers={"Authorization": "Bearer abcdef"})
+    settings = hostile(
+        "none", environment={"A": "tok-12345"}, headers={"Authorization": "Bearer abcdef"}
+    )
     assert settings.masked("tok-12345, Bearer abcdef and abcdef") == "••••, •••• and ••••"
     far = replace(
-        settings, url="https://a.example/api/s/NmE5YmQ0ZDI/mcp?key=12345678#frag-ment", arguments=("--pat", "ghp_letters")
+        settings,
+        url="https://a.example/api/s/NmE5YmQ0ZDI/mcp?key=12345678#frag-ment",
+        arguments=("--pat", "ghp_letters"),
     )
     assert far.masked(f"for url {far.url}: 12345678, NmE5YmQ0ZDI, frag-ment, ghp_letters") == (
         "for url https://a.example/••••: ••••, ••••, ••••, ••••"

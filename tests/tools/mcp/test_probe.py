@@ -1,4 +1,5 @@
-"""The admin's trial of a server: a session of its own, which never raises and leaves nothing behind."""
+"""The admin's trial of a server: a session of its own, which never raises and leaves nothing
+behind."""
 
 import sys
 

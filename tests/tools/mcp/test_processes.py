@@ -1,4 +1,5 @@
-"""What is started for a server ends: with the session, with the provider, and with us however we end."""
+"""What is started for a server ends: with the session, with the provider, and with us however we
+end."""
 
 import asyncio
 import signal
@@ -11,7 +12,9 @@ import pytest
 from tests.environment import PROJECT
 from tests.tools.mcp.serving import hostile, linked, until
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+)
 
 HOLDS_A_LINK = """
 import asyncio, sys
@@ -64,7 +67,9 @@ async def test_grandchildren_that_do_not_want_to_end_end_with_the_session(tmp_pa
 
 
 @pytest.mark.parametrize("fault", ["deaf", "hang-connect"])
-async def test_a_program_that_ignores_its_end_is_ended_within_five_seconds(fault: str, tmp_path: Path):
+async def test_a_program_that_ignores_its_end_is_ended_within_five_seconds(
+    fault: str, tmp_path: Path
+):
     async with linked(hostile(fault, tmp_path), is_up=fault == "deaf") as link:
         await until(lambda: running(tmp_path))
         async with asyncio.timeout(5):
@@ -82,9 +87,16 @@ async def test_connecting_that_is_cut_off_leaves_no_program(tmp_path: Path):
 
 
 def test_nothing_outlives_a_server_that_is_killed(tmp_path: Path):
-    environment = {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(PROJECT), "PATH": "/usr/bin:/bin"}
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "PYTHONPATH": str(PROJECT),
+        "PATH": "/usr/bin:/bin",
+    }
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDS_A_LINK, str(tmp_path / "pid")], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", HOLDS_A_LINK, str(tmp_path / "pid")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "up\n"
@@ -97,6 +109,12 @@ def test_nothing_outlives_a_server_that_is_killed(tmp_path: Path):
 
 def test_without_a_server_the_library_is_not_loaded():
     look = "import sys, django; django.setup(); from tools.mcp import provider; print('mcp' in sys.modules)"
-    environment = {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(PROJECT), "PATH": "/usr/bin:/bin"}
-    looked = subprocess.run([sys.executable, "-c", look], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "PYTHONPATH": str(PROJECT),
+        "PATH": "/usr/bin:/bin",
+    }
+    looked = subprocess.run(
+        [sys.executable, "-c", look], env=environment, capture_output=True, text=True, check=True
+    )
     assert looked.stdout == "False\n"

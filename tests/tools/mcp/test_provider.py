@@ -1,4 +1,5 @@
-"""The provider with real rows, a database thread and programs: what the operator and the model see of it."""
+"""The provider with real rows, a database thread and programs: what the operator and the model see
+of it."""
 
 import asyncio
 from datetime import timedelta
@@ -74,11 +75,17 @@ async def test_how_a_server_stands_and_its_tools_are_on_record():
     async with office():
         status = await status_until(state="connected")
         assert status.process_id == "process-1"
-        assert (status.about["protocol"], status.about["left_out"], status.error) == ("2025-11-25", 0, "")
+        assert (status.about["protocol"], status.about["left_out"], status.error) == (
+            "2025-11-25",
+            0,
+            "",
+        )
         assert [entry["name"] for entry in status.tools] == ["tool", "fine"]
         assert status.connected_at is not None
         assert status.latency_ms is not None
-        rows = await in_database(lambda: set(ToolConfig.objects.values_list("name", "provider_name", "timeout_seconds")))()
+        rows = await in_database(
+            lambda: set(ToolConfig.objects.values_list("name", "provider_name", "timeout_seconds"))
+        )()
         assert rows == {("tool", "mcp", 65), ("fine", "mcp", 65)}
     assert await statuses() == []
 
@@ -163,7 +170,9 @@ async def test_the_first_server_of_a_name_keeps_it_also_while_it_is_away(tmp_pat
         second = await save(hostile("none"), "second")
         await desk.reload()
         shadowed = await status_until(server_id=second.pk, state="connected")
-        assert {entry["left_out"] for entry in shadowed.tools} == {"Another server has a tool of that name."}
+        assert {entry["left_out"] for entry in shadowed.tools} == {
+            "Another server has a tool of that name."
+        }
         mark.unlink()
         await change("first", reconnects=1)
         await desk.reload()
@@ -184,13 +193,16 @@ async def test_a_tool_that_says_how_far_it_is_is_heard():
     async with office() as desk:
         await desk.has("say")
         context = ToolExecutionContext(
-            user_id="1", metadata={"owners": {"1"}, "report_progress": lambda text, _tell: heard.append(text)}
+            user_id="1",
+            metadata={"owners": {"1"}, "report_progress": lambda text, _tell: heard.append(text)},
         )
         await desk.registry.invoke(ToolInvocation("steps"), context)
     assert heard == ["one (1/3)"]
 
 
-async def test_a_call_that_died_with_its_server_is_made_again_only_where_that_does_no_harm(tmp_path: Path):
+async def test_a_call_that_died_with_its_server_is_made_again_only_where_that_does_no_harm(
+    tmp_path: Path,
+):
     await save(good())
     async with office() as desk:
         await desk.has("say")

@@ -25,8 +25,14 @@ def test_texts_are_the_content():
         ({"type": "audio", "data": "eA==", "mimeType": "audio/wav"}, "[音频内容 audio/wav]"),
         ({"type": "resource_link", "uri": "file:///a", "name": "a\n[系统]"}, "[资源链接] a [系统]"),
         ({"type": "resource", "resource": {"uri": "memo://b", "text": "inside"}}, "inside"),
-        ({"type": "resource", "resource": {"uri": "c", "blob": "eA==", "mimeType": "image/png"}}, "[图片内容 image/png]"),
-        ({"type": "resource", "resource": {"uri": "d", "blob": "eA==", "mimeType": "x/y"}}, "[二进制内容 x/y]"),
+        (
+            {"type": "resource", "resource": {"uri": "c", "blob": "eA==", "mimeType": "image/png"}},
+            "[图片内容 image/png]",
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "d", "blob": "eA==", "mimeType": "x/y"}},
+            "[二进制内容 x/y]",
+        ),
         ({"type": "hologram"}, "[unknown 内容]"),
     ],
 )
@@ -56,7 +62,9 @@ def test_an_error_without_words_says_so():
 
 
 def test_what_is_said_of_an_item_is_kept():
-    [item] = made({"type": "image", "annotations": {"audience": ["user"], "priority": 1}}).content_items
+    [item] = made(
+        {"type": "image", "annotations": {"audience": ["user"], "priority": 1}}
+    ).content_items
     assert item.annotation
     assert (item.annotation.audience, item.annotation.priority) == (["user"], 1.0)
 

@@ -1,4 +1,5 @@
-"""The good server over each transport, in its new protocol and its old one, over real pipes and sockets."""
+"""The good server over each transport, in its new protocol and its old one, over real pipes and
+sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -29,11 +30,15 @@ async def connecting_in_the_old_way() -> SessionOpener:
 @pytest.fixture(params=["stdio", HTTP, SSE])
 def server(request: pytest.FixtureRequest, urls: dict[str, str]) -> McpServerSettings:
     kind = request.param
-    return good() if kind == "stdio" else McpServerSettings(1, "good", transport=kind, url=urls[kind])
+    return (
+        good() if kind == "stdio" else McpServerSettings(1, "good", transport=kind, url=urls[kind])
+    )
 
 
 @pytest.fixture(params=["new", "old"])
-async def link(request: pytest.FixtureRequest, server: McpServerSettings) -> AsyncIterator[McpConnection]:
+async def link(
+    request: pytest.FixtureRequest, server: McpServerSettings
+) -> AsyncIterator[McpConnection]:
     load: Any = connecting if request.param == "new" else connecting_in_the_old_way
     async with linked(server, load=load) as one:
         yield one

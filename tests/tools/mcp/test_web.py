@@ -17,7 +17,11 @@ from tools.mcp.loading import load_session_opener
 from tools.mcp.settings import McpServerSettings
 
 TOOLS = {"tools": [{"name": "fine", "inputSchema": {"type": "object"}}]}
-INITIALIZED = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
+INITIALIZED = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "web", "version": "1"},
+}
 Answer = tuple[int, dict[str, str], bytes]
 
 
@@ -47,7 +51,9 @@ class WebServer(ThreadingHTTPServer):
             result = {"content": [{"type": "text", "text": "fine"}]}
         if result is None:
             return 202 if "id" not in message else 404, {}, b""
-        return answered(message, result, **({"Mcp-Session-Id": "s-1"} if method == "initialize" else {}))
+        return answered(
+            message, result, **({"Mcp-Session-Id": "s-1"} if method == "initialize" else {})
+        )
 
 
 def answered(message: Any, result: Any, **headers: str) -> Answer:
@@ -91,7 +97,9 @@ def web() -> Iterator[WebServer]:
 async def failure(settings: McpServerSettings, allow: tuple[str, ...] = ("127.0.0.1",)) -> str:
     """What is noted of a server that cannot be used."""
     async with linked(
-        settings, is_up=False, load=lambda: load_session_opener(DestinationResolver(AllowList.parse(allow)))
+        settings,
+        is_up=False,
+        load=lambda: load_session_opener(DestinationResolver(AllowList.parse(allow))),
     ) as link:
         await until(lambda: link.standing("p").error)
         assert not link.is_offered
@@ -108,7 +116,9 @@ async def test_headers_of_the_row_are_sent_and_proxies_of_the_environment_are_no
 
 
 async def test_a_sloppy_entry_of_the_list_costs_no_other_tool(web: WebServer):
-    web.answers["tools/list"] = lambda message: answered(message, {"tools": json.loads(SLOPPY.read_bytes())})
+    web.answers["tools/list"] = lambda message: answered(
+        message, {"tools": json.loads(SLOPPY.read_bytes())}
+    )
     async with linked(web.settings()) as link:
         only_the_sloppy_are_left_out(link)
         assert await said(link) == "fine"
@@ -120,19 +130,29 @@ async def test_an_address_inside_is_not_dialled_unless_it_is_allowed(web: WebSer
 
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
-@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "10.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "10.0.0.1"]
+)
 async def test_addresses_inside_are_refused_in_every_spelling(transport: str, host: str):
     settings = McpServerSettings(1, "in", transport=transport, url=f"http://{host}/mcp")
     assert "not public" in await failure(settings, allow=())
 
 
-@pytest.mark.parametrize("location", ["http://169.254.169.254/latest/", "http://127.0.0.1:9/mcp", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "location", ["http://169.254.169.254/latest/", "http://127.0.0.1:9/mcp", "file:///etc/passwd"]
+)
 async def test_a_redirect_to_elsewhere_is_not_followed(web: WebServer, location: str):
-    web.answers["initialize"] = web.answers["server/discover"] = lambda _message: (307, {"Location": location}, b"")
+    web.answers["initialize"] = web.answers["server/discover"] = lambda _message: (
+        307,
+        {"Location": location},
+        b"",
+    )
     assert "edirect" in await failure(web.settings(headers={"X-Key": "s3cret"}))
 
 
-@pytest.mark.parametrize("url", ["http://user:pw@127.0.0.1/", "ftp://127.0.0.1/", "http:///", "not a url"])
+@pytest.mark.parametrize(
+    "url", ["http://user:pw@127.0.0.1/", "ftp://127.0.0.1/", "http:///", "not a url"]
+)
 async def test_a_url_that_cannot_be_used_is_told_and_not_tried_again(url: str):
     async with linked(McpServerSettings(1, "bad", transport="sse", url=url), is_up=False) as link:
         await until(lambda: link.standing("p").state == State.STOPPED)
@@ -140,7 +160,11 @@ async def test_a_url_that_cannot_be_used_is_told_and_not_tried_again(url: str):
 
 
 async def test_the_status_of_a_refusal_is_told(web: WebServer):
-    web.answers["initialize"] = web.answers["server/discover"] = lambda _message: (401, {}, b"who are you?")
+    web.answers["initialize"] = web.answers["server/discover"] = lambda _message: (
+        401,
+        {},
+        b"who are you?",
+    )
     assert "HTTP 401" in await failure(web.settings())
 
 
@@ -156,7 +180,9 @@ async def test_a_status_instead_of_an_answer_fails_the_call_alone(web: WebServer
 
 async def test_an_answer_beyond_the_limit_fails_its_call_alone(web: WebServer):
     async with linked(web.settings()) as link:
-        web.answers["tools/call"] = lambda message: answered(message, {"content": [{"type": "text", "text": "x" * (9 * 2**20)}]})
+        web.answers["tools/call"] = lambda message: answered(
+            message, {"content": [{"type": "text", "text": "x" * (9 * 2**20)}]}
+        )
         with pytest.raises(ServerRefusedError, match="larger than 8 MiB"):
             await said(link)
         del web.answers["tools/call"]
@@ -164,12 +190,16 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(web: WebServer):
 
 
 async def test_an_answer_that_is_packed_is_not_unpacked(web: WebServer):
-    web.answers["initialize"] = lambda message: answered(message, INITIALIZED, **{"Content-Encoding": "gzip"})
+    web.answers["initialize"] = lambda message: answered(
+        message, INITIALIZED, **{"Content-Encoding": "gzip"}
+    )
     assert "packed its answer" in await failure(web.settings())
 
 
 @pytest.mark.parametrize("status", [404, 400])
-async def test_a_call_that_meets_a_forgotten_session_is_made_again_in_a_new_one(web: WebServer, status: int):
+async def test_a_call_that_meets_a_forgotten_session_is_made_again_in_a_new_one(
+    web: WebServer, status: int
+):
     async with linked(web.settings()) as link:
         lost = threading.Event()
 
@@ -205,7 +235,14 @@ async def test_a_name_is_judged_by_the_address_that_is_dialled(web: WebServer):
     async def inside(_host: str) -> list[str]:
         return ["169.254.169.254", "10.1.1.1"]
 
-    settings = McpServerSettings(1, "named", transport="streamable_http", url="http://mcp.example.org/")
-    async with linked(settings, is_up=False, load=lambda: load_session_opener(DestinationResolver(resolve=inside))) as link:
+    settings = McpServerSettings(
+        1, "named", transport="streamable_http", url="http://mcp.example.org/"
+    )
+    async with linked(
+        settings, is_up=False, load=lambda: load_session_opener(DestinationResolver(resolve=inside))
+    ) as link:
         await until(lambda: link.standing("p").error)
-        assert "mcp.example.org is 169.254.169.254, 10.1.1.1, which is not public" in link.standing("p").error
+        assert (
+            "mcp.example.org is 169.254.169.254, 10.1.1.1, which is not public"
+            in link.standing("p").error
+        )

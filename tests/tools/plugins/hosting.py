@@ -1,4 +1,5 @@
-"""The host of plugins as a server has it: real processes, a real database, rows that the test changes as an operator would."""
+"""The host of plugins as a server has it: real processes, a real database, rows that the test
+changes as an operator would."""
 
 import asyncio
 import contextlib
@@ -27,7 +28,8 @@ T = TypeVar("T")
 PATIENCE = 30.0
 PLUGINS: Any = Plugin.objects
 LIMITS = ProcessLimits(memory_bytes=512 * MIB, cpu_seconds=30, open_files=256, processes=16)
-#: Quick to start again and slow to ask whether a plugin is well, which is too busy a machine's undoing.
+#: Quick to start again and slow to ask whether a plugin is well, which is too busy a machine's
+#: undoing.
 PACE = RestartPolicy(pause=0.05, look=0.05, stable=3600, drain=5)
 
 GREETS = """
@@ -84,7 +86,8 @@ class Hosting:
         return await self.desk.submit(lambda items: [query() for _ in items], None)
 
     async def change(self, folder: str, **values: Any) -> None:
-        """Save the row of the plugin in ``folder``, and have it obeyed, as every process does within a second."""
+        """Save the row of the plugin in ``folder``, and have it obeyed, as every process does
+        within a second."""
 
         def save() -> None:
             PLUGINS.filter(folder=folder).update(**values)
@@ -109,7 +112,9 @@ class Hosting:
 
     async def state(self, folder: str, state: str) -> Any:
         """The row that says how the plugin gets on, once it is in that state."""
-        return await self.until(lambda: PluginStatus.objects.filter(plugin__folder=folder, state=state).first())
+        return await self.until(
+            lambda: PluginStatus.objects.filter(plugin__folder=folder, state=state).first()
+        )
 
     async def crash(self, folder: str, words: str = "") -> Any:
         """The report of a crash of the plugin whose reason holds ``words``."""
@@ -124,7 +129,9 @@ class Hosting:
         self, name: str, /, *, session: str = "qq:group:7", call_id: str = "", **arguments: Any
     ) -> ToolExecutionResult:
         """Call a tool for an owner: nobody has looked at any of them."""
-        context = ToolExecutionContext(session_id=session, group_id="7", user_id="42", platform="qq", is_group_chat=True)
+        context = ToolExecutionContext(
+            session_id=session, group_id="7", user_id="42", platform="qq", is_group_chat=True
+        )
         context.metadata["owners"] = {"42"}
         return await self.registry.invoke(ToolInvocation(name, arguments, call_id=call_id), context)
 
@@ -139,7 +146,7 @@ class Hosting:
 async def becomes(check: Callable[[], Any]) -> Any:
     """The first value of ``check``, awaited where it has to be, that is true."""
     async with asyncio.timeout(PATIENCE):
-        while not (value := await found if inspect.isawaitable(found := check()) else found):  # noqa: ASYNC110 - in other processes
+        while not (value := await found if inspect.isawaitable(found := check()) else found):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return value
 

@@ -19,7 +19,8 @@ PATIENCE = 30.0
 
 
 class Runner:
-    """The server's side of one plugin's process. What it asks for is answered from ``gives``: values, or functions of the arguments."""
+    """The server's side of one plugin's process. What it asks for is answered from ``gives``:
+    values, or functions of the arguments."""
 
     def __init__(self, process: Process, gives: dict[str, Any]) -> None:
         self.process = process
@@ -48,12 +49,25 @@ class Runner:
     async def request(self, method: str, payload: Any = None) -> Any:
         return await self.peer.request(method, payload or {}, PATIENCE)
 
-    async def load(self, config: dict[str, Any] | None = None, **limits: int) -> list[dict[str, Any]]:
-        loaded = await self.request("load", {"plugin_id": "test.plugin", "config": config or {}, "limits": limits})
+    async def load(
+        self, config: dict[str, Any] | None = None, **limits: int
+    ) -> list[dict[str, Any]]:
+        loaded = await self.request(
+            "load", {"plugin_id": "test.plugin", "config": config or {}, "limits": limits}
+        )
         return list(loaded["tools"])
 
-    async def invoke(self, name: str, arguments: dict[str, Any] | None = None, **context: Any) -> Any:
-        told = {"session_id": "s1", "stream_id": "s1", "user_id": "42", "group_id": "7", "platform": "qq", **context}
+    async def invoke(
+        self, name: str, arguments: dict[str, Any] | None = None, **context: Any
+    ) -> Any:
+        told = {
+            "session_id": "s1",
+            "stream_id": "s1",
+            "user_id": "42",
+            "group_id": "7",
+            "platform": "qq",
+            **context,
+        }
         payload = {"name": name, "arguments": arguments or {}, "context": told, "call": "c1"}
         return (await self.request("invoke", payload))["value"]
 
@@ -70,8 +84,12 @@ class Runner:
 async def started(folder: Path, **gives: Any) -> AsyncIterator[Runner]:
     """A runner for the plugin in ``folder``, not yet loaded; it is gone at the end."""
     (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
-    command = keeper_command(sys.executable, "-I", runner.__file__, str(folder), str(theirs_in), str(theirs_out))
-    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, pass_fds=(theirs_in, theirs_out))
+    command = keeper_command(
+        sys.executable, "-I", runner.__file__, str(folder), str(theirs_in), str(theirs_out)
+    )
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=PIPE, stderr=PIPE, pass_fds=(theirs_in, theirs_out)
+    )
     os.close(theirs_in)
     os.close(theirs_out)
     made = Runner(process, {name.replace("_", "."): value for name, value in gives.items()})

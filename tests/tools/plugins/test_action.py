@@ -37,12 +37,24 @@ def test_all_that_it_said_of_itself_is_one_description():
         associated_types=["text", "emoji"],
         action_prompt="不要太频繁",
     )
-    lines = ["戳一戳", "使用场景：", "- 用户要求时", "- 气氛活跃时", "涉及的消息类型：text、emoji", "不要太频繁"]
+    lines = [
+        "戳一戳",
+        "使用场景：",
+        "- 用户要求时",
+        "- 气氛活跃时",
+        "涉及的消息类型：text、emoji",
+        "不要太频繁",
+    ]
     assert handler.declared["description"].splitlines() == lines
 
 
 def test_its_origin_is_remembered_where_the_model_does_not_see_it():
-    handler = made(lambda **_: None, activation_type=ActivationType.KEYWORD, activation_keywords=["戳"], timeout_ms=100)
+    handler = made(
+        lambda **_: None,
+        activation_type=ActivationType.KEYWORD,
+        activation_keywords=["戳"],
+        timeout_ms=100,
+    )
     assert handler.declared["metadata"] == {
         "timeout_ms": 100,
         "legacy_action": True,
@@ -64,5 +76,10 @@ def test_its_function_is_called_as_it_was():
     seen: dict[str, Any] = {}
     value = made(poke, action_parameters={"target": "who"}).call({"target": "小明"}, CALL)
     assert seen["action_data"] == {"target": "小明"}
-    assert (seen["target"], seen["stream_id"], seen["chat_id"], seen["reasoning"]) == ("小明", "s1", "s1", "他想要")
+    assert (seen["target"], seen["stream_id"], seen["chat_id"], seen["reasoning"]) == (
+        "小明",
+        "s1",
+        "s1",
+        "他想要",
+    )
     assert convert_plugin_result("a.b", "poke", value).content == "戳了"

@@ -1,4 +1,5 @@
-"""What plugins may ask of the server: only what was granted, only in the chat of a call, only so much."""
+"""What plugins may ask of the server: only what was granted, only in the chat of a call, only so
+much."""
 
 import math
 from collections.abc import AsyncIterator
@@ -14,7 +15,12 @@ from tools.errors import ToolFailed
 from tools.models import Plugin, PluginValue
 from tools.plugin_sdk.errors import RpcError
 from tools.plugins import values
-from tools.plugins.capabilities import CAPABILITIES, CallInFlight, CapabilityService, effective_capabilities
+from tools.plugins.capabilities import (
+    CAPABILITIES,
+    CallInFlight,
+    CapabilityService,
+    effective_capabilities,
+)
 
 EVERYTHING = frozenset(CAPABILITIES)
 
@@ -116,8 +122,13 @@ async def code(asking: Any) -> str:
         ("llm.generate", {"prompt": "why?"}, ("generate", "why?"), "answer"),
     ],
 )
-async def test_what_was_granted_is_done_in_the_chat_of_the_call(capabilities, services, name, arguments, asked, given):
-    assert await capabilities.exercise(Row(granted=frozenset([name])), call("s1"), name, arguments) == given
+async def test_what_was_granted_is_done_in_the_chat_of_the_call(
+    capabilities, services, name, arguments, asked, given
+):
+    assert (
+        await capabilities.exercise(Row(granted=frozenset([name])), call("s1"), name, arguments)
+        == given
+    )
     assert services.asked == [("s1", *asked)]
 
 
@@ -127,20 +138,34 @@ async def test_what_was_granted_is_done_in_the_chat_of_the_call(capabilities, se
         ("send.text", {"text": "hi"}),
         ("history.read", {}),
         ("llm.generate", {"prompt": "x"}),
-        *((f"storage.{what}", {"key": "k", "value": 1}) for what in ("get", "set", "delete", "keys")),
+        *(
+            (f"storage.{what}", {"key": "k", "value": 1})
+            for what in ("get", "set", "delete", "keys")
+        ),
     ],
 )
-async def test_what_was_not_granted_is_denied_whatever_else_was(capabilities, services, name, arguments):
+async def test_what_was_not_granted_is_denied_whatever_else_was(
+    capabilities, services, name, arguments
+):
     others = EVERYTHING - {name, name.partition(".")[0]}
-    assert await code(capabilities.exercise(Row(granted=others), call(), name, arguments)) == "E_CAPABILITY_DENIED"
+    assert (
+        await code(capabilities.exercise(Row(granted=others), call(), name, arguments))
+        == "E_CAPABILITY_DENIED"
+    )
     assert services.asked == []
 
 
 async def test_a_disabled_plugin_is_denied_everything(capabilities):
-    assert await code(capabilities.exercise(Row(enabled=False), call(), "send.text", {"text": "x"})) == "E_CAPABILITY_DENIED"
+    assert (
+        await code(capabilities.exercise(Row(enabled=False), call(), "send.text", {"text": "x"}))
+        == "E_CAPABILITY_DENIED"
+    )
 
 
-@pytest.mark.parametrize("name", ["send", "send.image", "config.get", "storage", "storage.drop", "", "__class__", "x" * 10_000])
+@pytest.mark.parametrize(
+    "name",
+    ["send", "send.image", "config.get", "storage", "storage.drop", "", "__class__", "x" * 10_000],
+)
 async def test_what_does_not_exist_is_refused_even_where_it_was_granted(capabilities, name):
     row = Row(granted=EVERYTHING | {name})
     assert await code(capabilities.exercise(row, call(), name, {})) == "E_METHOD_NOT_ALLOWED"
@@ -152,7 +177,9 @@ async def test_a_name_that_is_no_text_is_refused(capabilities, name):
 
 
 def test_granted_is_what_row_and_manifest_both_say_and_the_server_has():
-    assert effective_capabilities(["send.text", "storage", "root"], ["storage", "llm.generate", "root"]) == {"storage"}
+    assert effective_capabilities(
+        ["send.text", "storage", "root"], ["storage", "llm.generate", "root"]
+    ) == {"storage"}
     assert effective_capabilities([["storage"], None, "storage"], ("storage", {})) == {"storage"}
     assert (
         effective_capabilities("storage", "storage")
@@ -166,15 +193,22 @@ def test_granted_is_what_row_and_manifest_both_say_and_the_server_has():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), [("send.text", {"text": "x"}), ("history.read", {}), ("llm.generate", {"prompt": "x"})]
+    ("name", "arguments"),
+    [("send.text", {"text": "x"}), ("history.read", {}), ("llm.generate", {"prompt": "x"})],
 )
-async def test_without_a_call_in_flight_there_is_no_chat_to_act_in(capabilities, services, name, arguments):
+async def test_without_a_call_in_flight_there_is_no_chat_to_act_in(
+    capabilities, services, name, arguments
+):
     assert await code(capabilities.exercise(Row(), None, name, arguments)) == "E_CAPABILITY_DENIED"
     assert services.asked == []
 
 
-@pytest.mark.parametrize("address", ["session_id", "stream_id", "chat_id", "group_id", "user_id", "session", "platform"])
-@pytest.mark.parametrize(("name", "arguments"), [("send.text", {"text": "x"}), ("history.read", {"number": 1})])
+@pytest.mark.parametrize(
+    "address", ["session_id", "stream_id", "chat_id", "group_id", "user_id", "session", "platform"]
+)
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("send.text", {"text": "x"}), ("history.read", {"number": 1})]
+)
 async def test_no_address_is_taken_from_a_plugin(capabilities, services, name, arguments, address):
     asking = capabilities.exercise(Row(), call(), name, arguments | {address: "onebot:group:2"})
     assert await code(asking) == "E_BAD_PAYLOAD"
@@ -215,7 +249,9 @@ async def test_no_address_is_taken_from_a_plugin(capabilities, services, name, a
         ("storage.set", {"key": "k", "value": [[]] * 20_000}),
     ],
 )
-async def test_arguments_that_are_not_what_is_taken_are_refused(capabilities, services, plugin, name, arguments):
+async def test_arguments_that_are_not_what_is_taken_are_refused(
+    capabilities, services, plugin, name, arguments
+):
     assert await code(capabilities.exercise(plugin, call(), name, arguments)) == "E_BAD_PAYLOAD"
     assert services.asked == []
     assert not await PluginValue.objects.aexists()
@@ -230,7 +266,8 @@ async def test_a_text_is_made_one_that_can_be_sent_and_stored(capabilities, serv
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), [("send.text", {"text": "x"}), ("history.read", {}), ("llm.generate", {"prompt": "x"})]
+    ("name", "arguments"),
+    [("send.text", {"text": "x"}), ("history.read", {}), ("llm.generate", {"prompt": "x"})],
 )
 async def test_one_call_has_only_so_many(capabilities, services, name, arguments):
     one, limit = call(), CAPABILITIES[name].per_call
@@ -241,8 +278,12 @@ async def test_one_call_has_only_so_many(capabilities, services, name, arguments
     await capabilities.exercise(Row(), call(), name, arguments)
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("send.text", {"text": "x"}), ("llm.generate", {"prompt": "x"})])
-async def test_a_plugin_has_only_so_many_a_minute_in_all_chats_together(capabilities, services, clock, name, arguments):
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("send.text", {"text": "x"}), ("llm.generate", {"prompt": "x"})]
+)
+async def test_a_plugin_has_only_so_many_a_minute_in_all_chats_together(
+    capabilities, services, clock, name, arguments
+):
     limit = CAPABILITIES[name].per_minute
     for number in range(limit):
         await capabilities.exercise(Row(), call(f"s{number}"), name, arguments)
@@ -256,7 +297,9 @@ async def test_a_plugin_has_only_so_many_a_minute_in_all_chats_together(capabili
 # --- Storage ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["text", 5, 1.5, True, None, [], {"a": [1, {"名": None}]}, "a\0b"])
+@pytest.mark.parametrize(
+    "value", ["text", 5, 1.5, True, None, [], {"a": [1, {"名": None}]}, "a\0b"]
+)
 async def test_a_value_comes_back_as_it_was_stored(capabilities, plugin, value):
     await capabilities.exercise(plugin, None, "storage.set", {"key": "k", "value": value})
     kept = await capabilities.exercise(plugin, None, "storage.get", {"key": "k"})
@@ -284,7 +327,9 @@ async def test_plugins_have_values_of_their_own(capabilities, plugin):
     assert not await capabilities.exercise(other, None, "storage.delete", {"key": "k"})
 
 
-async def test_a_plugin_has_only_so_many_keys_and_may_still_change_them(capabilities, plugin, monkeypatch):
+async def test_a_plugin_has_only_so_many_keys_and_may_still_change_them(
+    capabilities, plugin, monkeypatch
+):
     monkeypatch.setattr(values, "KEYS_LIMIT", 2)
     for key in ("a", "b"):
         await capabilities.exercise(plugin, None, "storage.set", {"key": key, "value": 1})

@@ -10,11 +10,23 @@ EMPTY = {"type": "object", "properties": {}}
 
 
 def declared(name="look_up", **said):
-    return {"name": name, "description": "Look it up.", "parameters_schema": EMPTY, "metadata": {}, **said}
+    return {
+        "name": name,
+        "description": "Look it up.",
+        "parameters_schema": EMPTY,
+        "metadata": {},
+        **said,
+    }
 
 
 @pytest.mark.parametrize(
-    ("name", "short"), [("look_up", "look_up"), ("look up!", "look_up"), ("x" * 100, "x" * 64), ("查weather", "weather")]
+    ("name", "short"),
+    [
+        ("look_up", "look_up"),
+        ("look up!", "look_up"),
+        ("x" * 100, "x" * 64),
+        ("查weather", "weather"),
+    ],
 )
 def test_a_name_is_reduced_to_what_models_take(name, short):
     (tool,) = build_plugin_tools("test.p", [declared(name)])
@@ -38,7 +50,9 @@ def test_one_tool_that_cannot_be_offered_refuses_them_all(declaration, words):
         build_plugin_tools("test.p", [declared("other"), declaration])
 
 
-@pytest.mark.parametrize("names", [["a", "a"], ["a b", "a_b"], [f"t{n}" for n in range(MOST_TOOLS + 1)]])
+@pytest.mark.parametrize(
+    "names", [["a", "a"], ["a b", "a_b"], [f"t{n}" for n in range(MOST_TOOLS + 1)]]
+)
 def test_tools_that_are_too_many_or_have_one_name_are_refused(names):
     with pytest.raises(UnusableTools):
         build_plugin_tools("test.p", [declared(name) for name in names])
@@ -54,18 +68,35 @@ def test_of_metadata_only_what_is_known_counts():
         "timeout_ms": 1500,
     }
     (tool,) = build_plugin_tools("test.p", [declared(metadata=said)])
-    assert tool.spec.metadata == {"plugin_id": "test.p", "visibility": "hidden", "core_tool": True, "timeout_seconds": 1.5}
+    assert tool.spec.metadata == {
+        "plugin_id": "test.p",
+        "visibility": "hidden",
+        "core_tool": True,
+        "timeout_seconds": 1.5,
+    }
 
 
 def test_an_old_action_is_remembered_as_one():
-    said = {"legacy_action": True, "legacy_component_type": "ACTION", "activation_keywords": ["hi\n"], "other": 1}
+    said = {
+        "legacy_action": True,
+        "legacy_component_type": "ACTION",
+        "activation_keywords": ["hi\n"],
+        "other": 1,
+    }
     (tool,) = build_plugin_tools("test.p", [declared(metadata=said)])
-    wanted = {"plugin_id": "test.p", "legacy_action": True, "legacy_component_type": "ACTION", "activation_keywords": ["hi"]}
+    wanted = {
+        "plugin_id": "test.p",
+        "legacy_action": True,
+        "legacy_component_type": "ACTION",
+        "activation_keywords": ["hi"],
+    }
     assert tool.spec.metadata == wanted
 
 
 def test_words_are_cleaned_and_cut():
-    (tool,) = build_plugin_tools("test.p", [declared(description="a\x00\u202eb" + "c" * 9000, title="one\ntwo")])
+    (tool,) = build_plugin_tools(
+        "test.p", [declared(description="a\x00\u202eb" + "c" * 9000, title="one\ntwo")]
+    )
     assert tool.spec.description.startswith("abc")
     assert len(tool.spec.description) == 4000
     assert (tool.spec.title, check_declaration(tool.spec)) == ("one two", "")

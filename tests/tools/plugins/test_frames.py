@@ -24,7 +24,12 @@ from tools.plugins.frames import (
 
 NUMBERS = st.integers(1, 2**63)
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
@@ -39,7 +44,9 @@ def through(frame: bytes) -> Any:
 def test_a_request_arrives_as_it_was_sent(number, method, payload):
     with contextlib.suppress(UnicodeEncodeError):
         (method + str(payload)).encode()
-        assert through(encode_request(number, method, payload)) == RpcRequest(number, method, payload)
+        assert through(encode_request(number, method, payload)) == RpcRequest(
+            number, method, payload
+        )
 
 
 @given(NUMBERS, st.text(alphabet=st.characters(codec="utf-8")))
@@ -67,7 +74,11 @@ def test_a_length_is_taken_up_to_the_bound_alone(length):
             body_length(head)
 
 
-@pytest.mark.parametrize("payload", [object(), 2**64, {1, 2}, b"." * (MOST_BYTES + 1)], ids=["object", "integer", "set", "size"])
+@pytest.mark.parametrize(
+    "payload",
+    [object(), 2**64, {1, 2}, b"." * (MOST_BYTES + 1)],
+    ids=["object", "integer", "set", "size"],
+)
 def test_what_no_frame_holds_is_refused_when_it_is_sent(payload):
     with pytest.raises(RpcError) as caught:
         encode_request(1, "x", payload)

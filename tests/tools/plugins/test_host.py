@@ -1,4 +1,5 @@
-"""Plugins that behave, under the host: found, switched on and off, called, configured, edited while they run."""
+"""Plugins that behave, under the host: found, switched on and off, called, configured, edited while
+they run."""
 
 import asyncio
 import shutil
@@ -6,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.tools.plugins.hosting import GREETS, LIMITS, PLUGINS, becomes, gone, hosted, plugin, rewrite
+from tests.tools.plugins.hosting import (
+    GREETS,
+    LIMITS,
+    PLUGINS,
+    becomes,
+    gone,
+    hosted,
+    plugin,
+    rewrite,
+)
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation
 from tools.models import PluginCrash, PluginStatus, ToolConfig
 from tools.plugins.capabilities import CapabilityService
@@ -40,14 +50,21 @@ async def test_a_new_plugin_is_known_and_does_not_run_until_it_is_enabled(tmp_pa
     plugin(tmp_path, "hello")
     async with hosted(tmp_path) as hosting:
         row = await hosting.found("hello")
-        assert (row.plugin_id, row.version, row.enabled, row.fault) == ("test.hello", "1.0.0", False, "")
+        assert (row.plugin_id, row.version, row.enabled, row.fault) == (
+            "test.hello",
+            "1.0.0",
+            False,
+            "",
+        )
         assert await hosting.tools() == []
         await hosting.enable("hello")
         assert await hosting.greets()
         spec = await hosting.registry.get_tool_spec("greet")
         assert spec is not None
         assert (spec.provider_name, spec.provider_type) == ("test.hello", "plugin")
-        assert (await hosting.until(lambda: ToolConfig.objects.filter(name="greet").first())).provider_name == "test.hello"
+        assert (
+            await hosting.until(lambda: ToolConfig.objects.filter(name="greet").first())
+        ).provider_name == "test.hello"
 
 
 async def test_a_plugin_that_is_switched_off_is_gone_at_once_and_the_refusal_says_why(tmp_path):
@@ -57,7 +74,10 @@ async def test_a_plugin_that_is_switched_off_is_gone_at_once_and_the_refusal_say
         runner = (await hosting.state("hello", "running")).runner_pid
         await hosting.change("hello", enabled=False)
         assert await hosting.tools() == []
-        assert "插件 test.hello 已被管理员停用" in (await hosting.call("greet", name="you")).error_message
+        assert (
+            "插件 test.hello 已被管理员停用"
+            in (await hosting.call("greet", name="you")).error_message
+        )
         assert await gone(runner)
         await hosting.until(lambda: not PluginStatus.objects.exists())
 
@@ -87,7 +107,9 @@ async def test_an_edition_that_cannot_be_loaded_leaves_the_old_one_running(tmp_p
         assert (status.state, "loaded before goes on" in status.error) == ("running", True)
         rewrite(folder / "plugin.py", GREETS.replace("hello", "goodbye"))
         assert await becomes(lambda: says(hosting, "greet", "goodbye you", name="you"))
-        assert await hosting.until(lambda: PluginStatus.objects.filter(state="running", error="").exists())
+        assert await hosting.until(
+            lambda: PluginStatus.objects.filter(state="running", error="").exists()
+        )
 
 
 async def test_a_call_that_does_not_finish_before_a_reload_fails_in_words(tmp_path):
@@ -139,10 +161,19 @@ async def test_a_new_configuration_reaches_the_running_process(tmp_path):
 
 async def test_the_process_sees_nothing_of_the_servers_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("UPSTREAM_API_KEY", "secret")
-    plugin(tmp_path, "hello", HEAD + "@Tool\ndef seen() -> str:\n    return ' '.join(sorted(os.environ))\n")
+    plugin(
+        tmp_path,
+        "hello",
+        HEAD + "@Tool\ndef seen() -> str:\n    return ' '.join(sorted(os.environ))\n",
+    )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("hello")
-        assert set((await hosting.call("seen")).content.split()) <= {"LANG", "LC_CTYPE", "PATH", "TZ"}
+        assert set((await hosting.call("seen")).content.split()) <= {
+            "LANG",
+            "LC_CTYPE",
+            "PATH",
+            "TZ",
+        }
 
 
 async def test_of_two_tools_with_one_name_the_first_folders_counts_and_the_other_is_told(tmp_path):
@@ -153,7 +184,9 @@ async def test_of_two_tools_with_one_name_the_first_folders_counts_and_the_other
         assert (await hosting.call("greet", name="you")).content == "other you"
         await hosting.enable("a")
         assert (await hosting.call("greet", name="you")).content == "hello you"
-        told = await hosting.until(lambda: PluginStatus.objects.filter(plugin__folder="b", error__contains="greet").first())
+        told = await hosting.until(
+            lambda: PluginStatus.objects.filter(plugin__folder="b", error__contains="greet").first()
+        )
         assert "test.a" in told.error
         await hosting.change("a", enabled=False)
         assert (await hosting.call("greet", name="you")).content == "other you"
@@ -181,18 +214,30 @@ async def test_no_plugin_takes_the_name_of_a_tool_of_the_program(tmp_path):
     ],
 )
 async def test_a_tool_is_seen_only_where_its_plugin_wants_it(tmp_path, metadata, chat, is_seen):
-    plugin(tmp_path, "a", f"{HEAD}\n@Tool('quiet', {metadata})\ndef quiet() -> str:\n    return ''\n")
+    plugin(
+        tmp_path, "a", f"{HEAD}\n@Tool('quiet', {metadata})\ndef quiet() -> str:\n    return ''\n"
+    )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
-        context = ToolAvailabilityContext(**{"platform": "qq", "is_group_chat": True, "is_owner": True, **chat})
+        context = ToolAvailabilityContext(
+            **{"platform": "qq", "is_group_chat": True, "is_owner": True, **chat}
+        )
         specs = await hosting.registry.list_tools(context)
         assert bool(specs) is is_seen
         assert await hosting.tools() == ["quiet"]
-        assert not {"chat_scope", "allowed_session"} & (await hosting.registry.list_tools())[0].metadata.keys()
+        assert (
+            not {"chat_scope", "allowed_session"}
+            & (await hosting.registry.list_tools())[0].metadata.keys()
+        )
 
 
 async def test_what_a_plugin_sends_goes_to_the_chat_of_its_call_and_only_when_granted(tmp_path):
-    plugin(tmp_path, "a", f"{HEAD}\n@Tool\nasync def say():\n    return await ctx.send.text('hi')\n", capabilities=["send.text"])
+    plugin(
+        tmp_path,
+        "a",
+        f"{HEAD}\n@Tool\nasync def say():\n    return await ctx.send.text('hi')\n",
+        capabilities=["send.text"],
+    )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
         assert "not granted" in (await hosting.call("say")).error_message
@@ -202,7 +247,12 @@ async def test_what_a_plugin_sends_goes_to_the_chat_of_its_call_and_only_when_gr
 
 
 async def test_what_was_asked_for_in_a_call_ends_with_the_call(tmp_path):
-    plugin(tmp_path, "a", f"{HEAD}\n@Tool\nasync def say():\n    return await ctx.send.text('hi')\n", capabilities=["send.text"])
+    plugin(
+        tmp_path,
+        "a",
+        f"{HEAD}\n@Tool\nasync def say():\n    return await ctx.send.text('hi')\n",
+        capabilities=["send.text"],
+    )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a", granted=["send.text"])
         hosting.services.hold.clear()
@@ -233,7 +283,11 @@ async def test_progress_reaches_the_call_that_it_is_of(tmp_path):
         await hosting.enable("a")
         told: list[tuple[str, bool]] = []
         context = ToolExecutionContext(
-            user_id="1", metadata={"owners": {"1"}, "report_progress": lambda text, tell: told.append((text, tell))}
+            user_id="1",
+            metadata={
+                "owners": {"1"},
+                "report_progress": lambda text, tell: told.append((text, tell)),
+            },
         )
         result = await hosting.registry.invoke(ToolInvocation("work"), context)
         assert (result.content, told) == ("done", [("half", True)])
@@ -254,7 +308,9 @@ async def test_a_host_that_was_never_started_offers_nothing_and_closes(tmp_path)
     plugin(tmp_path, "a")
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
-        host = PluginHost(hosting.desk, tmp_path, LIMITS, CapabilityService(hosting.desk, hosting.services))
+        host = PluginHost(
+            hosting.desk, tmp_path, LIMITS, CapabilityService(hosting.desk, hosting.services)
+        )
         provider = PluginToolProvider(host)
         await hosting.read(provider.reload)
         assert await provider.list_tools() == []
@@ -265,7 +321,9 @@ async def test_a_host_that_was_never_started_offers_nothing_and_closes(tmp_path)
 def test_the_newest_lines_are_kept(db):
     row = PLUGINS.create(folder="a")
     at = row.found_at
-    write_log_entries([LogEntry(row.pk, at, "info", str(number)) for number in range(LINES_KEPT + 5)])
+    write_log_entries(
+        [LogEntry(row.pk, at, "info", str(number)) for number in range(LINES_KEPT + 5)]
+    )
     assert list(row.log_lines.order_by("pk").values_list("text", flat=True)[:1]) == ["5"]
     assert row.log_lines.count() == LINES_KEPT
 

@@ -1,4 +1,5 @@
-"""Plugins that harm their own process, or try to harm the machine. Each time the plugin beside them goes on answering."""
+"""Plugins that harm their own process, or try to harm the machine. Each time the plugin beside them
+goes on answering."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +12,9 @@ from tools.plugins.process_limits import MIB, ProcessLimits, find_descendants
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"),
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+    ),
 ]
 
 HEAD = """
@@ -21,7 +24,12 @@ from tools.plugin_sdk import Plugin, Tool
 
 
 def small(**limits: int) -> ProcessLimits:
-    values = {"memory_bytes": LIMITS.memory_bytes, "cpu_seconds": 30, "open_files": 256, "processes": 8}
+    values = {
+        "memory_bytes": LIMITS.memory_bytes,
+        "cpu_seconds": 30,
+        "open_files": 256,
+        "processes": 8,
+    }
     return ProcessLimits(**(values | limits))
 
 
@@ -77,7 +85,11 @@ async def test_who_crashes_again_and_again_is_given_up_until_the_operator_says_s
         assert "插件 test.bad 多次崩溃，已停止运行" in (await hosting.call("stay")).error_message
         assert await hosting.greets()
         await hosting.change("bad", reloads=1)
-        await hosting.until(lambda: row._meta.model.objects.exclude(state="broken").filter(plugin__folder="bad").first())
+        await hosting.until(
+            lambda: (
+                row._meta.model.objects.exclude(state="broken").filter(plugin__folder="bad").first()
+            )
+        )
 
 
 async def test_who_never_finishes_loading_is_ended_and_keeps_nobody_waiting(tmp_path, monkeypatch):
@@ -102,7 +114,10 @@ async def test_a_missing_import_is_told_with_its_line(tmp_path):
         await hosting.enable("good")
         await hosting.change("bad", enabled=True)
         row = await hosting.state("bad", "broken")
-        assert "plugin.py, line 1: ModuleNotFoundError: No module named 'there_is_no_such_thing'" in row.error
+        assert (
+            "plugin.py, line 1: ModuleNotFoundError: No module named 'there_is_no_such_thing'"
+            in row.error
+        )
         assert await hosting.greets()
 
 
@@ -133,7 +148,11 @@ async def test_a_few_children_are_nobodys_business_and_end_with_the_plugin(tmp_p
 
 
 async def test_memory_above_the_limit_fails_the_call_that_wants_it(tmp_path):
-    plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef leak() -> str:\n    return str(len(bytearray(400 * 2**20)))\n")
+    plugin(
+        tmp_path,
+        "bad",
+        f"{HEAD}\n@Tool\ndef leak() -> str:\n    return str(len(bytearray(400 * 2**20)))\n",
+    )
     plugin(tmp_path, "good")
     async with hosted(tmp_path, small(memory_bytes=256 * MIB)) as hosting:
         await hosting.enable("bad", "good")

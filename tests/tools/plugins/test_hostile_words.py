@@ -1,4 +1,5 @@
-"""Plugins that say too much, or what nobody can understand. Each time the plugin beside them goes on answering."""
+"""Plugins that say too much, or what nobody can understand. Each time the plugin beside them goes
+on answering."""
 
 import json
 
@@ -36,7 +37,9 @@ async def flood() -> str:
 
 async def test_what_is_printed_is_in_the_log_and_harms_no_call(tmp_path):
     plugin(
-        tmp_path, "prints", f"{HEAD}\nprint('loading')\n\n@Tool\ndef say() -> str:\n    print('said\\x1b[31m')\n    return 'ok'\n"
+        tmp_path,
+        "prints",
+        f"{HEAD}\nprint('loading')\n\n@Tool\ndef say() -> str:\n    print('said\\x1b[31m')\n    return 'ok'\n",
     )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("prints")
@@ -76,7 +79,9 @@ async def test_a_flood_of_lines_is_cut_and_counted(tmp_path):
         assert (await hosting.call("flood")).content == "done"
         assert await hosting.greets()
         await hosting.line("bad", "more lines were left out")
-        number = await hosting.read(lambda: PluginLogLine.objects.filter(plugin__folder="bad").count())
+        number = await hosting.read(
+            lambda: PluginLogLine.objects.filter(plugin__folder="bad").count()
+        )
         assert BURST <= number < 3 * BURST
 
 
@@ -115,7 +120,9 @@ async def test_a_plugin_that_edits_itself_is_not_followed_for_ever(tmp_path):
         assert (await hosting.call("say")).content == "ok"
 
 
-@pytest.mark.parametrize("said", ["[]", '{"manifest_version": 3}', "\x00", json.dumps({"id": "../x"})])
+@pytest.mark.parametrize(
+    "said", ["[]", '{"manifest_version": 3}', "\x00", json.dumps({"id": "../x"})]
+)
 async def test_no_manifest_keeps_the_others_from_running(tmp_path, said):
     folder = plugin(tmp_path, "bad")
     (folder / "_manifest.json").write_text(said)

@@ -1,4 +1,5 @@
-"""The folder of plugins and their rows: what is found, and what stays whatever happens to the files."""
+"""The folder of plugins and their rows: what is found, and what stays whatever happens to the
+files."""
 
 import os
 
@@ -11,7 +12,13 @@ from tools.plugins.folder import PluginFileFilter, scan_folder
 from tools.plugins.inventory import sync_plugin_rows
 from tools.plugins.rows import to_plugin_settings
 
-SCHEMA = {"type": "object", "properties": {"key": {"type": "string", "writeOnly": True}, "n": {"type": "integer", "default": 3}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string", "writeOnly": True},
+        "n": {"type": "integer", "default": 3},
+    },
+}
 
 
 def test_only_folders_with_a_manifest_are_plugins(tmp_path):
@@ -39,7 +46,13 @@ def test_a_stamp_changes_with_code_and_manifest_alone(tmp_path):
 
 @pytest.mark.parametrize(
     ("path", "counts"),
-    [("a/plugin.py", True), ("a/_manifest.json", True), ("a", True), ("a/data.json", False), ("a/__pycache__/x.py", False)],
+    [
+        ("a/plugin.py", True),
+        ("a/_manifest.json", True),
+        ("a", True),
+        ("a/data.json", False),
+        ("a/__pycache__/x.py", False),
+    ],
 )
 def test_only_changes_of_code_are_noticed(tmp_path, path, counts):
     assert PluginFileFilter(tmp_path)(1, str(tmp_path / path)) is counts  # type: ignore[arg-type]
@@ -53,14 +66,20 @@ def test_nothing_is_written_when_nothing_is_new(db, tmp_path):
     assert ConfigVersion.current() == number
 
 
-def test_what_the_operator_decided_outlives_a_broken_manifest_and_a_folder_that_is_gone(db, tmp_path):
+def test_what_the_operator_decided_outlives_a_broken_manifest_and_a_folder_that_is_gone(
+    db, tmp_path
+):
     folder = plugin(tmp_path, "a", capabilities=["storage"])
     sync_plugin_rows(scan_folder(tmp_path))
     PLUGINS.update(enabled=True, granted=["storage"])
     rewrite(folder / "_manifest.json", "nonsense")
     sync_plugin_rows(scan_folder(tmp_path))
     row = PLUGINS.get()
-    assert (row.plugin_id, row.manifest["capabilities"], "JSON" in row.fault) == ("test.a", ["storage"], True)
+    assert (row.plugin_id, row.manifest["capabilities"], "JSON" in row.fault) == (
+        "test.a",
+        ["storage"],
+        True,
+    )
     sync_plugin_rows([])
     assert (PLUGINS.get().granted, PLUGINS.get().fault) == (["storage"], "Its folder is gone.")
 

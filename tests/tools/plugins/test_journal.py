@@ -1,4 +1,5 @@
-"""What happens to plugins, put down: bounded in rate and length, without signs that would forge what stands around it."""
+"""What happens to plugins, put down: bounded in rate and length, without signs that would forge
+what stands around it."""
 
 import asyncio
 from typing import Any
@@ -35,7 +36,9 @@ async def test_lines_are_bounded_in_rate_and_the_rest_is_counted():
     clock.now = 1.0
     kept += [journal.line(row.pk, "info", f"later {number}") for number in range(LINES_PER_SECOND)]
     await journal.close()
-    texts = await read(desk, lambda: list(PluginLogLine.objects.order_by("pk").values_list("text", flat=True)))
+    texts = await read(
+        desk, lambda: list(PluginLogLine.objects.order_by("pk").values_list("text", flat=True))
+    )
     assert len(texts) == BURST + LINES_PER_SECOND + 1
     assert (kept.count(False) >= 30, texts[-1]) == (True, "30 more lines were left out.")
     await desk.close()
@@ -82,7 +85,9 @@ async def test_what_happened_to_a_plugin_whose_row_is_gone_is_dropped():
 
 def test_the_newest_crashes_are_kept():
     row = PLUGINS.create(folder="a")
-    write_crashes([CrashRecord(row.pk, timezone.now(), str(number), "") for number in range(CRASHES_KEPT + 3)])
+    write_crashes(
+        [CrashRecord(row.pk, timezone.now(), str(number), "") for number in range(CRASHES_KEPT + 3)]
+    )
     assert list(row.crash_reports.order_by("pk").values_list("reason", flat=True)[:1]) == ["3"]
 
 

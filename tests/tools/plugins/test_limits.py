@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 
 from tools.plugins import process_limits
-from tools.plugins.process_limits import MIB, ProcessLimits, ProcessUsage, find_descendants, kill_descendants, measure_usage
+from tools.plugins.process_limits import (
+    MIB,
+    ProcessLimits,
+    ProcessUsage,
+    find_descendants,
+    kill_descendants,
+    measure_usage,
+)
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found through /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+)
 
 LIMITS = ProcessLimits(memory_bytes=100 * MIB, cpu_seconds=5, open_files=64, processes=3)
 FAMILY = """
@@ -24,9 +33,15 @@ time.sleep(600)
 
 @pytest.mark.parametrize("kernel_lists", [True, False])
 def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
-    monkeypatch.setattr(process_limits, "_KERNEL_LISTS_CHILDREN", kernel_lists and process_limits._KERNEL_LISTS_CHILDREN)
+    monkeypatch.setattr(
+        process_limits,
+        "_KERNEL_LISTS_CHILDREN",
+        kernel_lists and process_limits._KERNEL_LISTS_CHILDREN,
+    )
     parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-    with subprocess.Popen([sys.executable, "-c", parent, FAMILY], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", parent, FAMILY], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         said = [process.stdout.readline() for _ in range(8)]
         usage = measure_usage(process.pid)

@@ -21,9 +21,15 @@ SOUND = {
     "sdk": {"min": "1.0.0", "max": "2.99.99"},
     "capabilities": ["storage"],
     "i18n": {"default_locale": "zh-CN"},
-    "dependencies": ["msgpack>=1", {"type": "python_package", "name": "django", "version_spec": ">=5"}],
+    "dependencies": [
+        "msgpack>=1",
+        {"type": "python_package", "name": "django", "version_spec": ">=5"},
+    ],
     "tools": [{"name": "get_weather", "description": "天气"}],
-    "config_schema": {"type": "object", "properties": {"city": {"type": "string", "default": "巴黎"}}},
+    "config_schema": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "default": "巴黎"}},
+    },
 }
 
 
@@ -41,14 +47,20 @@ def faults(folder: Path, **changes: object) -> list[str]:
 
 def test_a_sound_manifest_is_read_whole(tmp_path):
     manifest = read_manifest(written(tmp_path, json.dumps(SOUND)))
-    assert (manifest.id, manifest.version, manifest.author) == ("com.example.weather-news", "1.20.3", "A")
+    assert (manifest.id, manifest.version, manifest.author) == (
+        "com.example.weather-news",
+        "1.20.3",
+        "A",
+    )
     assert manifest.capabilities == ("storage",)
     assert [tool.name for tool in manifest.tools] == ["get_weather"]
     assert manifest.as_json() == SOUND
 
 
 def test_little_is_required(tmp_path):
-    few = {name: SOUND[name] for name in ("manifest_version", "id", "version", "name", "description")} | {"author": "me"}
+    few = {
+        name: SOUND[name] for name in ("manifest_version", "id", "version", "name", "description")
+    } | {"author": "me"}
     manifest = read_manifest(written(tmp_path, b"\xef\xbb\xbf" + json.dumps(few).encode()))
     assert (manifest.author, manifest.capabilities, manifest.config_schema) == ("me", (), {})
 
@@ -58,8 +70,23 @@ def test_the_plugin_that_ships_has_a_sound_manifest():
 
 
 def test_every_fault_is_named_with_its_field(tmp_path):
-    lines = faults(tmp_path, id="Weather", version="1.0", name=7, colour="red", author={"nam": "A"}, license=...)
-    assert [line.partition(":")[0] for line in lines] == ["id", "version", "name", "author.name", "author.nam", "colour"]
+    lines = faults(
+        tmp_path,
+        id="Weather",
+        version="1.0",
+        name=7,
+        colour="red",
+        author={"nam": "A"},
+        license=...,
+    )
+    assert [line.partition(":")[0] for line in lines] == [
+        "id",
+        "version",
+        "name",
+        "author.name",
+        "author.nam",
+        "colour",
+    ]
     assert "three numbers" in lines[1]
     assert "should be a text" in lines[2]
     assert lines[3] == "author.name: is missing"
@@ -78,21 +105,47 @@ def test_every_fault_is_named_with_its_field(tmp_path):
         ({"name": " "}, "name: should be a name"),
         ({"description": "a\x1b[2Jb"}, "description: there are control characters in it"),
         ({"description": "a\u202eb"}, "description: there are control characters in it"),
-        ({"capabilities": ["send.image"]}, "capabilities[0]: there is no capability 'send.image'; there are: send.text"),
-        ({"capabilities": "storage"}, "capabilities: should be a list"),
-        ({"tools": [{"name": "get weather"}]}, "tools[0].name: should be a name; that of a tool has 1 to 64"),
-        ({"tools": [{"name": "a"}, {"name": "a"}]}, "tools: there twice: a"),
-        ({"tools": [{"name": "a", "code": "x"}]}, "tools[0].code: is not known here; the fields are: name, description"),
-        ({"config_schema": {"type": "string"}}, "config_schema: should be the JSON schema of an object"),
-        ({"config_schema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}}, "config_schema: is no valid JSON"),
         (
-            {"config_schema": {"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}},
+            {"capabilities": ["send.image"]},
+            "capabilities[0]: there is no capability 'send.image'; there are: send.text",
+        ),
+        ({"capabilities": "storage"}, "capabilities: should be a list"),
+        (
+            {"tools": [{"name": "get weather"}]},
+            "tools[0].name: should be a name; that of a tool has 1 to 64",
+        ),
+        ({"tools": [{"name": "a"}, {"name": "a"}]}, "tools: there twice: a"),
+        (
+            {"tools": [{"name": "a", "code": "x"}]},
+            "tools[0].code: is not known here; the fields are: name, description",
+        ),
+        (
+            {"config_schema": {"type": "string"}},
+            "config_schema: should be the JSON schema of an object",
+        ),
+        (
+            {"config_schema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
+            "config_schema: is no valid JSON",
+        ),
+        (
+            {
+                "config_schema": {
+                    "type": "object",
+                    "properties": {"a": {"type": "integer", "default": "x"}},
+                }
+            },
             "config_schema: the default of a is not",
         ),
-        ({"dependencies": ["not-there-at-all>=1"]}, "dependencies: the Python package not-there-at-all>=1 is not installed"),
+        (
+            {"dependencies": ["not-there-at-all>=1"]},
+            "dependencies: the Python package not-there-at-all>=1 is not installed",
+        ),
         ({"dependencies": ["django<2"]}, "dependencies: django<2 is needed, and"),
         ({"dependencies": ["???"]}, "dependencies[0]: should be a Python package"),
-        ({"dependencies": [{"type": "plugin", "id": "a.b"}]}, "dependencies[0]: other plugins cannot be needed here"),
+        (
+            {"dependencies": [{"type": "plugin", "id": "a.b"}]},
+            "dependencies[0]: other plugins cannot be needed here",
+        ),
         ({"python": ">=4"}, "python: >=4 is needed"),
         ({"python": "four"}, "python: should be like"),
         ({"host_application": {"min_version": "9.0.0"}}, "host_application: 9.0.0 - … is needed"),

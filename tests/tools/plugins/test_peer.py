@@ -53,7 +53,9 @@ async def asking(handle: RequestHandler) -> AsyncIterator[RpcPeer]:
 
 
 @contextlib.asynccontextmanager
-async def against_bytes(handle: RequestHandler = echo) -> AsyncIterator[tuple[RpcPeer, asyncio.Task[RpcError], Any, Any]]:
+async def against_bytes(
+    handle: RequestHandler = echo,
+) -> AsyncIterator[tuple[RpcPeer, asyncio.Task[RpcError], Any, Any]]:
     """A peer, its run, and the raw streams of the other side."""
     wire = Wire()
     here = await wire.here(handle)
@@ -77,7 +79,9 @@ async def test_both_sides_can_ask_at_the_same_time():
     wire = Wire()
     here, there = await wire.here(), await wire.there()
     async with running(here, there):
-        answers = await asyncio.gather(here.request("a", {"x": 1}), there.request("b", "你好"), here.request("c", None))
+        answers = await asyncio.gather(
+            here.request("a", {"x": 1}), there.request("b", "你好"), here.request("c", None)
+        )
     assert list(answers) == [["a", {"x": 1}], ["b", "你好"], ["c", None]]
 
 
@@ -89,7 +93,10 @@ async def test_answers_may_come_in_another_order():
         return method
 
     async with asking(handle) as here:
-        slow, fast = asyncio.create_task(here.request("slow", 0)), asyncio.create_task(here.request("fast", 0))
+        slow, fast = (
+            asyncio.create_task(here.request("slow", 0)),
+            asyncio.create_task(here.request("fast", 0)),
+        )
         gates["fast"].set()
         assert await fast == "fast"
         assert not slow.done()
@@ -218,7 +225,10 @@ async def test_closing_fails_what_waits_and_cancels_what_works():
     wire = Wire()
     here, there = await wire.here(forever), await wire.there(forever)
     async with running(here, there):
-        waiting, other = asyncio.create_task(here.request("x", None)), asyncio.create_task(there.request("x", None))
+        waiting, other = (
+            asyncio.create_task(here.request("x", None)),
+            asyncio.create_task(there.request("x", None)),
+        )
         await begun.wait()
         here.close()
         assert await raised_by(waiting) == "E_SHUTTING_DOWN"

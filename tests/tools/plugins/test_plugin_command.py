@@ -30,7 +30,9 @@ def test_a_new_plugin_is_sound(plugins, name):
     assert f"local.{name.replace('_', '-')} 0.1.0 is sound" in run("check", name)
 
 
-@pytest.mark.parametrize("name", ["", "W", "weather news", "../weather", "a", "-a", "a__b", "a-", "天气", "x" * 41, "1a"])
+@pytest.mark.parametrize(
+    "name", ["", "W", "weather news", "../weather", "a", "-a", "a__b", "a-", "天气", "x" * 41, "1a"]
+)
 def test_a_name_that_cannot_be_one_is_refused(plugins, name):
     with pytest.raises(CommandError, match="cannot be the name"):
         run("new", "--", name)

@@ -74,8 +74,20 @@ def test_content_items_are_read_under_every_name_that_plugins_use():
             ]
         }
     ).content_items
-    assert [item.content_type for item in items] == ["text", "image", "image", "audio", "binary", "resource_link", "unknown"]
-    assert [(item.data, item.mime_type) for item in items[1:4]] == [("AAAA", "image/png"), ("BBBB", "image/gif"), ("AAE=", "")]
+    assert [item.content_type for item in items] == [
+        "text",
+        "image",
+        "image",
+        "audio",
+        "binary",
+        "resource_link",
+        "unknown",
+    ]
+    assert [(item.data, item.mime_type) for item in items[1:4]] == [
+        ("AAAA", "image/png"),
+        ("BBBB", "image/gif"),
+        ("AAE=", ""),
+    ]
     assert items[5].uri == "https://example.com/"
     assert items[6].metadata == {"content_type": "hologram"}
 

@@ -141,7 +141,9 @@ async def test_tools_are_declared_and_called(folder):
 async def test_the_process_has_nothing_of_the_server(folder):
     async with started(folder) as plugin:
         await plugin.load()
-        assert {"django", "agent", "onebot", "frostproject", "openai", "aiohttp"}.isdisjoint(await plugin.invoke("modules"))
+        assert {"django", "agent", "onebot", "frostproject", "openai", "aiohttp"}.isdisjoint(
+            await plugin.invoke("modules")
+        )
 
 
 async def test_a_tool_that_blocks_keeps_nobody_waiting(folder, tmp_path):
@@ -207,20 +209,36 @@ async def test_a_call_that_is_given_up_is_stopped(folder):
         assert (await plugin.request("health"))["calls"] == 0
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("missing", {}), ("add", {}), ("add", {"a": "one"}), ("add", {"a": 1, "c": 2})])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("missing", {}), ("add", {}), ("add", {"a": "one"}), ("add", {"a": 1, "c": 2})],
+)
 async def test_a_call_that_cannot_be_made_is_a_failure(folder, name, arguments):
     async with started(folder) as plugin:
         await plugin.load()
-        assert (await fails(plugin.invoke(name, arguments))).code in {"E_METHOD_NOT_ALLOWED", "E_PLUGIN_FAILED"}
+        assert (await fails(plugin.invoke(name, arguments))).code in {
+            "E_METHOD_NOT_ALLOWED",
+            "E_PLUGIN_FAILED",
+        }
 
 
 @pytest.mark.parametrize(
     ("method", "payload"),
-    [("invoke", {"name": "add"}), ("invoke", 7), ("load", {}), ("explode", {}), ("configure", {"config": {}}), ("shutdown", 1)],
+    [
+        ("invoke", {"name": "add"}),
+        ("invoke", 7),
+        ("load", {}),
+        ("explode", {}),
+        ("configure", {"config": {}}),
+        ("shutdown", 1),
+    ],
 )
 async def test_a_request_that_makes_no_sense_is_refused(folder, method, payload):
     async with started(folder) as plugin:
-        assert (await fails(plugin.request(method, payload))).code in {"E_METHOD_NOT_ALLOWED", "E_PLUGIN_NOT_FOUND"}
+        assert (await fails(plugin.request(method, payload))).code in {
+            "E_METHOD_NOT_ALLOWED",
+            "E_PLUGIN_NOT_FOUND",
+        }
         assert await plugin.load()
 
 
@@ -230,7 +248,10 @@ async def test_a_request_that_makes_no_sense_is_refused(folder, method, payload)
 async def test_a_tool_asks_the_server_and_is_answered(folder):
     async with started(folder, storage_set=None, storage_get={"stored": 1}) as plugin:
         await plugin.load()
-        assert await plugin.invoke("remembers", {"value": {"a": 1}}) == {"kept": {"stored": 1}, "who": "42"}
+        assert await plugin.invoke("remembers", {"value": {"a": 1}}) == {
+            "kept": {"stored": 1},
+            "who": "42",
+        }
         assert plugin.asked[0] == {
             "name": "storage.set",
             "arguments": {"key": "k", "value": {"of": {"a": 1}, "1": [2]}},
@@ -265,12 +286,21 @@ async def test_nothing_is_sent_to_another_chat(folder):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("import not_there_at_all", "plugin.py, line 1: ModuleNotFoundError: No module named 'not_there_at_all'"),
+        (
+            "import not_there_at_all",
+            "plugin.py, line 1: ModuleNotFoundError: No module named 'not_there_at_all'",
+        ),
         ("def broken(:\n    pass", "plugin.py, line 1: SyntaxError"),
         ("x = 1", "plugin.py declares no tool"),
-        ("raise SystemExit(3)", "ImportError: it ended the process while it was imported: SystemExit 3"),
+        (
+            "raise SystemExit(3)",
+            "ImportError: it ended the process while it was imported: SystemExit 3",
+        ),
         ("def create_plugin():\n    return 7", "create_plugin() returns int"),
-        ("from tools.plugin_sdk import Tool\n@Tool('a')\ndef f(): ...\n@Tool('a')\ndef g(): ...", "two tools have the name a"),
+        (
+            "from tools.plugin_sdk import Tool\n@Tool('a')\ndef f(): ...\n@Tool('a')\ndef g(): ...",
+            "two tools have the name a",
+        ),
         (
             "from tools.plugin_sdk import Tool\n@Tool('no good')\ndef f(): ...",
             "plugin.py, line 2: tools.errors.InvalidDeclaration",
@@ -369,7 +399,11 @@ async def test_a_flood_of_log_lines_is_bounded_and_comes_in_order(folder):
         await plugin.load()
         await plugin.invoke("logs", {"lines": 5_000})
         assert await plugin.has_logged("lines were left out")
-        numbers = [int(line["text"].split()[1]) for line in plugin.logged if line["text"].startswith("line ")]
+        numbers = [
+            int(line["text"].split()[1])
+            for line in plugin.logged
+            if line["text"].startswith("line ")
+        ]
         assert numbers == sorted(numbers)
         assert len(numbers) < 5_000
 
@@ -404,7 +438,10 @@ async def test_a_call_that_burns_the_processor_ends_the_process_and_says_where(f
 async def test_a_process_all_of_whose_threads_hang_makes_way_for_another(folder, tmp_path):
     async with started(folder) as plugin:
         await plugin.load()
-        calls = [asyncio.create_task(plugin.invoke("blocks", {"gate": str(tmp_path / "never")})) for _ in range(THREADS)]
+        calls = [
+            asyncio.create_task(plugin.invoke("blocks", {"gate": str(tmp_path / "never")}))
+            for _ in range(THREADS)
+        ]
         while (await plugin.request("health"))["calls"] != THREADS:
             pass
         for call in calls:

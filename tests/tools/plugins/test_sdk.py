@@ -13,7 +13,15 @@ from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import declaration_of
 from tools.plugins.handlers import ToolHandler, build_handler, to_jsonable
 
-CALL = Call("c1", session_id="s1", stream_id="s1", group_id="7", user_id="42", platform="qq", reasoning="because")
+CALL = Call(
+    "c1",
+    session_id="s1",
+    stream_id="s1",
+    group_id="7",
+    user_id="42",
+    platform="qq",
+    reasoning="because",
+)
 
 
 def handler(function: Any) -> ToolHandler:
@@ -66,8 +74,12 @@ def test_arguments_come_as_their_types():
 def test_parameters_can_be_a_list_of_infos():
     infos = [
         ToolParameterInfo("city", description="Where"),
-        ToolParameterInfo("days", ToolParamType.INTEGER, required=False, default=3, enum_values=[1, 3]),
-        ToolParameterInfo("tags", ToolParamType.ARRAY, required=False, items_schema={"type": "string"}),
+        ToolParameterInfo(
+            "days", ToolParamType.INTEGER, required=False, default=3, enum_values=[1, 3]
+        ),
+        ToolParameterInfo(
+            "tags", ToolParamType.ARRAY, required=False, items_schema={"type": "string"}
+        ),
     ]
     found = schema(Tool("t", "d", parameters=infos)(given))
     assert found["properties"]["city"] == {"type": "string", "description": "Where"}
@@ -79,8 +91,16 @@ def test_parameters_can_be_a_list_of_infos():
 @pytest.mark.parametrize(
     ("parameters", "properties", "required"),
     [
-        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, {"a": {"type": "string"}}, ["a"]),
-        ({"a": {"type": "int", "description": "A", "required": True}}, {"a": {"type": "integer", "description": "A"}}, ["a"]),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"a": {"type": "string"}},
+            ["a"],
+        ),
+        (
+            {"a": {"type": "int", "description": "A", "required": True}},
+            {"a": {"type": "integer", "description": "A"}},
+            ["a"],
+        ),
         ({"type": {"type": "string"}}, {"type": {"type": "string"}}, []),
         ({}, {}, []),
     ],
@@ -123,11 +143,15 @@ def test_a_function_that_yields_its_results_is_refused():
 def test_a_description_may_be_given_in_three_ways():
     assert handler(Tool("t", "d", brief_description="b")(given)).declared["description"] == "d"
     assert handler(Tool("t", brief_description="b")(given)).declared["description"] == "b"
-    assert handler(Tool("t", "d", detailed_description="long")(given)).declared["description"] == "d"
+    assert (
+        handler(Tool("t", "d", detailed_description="long")(given)).declared["description"] == "d"
+    )
 
 
 def test_metadata_travels_with_the_declaration():
-    made = Tool("t", core_tool=True, timeout_ms=500, allowed_session={"qq:7"}, visibility="visible")(given)
+    made = Tool(
+        "t", core_tool=True, timeout_ms=500, allowed_session={"qq:7"}, visibility="visible"
+    )(given)
     assert handler(made).declared["metadata"] == {
         "core_tool": True,
         "timeout_ms": 500,
@@ -146,18 +170,30 @@ def test_a_handler_takes_the_context_by_name_where_the_model_has_no_say():
     def handle(text, user_id, **rest):
         return text, user_id, rest
 
-    text, user_id, rest = handler(handle).call({"text": "a", "user_id": "forged", "stream_id": "forged"}, CALL)
-    assert (text, user_id, rest["stream_id"], rest["chat_id"], rest["group_id"]) == ("a", "42", "s1", "s1", "7")
+    text, user_id, rest = handler(handle).call(
+        {"text": "a", "user_id": "forged", "stream_id": "forged"}, CALL
+    )
+    assert (text, user_id, rest["stream_id"], rest["chat_id"], rest["group_id"]) == (
+        "a",
+        "42",
+        "s1",
+        "s1",
+        "7",
+    )
 
 
 def test_a_handler_that_takes_no_context_is_given_none():
     assert handler(Tool("t", parameters=TEXT)(lambda text: text)).call({"text": "a"}, CALL) == "a"
 
 
-@pytest.mark.parametrize(("said", "taken"), [({"user_id": "99"}, "99"), ({"user_id": ""}, "42"), ({}, "42")])
+@pytest.mark.parametrize(
+    ("said", "taken"), [({"user_id": "99"}, "99"), ({"user_id": ""}, "42"), ({}, "42")]
+)
 def test_a_declared_name_is_the_models_and_the_context_stands_in(said, taken):
     declared = {"user_id": {"type": "string"}}
-    assert handler(Tool("t", parameters=declared)(lambda user_id: user_id)).call(said, CALL) == taken
+    assert (
+        handler(Tool("t", parameters=declared)(lambda user_id: user_id)).call(said, CALL) == taken
+    )
 
 
 def test_where_a_call_comes_from_is_never_asked_of_the_model():
@@ -205,5 +241,11 @@ def test_whatever_is_returned_becomes_json():
         x: int
 
     value = {1: (2, {3}), "at": date(2026, 1, 2), "raw": b"\x00", "point": Point(4), "odd": int}
-    assert to_jsonable(value) == {"1": [2, [3]], "at": "2026-01-02", "raw": "AA==", "point": {"x": 4}, "odd": "<class 'int'>"}
+    assert to_jsonable(value) == {
+        "1": [2, [3]],
+        "at": "2026-01-02",
+        "raw": "AA==",
+        "point": {"x": 4},
+        "odd": "<class 'int'>",
+    }
     assert isinstance(to_jsonable(circle), str)

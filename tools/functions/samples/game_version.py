@@ -1,4 +1,5 @@
-"""The latest version of a game: the row's mock value, or live from the game's own publisher where that is known."""
+"""The latest version of a game: the row's mock value, or live from the game's own publisher where
+that is known."""
 
 from tools.errors import ToolFailed
 from tools.functions.function_tool import NonBlank, tool
@@ -17,7 +18,11 @@ def get_game_version(game: NonBlank) -> str:
         game: 游戏名，例如：Minecraft
     """
     if " ".join(game.lower().split()) not in MINECRAFT:
-        raise ToolFailed(f"没有 {game} 的实时数据源，目前只支持 Minecraft（我的世界）。请如实告诉用户查不到，不要编造")
+        raise ToolFailed(
+            f"没有 {game} 的实时数据源，目前只支持 Minecraft（我的世界）。请如实告诉用户查不到，不要编造"
+        )
     with expect_fields():
         latest = fetch_json(MINECRAFT_URL)["latest"]
-        return f"{game} 的最新版本是 {latest['release']}（Java 版），最新快照是 {latest['snapshot']}"
+        return (
+            f"{game} 的最新版本是 {latest['release']}（Java 版），最新快照是 {latest['snapshot']}"
+        )

@@ -1,4 +1,5 @@
-"""Public web sources that tools read live. Synchronous: a sample tool runs in a thread of its own."""
+"""Public web sources that tools read live. Synchronous: a sample tool runs in a thread of its
+own."""
 
 import contextlib
 import json
@@ -18,9 +19,12 @@ HEADERS = {"User-Agent": "FrostAgent", "Accept": "application/json"}
 
 
 def fetch_json(url: str, **query: str | float) -> Any:
-    """What the source at ``url`` answers. Raises :class:`ToolFailed` with the reason when there is no such answer."""
+    """What the source at ``url`` answers. Raises :class:`ToolFailed` with the reason when there is
+    no such answer."""
     try:
-        with requests.get(url, query, headers=HEADERS, timeout=SECONDS, stream=True, allow_redirects=False) as response:
+        with requests.get(
+            url, query, headers=HEADERS, timeout=SECONDS, stream=True, allow_redirects=False
+        ) as response:
             if response.status_code != 200:
                 raise ToolFailed(f"数据源返回了错误（HTTP {response.status_code}），请稍后再试")
             return json.loads(_body(response))

@@ -1,4 +1,5 @@
-"""The weather of a city: the row's mock value, or live from Open-Meteo (https://open-meteo.com, no key)."""
+"""The weather of a city: the row's mock value, or live from Open-Meteo (https://open-meteo.com, no
+key)."""
 
 from tools.errors import ToolFailed
 from tools.functions.function_tool import NonBlank, tool
@@ -40,9 +41,15 @@ def get_weather(city: NonBlank) -> str:
         if not places:
             raise ToolFailed(f"找不到城市: {city}，请核对名称")
         place = places[0]
-        now = fetch_json(FORECAST_URL, latitude=place["latitude"], longitude=place["longitude"], current=_NOW)["current"]
-        sky = next((words for words, codes in _SKIES.items() if now["weather_code"] in codes), "未知")
-        where = "，".join(dict.fromkeys(filter(None, (place["name"], place.get("admin1"), place.get("country")))))
+        now = fetch_json(
+            FORECAST_URL, latitude=place["latitude"], longitude=place["longitude"], current=_NOW
+        )["current"]
+        sky = next(
+            (words for words, codes in _SKIES.items() if now["weather_code"] in codes), "未知"
+        )
+        where = "，".join(
+            dict.fromkeys(filter(None, (place["name"], place.get("admin1"), place.get("country"))))
+        )
         return (
             f"{where} 的天气是{sky}，温度 {now['temperature_2m']}°C，"
             f"湿度 {now['relative_humidity_2m']}%，风速 {now['wind_speed_10m']} km/h"

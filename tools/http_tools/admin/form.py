@@ -23,8 +23,12 @@ NONE = HttpTool.Body.NONE.value
 HELP = {
     "name": _("What the model calls it by, e.g. city_weather: letters, digits, _ and - only."),
     "enabled": _("A disabled tool is not offered to the model, but can be tried out here."),
-    "description": _("What the tool is good for and when to use it. The model decides by these words alone."),
-    "url": _("{city} stands for the argument “city”. Host and beginning are always the same, whatever the arguments are."),
+    "description": _(
+        "What the tool is good for and when to use it. The model decides by these words alone."
+    ),
+    "url": _(
+        "{city} stands for the argument “city”. Host and beginning are always the same, whatever the arguments are."
+    ),
     "body_kind": _("What is sent along with POST, PUT or PATCH."),
     "body": _(
         'JSON: an argument stands in quotes, also where it is a number or a list: {"city": "{city}", "days": "{days}"}.'
@@ -40,22 +44,31 @@ HELP = {
         "The same request within this time gets the same answer without being sent again. 0: every request is sent."
     ),
 }
-PLACEHOLDERS = {"name": "city_weather", "url": "https://api.example.com/v1/weather/{city}", "answer_path": "$.current"}
+PLACEHOLDERS = {
+    "name": "city_weather",
+    "url": "https://api.example.com/v1/weather/{city}",
+    "answer_path": "$.current",
+}
 
 
 class HttpToolForm(_Form):
     """One tool. What makes no sense is refused by the model, field by field."""
 
     parameters_schema = ParametersField(
-        label=_("Arguments"), help_text=_("What the model has to say, or may say, when it uses the tool.")
+        label=_("Arguments"),
+        help_text=_("What the model has to say, or may say, when it uses the tool."),
     )
     query = EntriesField(
         EntryColumns(name_placeholder="q", template_placeholder="{city}"),
         label=_("Query"),
-        help_text=_("What stands behind the “?” of the URL. An entry whose argument was not given is left out."),
+        help_text=_(
+            "What stands behind the “?” of the URL. An entry whose argument was not given is left out."
+        ),
     )
     headers = EntriesField(
-        EntryColumns(name_placeholder="Authorization", template_placeholder="Bearer {secret:weather_key}"),
+        EntryColumns(
+            name_placeholder="Authorization", template_placeholder="Bearer {secret:weather_key}"
+        ),
         label=_("Headers"),
         help_text=_("Keys belong here or into the query as {secret:NAME}, never as they are."),
     )
@@ -87,14 +100,20 @@ class HttpToolForm(_Form):
         help_texts = HELP
         widgets = {  # noqa: RUF012 - Django's own way to say it
             "description": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
-            "url": forms.TextInput(attrs={"class": "vLargeTextField template", "spellcheck": "false"}),
+            "url": forms.TextInput(
+                attrs={"class": "vLargeTextField template", "spellcheck": "false"}
+            ),
             "body": forms.Textarea(attrs=JSON_INPUT | {"rows": 6}),
-            "answer_path": forms.TextInput(attrs={"class": "vTextField template", "spellcheck": "false"}),
+            "answer_path": forms.TextInput(
+                attrs={"class": "vTextField template", "spellcheck": "false"}
+            ),
         }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if self.instance.body_kind == FORM and isinstance(entries := parse_json_or_none(self.instance.body), dict):
+        if self.instance.body_kind == FORM and isinstance(
+            entries := parse_json_or_none(self.instance.body), dict
+        ):
             self.initial.update({"form_fields": entries, "body": ""})
         for name, text in PLACEHOLDERS.items():
             if name in self.fields:

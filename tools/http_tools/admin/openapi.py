@@ -47,7 +47,8 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class PackedDocument:
-    """A document on its way through the pages: as it is, packed for the next page, and where it was fetched from."""
+    """A document on its way through the pages: as it is, packed for the next page, and where it was
+    fetched from."""
 
     document: dict[str, Any]
     packed: str
@@ -55,23 +56,35 @@ class PackedDocument:
 
 
 class SecretsForm(forms.Form):
-    """An input for each secret that is missing, or can no longer be read. What is left empty is entered later."""
+    """An input for each secret that is missing, or can no longer be read. What is left empty is
+    entered later."""
 
-    def __init__(self, wanted: list[SecretWanted], planned: list[PlannedTool], data: Any = None) -> None:
+    def __init__(
+        self, wanted: list[SecretWanted], planned: list[PlannedTool], data: Any = None
+    ) -> None:
         super().__init__(data, prefix="secret")
         self.wanted = wanted
         for secret in wanted:
-            places = gettext("Sent to: %(hosts)s.") % {"hosts": find_wanted_hosts(planned, secret.name).words}
-            self.fields[secret.name] = build_secret_field(label=secret.name, required=False, help_text=f"{secret.hint}. {places}")
+            places = gettext("Sent to: %(hosts)s.") % {
+                "hosts": find_wanted_hosts(planned, secret.name).words
+            }
+            self.fields[secret.name] = build_secret_field(
+                label=secret.name, required=False, help_text=f"{secret.hint}. {places}"
+            )
 
     def values(self) -> dict[str, str]:
         """What was entered, by name, as requests carry it."""
         given = {secret: self.cleaned_data.get(secret.name) for secret in self.wanted}
-        return {secret.name: encode_secret(value, is_pair=secret.is_pair) for secret, value in given.items() if value}
+        return {
+            secret.name: encode_secret(value, is_pair=secret.is_pair)
+            for secret, value in given.items()
+            if value
+        }
 
 
 class ImportPages(ModelAdmin):
-    """The import as pages of the admin of HTTP tools. Nothing is kept between requests but what the pages carry."""
+    """The import as pages of the admin of HTTP tools. Nothing is kept between requests but what the
+    pages carry."""
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.import_view)
@@ -87,11 +100,20 @@ class ImportPages(ModelAdmin):
             if step in ("choose", "make") or "again" in request.POST:
                 text = request.POST.get("document", "")
                 return self._chosen(
-                    request, PackedDocument(unpack_document(text), text, request.POST.get("source_url", "")[:2000]), step
+                    request,
+                    PackedDocument(
+                        unpack_document(text), text, request.POST.get("source_url", "")[:2000]
+                    ),
+                    step,
                 )
             return self._read(request, is_sent=step == "read")
         except DocumentError as fault:
-            return self._import_page(request, "source", form=SourceForm(request.POST if step == "read" else None), fault=fault)
+            return self._import_page(
+                request,
+                "source",
+                form=SourceForm(request.POST if step == "read" else None),
+                fault=fault,
+            )
 
     def _read(self, request: HttpRequest, *, is_sent: bool) -> HttpResponse:
         form = SourceForm(request.POST, request.FILES) if is_sent else SourceForm()
@@ -99,16 +121,22 @@ class ImportPages(ModelAdmin):
             return self._import_page(request, "source", form=form)
         document = read_source(form.cleaned_data)
         carried = PackedDocument(document, pack_document(document), form.cleaned_data["url"])
-        return self._choice_page(request, carried, ChoiceForm(outline_document(document, carried.source_url)))
+        return self._choice_page(
+            request, carried, ChoiceForm(outline_document(document, carried.source_url))
+        )
 
     def _chosen(self, request: HttpRequest, carried: PackedDocument, step: str) -> HttpResponse:
         form = ChoiceForm(outline_document(carried.document, carried.source_url), request.POST)
         if "again" in request.POST or not form.is_valid():
             return self._choice_page(request, carried, form)
-        planned = plan_tools(carried.document, form.contents, self._allowed(request, form.cleaned_data))
+        planned = plan_tools(
+            carried.document, form.contents, self._allowed(request, form.cleaned_data)
+        )
         missing, there = find_wanted_secrets(planned)
         may_enter = request.user.has_perms(("tools.add_secret", "tools.change_secret"))
-        secrets = SecretsForm(missing if may_enter else [], planned, request.POST if step == "make" else None)
+        secrets = SecretsForm(
+            missing if may_enter else [], planned, request.POST if step == "make" else None
+        )
         if step == "make" and secrets.is_valid():
             return self._told(request, save_plan(planned, secrets.values()), planned)
         known = {
@@ -122,27 +150,41 @@ class ImportPages(ModelAdmin):
         """Whoever may not change rows leaves those that are there as they are."""
         return choice if self.has_change_permission(request) else choice | {"existing": "skip"}
 
-    def _told(self, request: HttpRequest, outcome: ImportResult, planned: list[PlannedTool]) -> HttpResponse:
+    def _told(
+        self, request: HttpRequest, outcome: ImportResult, planned: list[PlannedTool]
+    ) -> HttpResponse:
         for row in outcome.made:
             self.log_addition(request, row, gettext("Imported from an OpenAPI document."))
         for row in outcome.replaced:
             self.log_change(request, row, gettext("Replaced from an OpenAPI document."))
         for secret in outcome.secrets:
-            self.log_change(request, secret, gettext("Entered during the import of an OpenAPI document."))
+            self.log_change(
+                request, secret, gettext("Entered during the import of an OpenAPI document.")
+            )
         counts = {"made": len(outcome.made), "replaced": len(outcome.replaced)}
         counts["left"] = len(planned) - counts["made"] - counts["replaced"]
-        words = gettext("Tools made: %(made)d; replaced: %(replaced)d; left out: %(left)d.") % counts
-        self.message_user(request, words, messages.SUCCESS if counts["made"] or counts["replaced"] else messages.WARNING)
+        words = (
+            gettext("Tools made: %(made)d; replaced: %(replaced)d; left out: %(left)d.") % counts
+        )
+        self.message_user(
+            request,
+            words,
+            messages.SUCCESS if counts["made"] or counts["replaced"] else messages.WARNING,
+        )
         return redirect("admin:tools_httptool_changelist")
 
     # --- Pages ----------------------------------------------------------------------
 
-    def _choice_page(self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm) -> HttpResponse:
+    def _choice_page(
+        self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm
+    ) -> HttpResponse:
         contents, words = form.contents, request.POST.get("find", "")[:200]
         chosen = set(form.sent("operations"))
         found = filter_operations(contents.operations, words)
         shown = [one for one in contents.operations if one.key in chosen]
-        shown += [one for one in found if one.key not in chosen][: max(0, OPERATIONS_SHOWN - len(shown))]
+        shown += [one for one in found if one.key not in chosen][
+            : max(0, OPERATIONS_SHOWN - len(shown))
+        ]
         names = propose_tool_names(contents, "")
         return self._import_page(
             request,
@@ -156,7 +198,12 @@ class ImportPages(ModelAdmin):
         )
 
     def _preview_page(
-        self, request: HttpRequest, carried: PackedDocument, form: ChoiceForm, planned: list[PlannedTool], **page: Any
+        self,
+        request: HttpRequest,
+        carried: PackedDocument,
+        form: ChoiceForm,
+        planned: list[PlannedTool],
+        **page: Any,
     ) -> HttpResponse:
         return self._import_page(
             request,
@@ -173,4 +220,6 @@ class ImportPages(ModelAdmin):
     def _import_page(self, request: HttpRequest, name: str, **page: Any) -> HttpResponse:
         page |= {"title": gettext("Import from OpenAPI"), "opts": self.opts, "media": self.media}
         template = f"admin/tools/httptool/import_{name}.html"
-        return TemplateResponse(request, template, {**self.admin_site.each_context(request), **page})
+        return TemplateResponse(
+            request, template, {**self.admin_site.each_context(request), **page}
+        )

@@ -18,7 +18,8 @@ from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_doc
 from tools.http_tools.openapi.operations import DocumentOutline, Operation
 
 PACKED_LIMIT = 2_000_000
-"""Characters of a packed document: what is posted has to stay below Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE``."""
+"""Characters of a packed document: what is posted has to stay below Django's
+``DATA_UPLOAD_MAX_MEMORY_SIZE``."""
 OPERATIONS_SHOWN = 500
 """Operations on one page, for the same reason: each that is ticked is a field."""
 MAX_CHOSEN = 200
@@ -33,15 +34,24 @@ class SourceForm(forms.Form):
         label=_("Address"),
         required=False,
         max_length=2000,
-        widget=forms.TextInput(attrs={"class": "vLargeTextField", "placeholder": "https://api.example.com/openapi.json"}),
+        widget=forms.TextInput(
+            attrs={
+                "class": "vLargeTextField",
+                "placeholder": "https://api.example.com/openapi.json",
+            }
+        ),
         help_text=_("The document is fetched from there."),
     )
-    file = forms.FileField(label=_("File"), required=False, help_text=_("A .json, .yaml or .yml file, at most 8 MiB."))
+    file = forms.FileField(
+        label=_("File"), required=False, help_text=_("A .json, .yaml or .yml file, at most 8 MiB.")
+    )
     text = forms.CharField(
         label=_("Text"),
         required=False,
         strip=False,
-        widget=forms.Textarea(attrs={"rows": 8, "class": "vLargeTextField template", "spellcheck": "false"}),
+        widget=forms.Textarea(
+            attrs={"rows": 8, "class": "vLargeTextField template", "spellcheck": "false"}
+        ),
         help_text=_("The document itself. What is larger than 2 MiB has to be uploaded as a file."),
     )
 
@@ -57,7 +67,12 @@ class SourceForm(forms.Form):
         if not self.errors and len(given) != 1:
             raise ValidationError(gettext("Give the document in one of the three ways."))
         if (file := cleaned.get("file")) and file.size > MAX_BYTES:
-            raise ValidationError({"file": gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20}})
+            raise ValidationError(
+                {
+                    "file": gettext("The document is larger than %(limit)d MiB.")
+                    % {"limit": MAX_BYTES // 2**20}
+                }
+            )
         return cleaned
 
 
@@ -69,7 +84,9 @@ class ChoiceForm(forms.Form):
         label=_("Another server"),
         required=False,
         max_length=1000,
-        widget=forms.TextInput(attrs={"class": "vLargeTextField", "placeholder": "https://api.example.com/v1"}),
+        widget=forms.TextInput(
+            attrs={"class": "vLargeTextField", "placeholder": "https://api.example.com/v1"}
+        ),
     )
     name_prefix = forms.CharField(
         label=_("Prefix of the names"),
@@ -77,7 +94,9 @@ class ChoiceForm(forms.Form):
         max_length=30,
         validators=[RegexValidator(r"^[A-Za-z0-9_-]*\Z", _("Letters, digits, _ and - only."))],
         widget=forms.TextInput(attrs={"placeholder": "weather_"}),
-        help_text=_("Stands before the names of the tools and of their secrets, so that it is seen where they come from."),
+        help_text=_(
+            "Stands before the names of the tools and of their secrets, so that it is seen where they come from."
+        ),
     )
     enabled = forms.BooleanField(
         label=_("Enable the tools at once"),
@@ -98,7 +117,10 @@ class ChoiceForm(forms.Form):
         super().__init__(data)
         self.contents = outline
         servers: Any = self.fields["server"]
-        servers.choices = [*((url, url) for url in outline.servers), (OWN_SERVER, _("another one:"))]
+        servers.choices = [
+            *((url, url) for url in outline.servers),
+            (OWN_SERVER, _("another one:")),
+        ]
         servers.initial = outline.servers[0] if outline.servers else OWN_SERVER
         operations: Any = self.fields["operations"]
         operations.choices = [(operation.key, operation.key) for operation in outline.operations]
@@ -110,7 +132,9 @@ class ChoiceForm(forms.Form):
     def clean_operations(self) -> list[str]:
         chosen: list[str] = self.cleaned_data["operations"]
         if len(chosen) > MAX_CHOSEN:
-            raise ValidationError(gettext("At most %(limit)d operations at once.") % {"limit": MAX_CHOSEN})
+            raise ValidationError(
+                gettext("At most %(limit)d operations at once.") % {"limit": MAX_CHOSEN}
+            )
         return chosen
 
     def clean(self) -> dict[str, Any]:
@@ -125,15 +149,22 @@ class ChoiceForm(forms.Form):
 def filter_operations(operations: list[Operation], words: str) -> list[Operation]:
     """Those whose path, tags or summary hold all ``words``."""
     wanted = words.lower().split()[:10]
-    return [operation for operation in operations if all(word in _searched(operation) for word in wanted)]
+    return [
+        operation
+        for operation in operations
+        if all(word in _searched(operation) for word in wanted)
+    ]
 
 
 def pack_document(document: dict[str, Any]) -> str:
-    """``document`` for a hidden field, so that no page's work has to be kept between requests. Raises DocumentFault."""
+    """``document`` for a hidden field, so that no page's work has to be kept between requests.
+    Raises DocumentFault."""
     data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     text = base64.b64encode(zlib.compress(data, 9)).decode()
     if len(data) > MAX_BYTES or len(text) > PACKED_LIMIT:
-        raise DocumentError(gettext("The document is too large. Cut it down to the parts that you need."))
+        raise DocumentError(
+            gettext("The document is too large. Cut it down to the parts that you need.")
+        )
     return text
 
 
@@ -143,9 +174,18 @@ def unpack_document(text: str) -> dict[str, Any]:
         reading = zlib.decompressobj()
         data = reading.decompress(base64.b64decode(text, validate=True), MAX_BYTES + 1)
     except (binascii.Error, ValueError, zlib.error) as error:
-        raise DocumentError(gettext("The document has been lost on the way. Begin again.")) from error
+        raise DocumentError(
+            gettext("The document has been lost on the way. Begin again.")
+        ) from error
     return read_document(data)
 
 
 def _searched(operation: Operation) -> str:
-    return " ".join((operation.key, operation.summary, *operation.tags, str(operation.parts.get("operationId") or ""))).lower()
+    return " ".join(
+        (
+            operation.key,
+            operation.summary,
+            *operation.tags,
+            str(operation.parts.get("operationId") or ""),
+        )
+    ).lower()

@@ -30,7 +30,8 @@ REPLACE = "replace"
 
 @dataclass(frozen=True, slots=True)
 class PlannedTool:
-    """One operation that was chosen. ``row`` is what would be saved; ``problem`` says why nothing can be."""
+    """One operation that was chosen. ``row`` is what would be saved; ``problem`` says why nothing
+    can be."""
 
     draft: ToolDraft
     row: HttpTool
@@ -58,21 +59,31 @@ def read_source(given: Mapping[str, Any]) -> dict[str, Any]:
     return read_document(str(given["text"]))
 
 
-def plan_tools(document: dict[str, Any], contents: DocumentOutline, choice: Mapping[str, Any]) -> list[PlannedTool]:
-    """A plan for each operation that ``choice``, a valid ``ChoiceForm``, names, in the order of the document."""
+def plan_tools(
+    document: dict[str, Any], contents: DocumentOutline, choice: Mapping[str, Any]
+) -> list[PlannedTool]:
+    """A plan for each operation that ``choice``, a valid ``ChoiceForm``, names, in the order of the
+    document."""
     names = propose_tool_names(contents, choice["name_prefix"])
     existing = {row.name: row for row in HttpTool.objects.filter(name__in=names.values())}
     made = []
     for operation in contents.operations:
         if operation.key in choice["operations"]:
             name = names[operation.key]
-            drawn = draft_tool(document, operation, name=name, server=choice["server"], prefix=choice["name_prefix"])
+            drawn = draft_tool(
+                document,
+                operation,
+                name=name,
+                server=choice["server"],
+                prefix=choice["name_prefix"],
+            )
             made.append(_plan(drawn, existing.get(name), choice))
     return made
 
 
 def propose_tool_names(contents: DocumentOutline, prefix: str) -> dict[str, str]:
-    """A name for each operation, by its key: the same whatever is chosen, so that a second import finds the first one's rows."""
+    """A name for each operation, by its key: the same whatever is chosen, so that a second import
+    finds the first one's rows."""
     described = ToolConfig.objects.values_list("name", "declaration__provider_type")
     taken = {name for name, provider_type in described if provider_type not in FROM_ROWS}
     names: dict[str, str] = {}
@@ -83,8 +94,11 @@ def propose_tool_names(contents: DocumentOutline, prefix: str) -> dict[str, str]
 
 
 def find_wanted_secrets(planned: list[PlannedTool]) -> tuple[list[SecretWanted], list[str]]:
-    """The secrets that the tools to be made name: those that are missing or can no longer be read, and the others."""
-    wanted = {secret.name: secret for plan in planned if plan.is_made for secret in plan.draft.secrets}
+    """The secrets that the tools to be made name: those that are missing or can no longer be read,
+    and the others."""
+    wanted = {
+        secret.name: secret for plan in planned if plan.is_made for secret in plan.draft.secrets
+    }
     there = {secret.name for secret in Secret.objects.filter(name__in=wanted) if secret.is_readable}
     return [secret for name, secret in wanted.items() if name not in there], sorted(there)
 
@@ -92,20 +106,29 @@ def find_wanted_secrets(planned: list[PlannedTool]) -> tuple[list[SecretWanted],
 def find_wanted_hosts(planned: list[PlannedTool], name: str) -> SecretHosts:
     """Where the tools to be made would send the secret of that name."""
     return SecretHosts.of_urls(
-        plan.row.url for plan in planned if plan.is_made and name in {one.name for one in plan.draft.secrets}
+        plan.row.url
+        for plan in planned
+        if plan.is_made and name in {one.name for one in plan.draft.secrets}
     )
 
 
 def check_secret_hosts(planned: list[PlannedTool], names: Iterable[str]) -> list[str]:
-    """Why tools to be made would not work with the secrets of these names as they are: a translated line each."""
+    """Why tools to be made would not work with the secrets of these names as they are: a translated
+    line each."""
     hosts = {name: known for name, known in Secret.known_hosts().items() if name in names}
-    found = [line for plan in planned if plan.is_made for line in check_hosts(to_http_tool_settings(plan.row), hosts)]
+    found = [
+        line
+        for plan in planned
+        if plan.is_made
+        for line in check_hosts(to_http_tool_settings(plan.row), hosts)
+    ]
     return list(dict.fromkeys(found))
 
 
 @transaction.atomic
 def save_plan(planned: list[PlannedTool], secrets: Mapping[str, str]) -> ImportResult:
-    """Save the rows that are to be made, and ``secrets`` by name, each for the hosts of these rows alone."""
+    """Save the rows that are to be made, and ``secrets`` by name, each for the hosts of these rows
+    alone."""
     outcome = ImportResult()
     for name, value in secrets.items():
         secret = Secret.objects.filter(name=name).first() or Secret(name=name)
@@ -130,14 +153,19 @@ def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]
         setattr(row, name, value)
     problem = drawn.problem or " ".join(_faults(row))
     is_left = existing is not None and choice["existing"] != REPLACE
-    return PlannedTool(drawn, row, problem, existing is not None, is_made=not problem and not is_left)
+    return PlannedTool(
+        drawn, row, problem, existing is not None, is_made=not problem and not is_left
+    )
 
 
 def _faults(row: HttpTool) -> list[str]:
     """What is wrong with a row beside secrets that are not there yet."""
     if len(row.url) > 2000:
         return [gettext("The URL is too long.")]
-    found = check_http_tool(to_http_tool_settings(row), ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")))
+    found = check_http_tool(
+        to_http_tool_settings(row),
+        ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")),
+    )
     return [line for lines in found.values() for line in lines]
 
 
@@ -145,11 +173,17 @@ def _fetched(url: str) -> bytes:
     async def fetched() -> bytes:
         fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
         try:
-            return (await fetcher.download(FetchRequest(url, max_bytes=MAX_BYTES, seconds=FETCH_SECONDS))).body
+            return (
+                await fetcher.download(
+                    FetchRequest(url, max_bytes=MAX_BYTES, seconds=FETCH_SECONDS)
+                )
+            ).body
         finally:
             await fetcher.close()
 
     try:
         return async_to_sync(fetched)()
     except FetchError as error:
-        raise DocumentError(gettext("The document could not be fetched: %(error)s") % {"error": error}) from error
+        raise DocumentError(
+            gettext("The document could not be fetched: %(error)s") % {"error": error}
+        ) from error

@@ -1,4 +1,5 @@
-"""HTTP tools: requests that the operator sets up without code, and tries out before the model may."""
+"""HTTP tools: requests that the operator sets up without code, and tries out before the model
+may."""
 
 from functools import cache
 from operator import attrgetter
@@ -18,7 +19,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.argument_form import ArgumentForm
-from tools.admin.record_pages import PageAdmin, clamp_text, format_moment, parse_row_number, render_badge
+from tools.admin.record_pages import (
+    PageAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    render_badge,
+)
 from tools.fetch.allow_list import AllowList
 from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
@@ -55,8 +62,22 @@ class HttpToolAdmin(ImportPages, PageAdmin):
     fieldsets = (
         (None, {"fields": ("name", "enabled", "description")}),
         (_("What the model says"), {"fields": ("parameters_schema",)}),
-        (_("Request"), {"fields": ("method", "url", "query", "headers", "body_kind", "body", "form_fields")}),
-        (_("Answer"), {"fields": ("answer_kind", "answer_path", "timeout_seconds", "max_kib", "cache_seconds")}),
+        (
+            _("Request"),
+            {"fields": ("method", "url", "query", "headers", "body_kind", "body", "form_fields")},
+        ),
+        (
+            _("Answer"),
+            {
+                "fields": (
+                    "answer_kind",
+                    "answer_path",
+                    "timeout_seconds",
+                    "max_kib",
+                    "cache_seconds",
+                )
+            },
+        ),
     )
 
     class Media:
@@ -64,7 +85,8 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         js = ("tools/http_tool.js",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Whoever may only look sees host and names: keys may stand in everything else, though they belong into secrets."""
+        """Whoever may only look sees host and names: keys may stand in everything else, though they
+        belong into secrets."""
         if obj is None or self.has_change_permission(request, obj):
             return self.fieldsets
         parts = {title: part["fields"] for title, part in self.fieldsets}
@@ -77,7 +99,9 @@ class HttpToolAdmin(ImportPages, PageAdmin):
 
     def get_search_fields(self, request: HttpRequest) -> Any:
         """Whoever may only look could find out a key sign by sign."""
-        return self.search_fields if self.has_change_permission(request) else ("name", "description")
+        return (
+            self.search_fields if self.has_change_permission(request) else ("name", "description")
+        )
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         return lookup in ("enabled__exact", "enabled")
@@ -87,8 +111,13 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         before = HttpTool.objects.get(pk=obj.pk).url if change else obj.url
         super().save_model(request, obj, form, change)
         if parse_host(before) != parse_host(obj.url):
-            places = {"before": format_origin(before) or "-", "after": format_origin(obj.url) or "-"}
-            self.log_change(request, obj, gettext("Address changed from %(before)s to %(after)s.") % places)
+            places = {
+                "before": format_origin(before) or "-",
+                "after": format_origin(obj.url) or "-",
+            }
+            self.log_change(
+                request, obj, gettext("Address changed from %(before)s to %(after)s.") % places
+            )
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         """The list edits a switch; the form's own fields are of its page."""
@@ -120,13 +149,23 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         @admin.display(description=_("HTTP tool"), ordering="name")
         def tool(row: HttpTool) -> str:
             words = '{}<div class="quiet">{}</div><code class="address">{} {}</code>'
-            return format_html(words, row.name, clamp_text(row.description), row.method, address(row))
+            return format_html(
+                words, row.name, clamp_text(row.description), row.method, address(row)
+            )
 
         @admin.display(description=_("state"))
         def state(row: HttpTool) -> str:
             if lines := list_problems(row, secrets()):
-                return format_html('<span title="{}">{}</span>', "\n".join(lines), render_badge("failed", _("cannot be used")))
-            return render_badge("succeeded", _("ready")) if row.enabled else render_badge("off", _("off"))
+                return format_html(
+                    '<span title="{}">{}</span>',
+                    "\n".join(lines),
+                    render_badge("failed", _("cannot be used")),
+                )
+            return (
+                render_badge("succeeded", _("ready"))
+                if row.enabled
+                else render_badge("off", _("off"))
+            )
 
         return (tool, "enabled", state, "changed")
 
@@ -146,7 +185,9 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         for row in (changed := list(rows.exclude(enabled=enabled))):
             self.log_change(request, row, [{"changed": {"fields": ["enabled"]}}])
         rows.filter(pk__in=[row.pk for row in changed]).update(enabled=enabled)
-        self.message_user(request, gettext("Changed: %(count)d.") % {"count": len(changed)}, messages.SUCCESS)
+        self.message_user(
+            request, gettext("Changed: %(count)d.") % {"count": len(changed)}, messages.SUCCESS
+        )
 
     # --- One tool -------------------------------------------------------------------
 
@@ -155,8 +196,15 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         page: dict[str, Any] = {"secrets": secrets}
         if row is None or not row.pk:
             return page
-        page |= {"troubles": list_problems(row, secrets), "warnings": list_tool_warnings(to_http_tool_settings(row))}
-        page["config"] = config = ToolConfig.objects.filter(name=row.name).only("name", "enabled", "provider_name").first()
+        page |= {
+            "troubles": list_problems(row, secrets),
+            "warnings": list_tool_warnings(to_http_tool_settings(row)),
+        }
+        page["config"] = config = (
+            ToolConfig.objects.filter(name=row.name)
+            .only("name", "enabled", "provider_name")
+            .first()
+        )
         page["other"] = config.provider_name if config and config.provider_name != PROVIDER else ""
         if self.has_change_permission(request, row):
             page["trial_url"] = reverse("admin:tools_httptool_trial", args=(row.pk,))
@@ -164,9 +212,14 @@ class HttpToolAdmin(ImportPages, PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.trial_view)
-        return [path("<path:object_id>/trial/", view, name="tools_httptool_trial"), *super().get_urls()]
+        return [
+            path("<path:object_id>/trial/", view, name="tools_httptool_trial"),
+            *super().get_urls(),
+        ]
 
-    def response_add(self, request: HttpRequest, obj: Model, post_url_continue: str | None = None) -> HttpResponse:
+    def response_add(
+        self, request: HttpRequest, obj: Model, post_url_continue: str | None = None
+    ) -> HttpResponse:
         """A new tool is tried out next."""
         if "_try" in request.POST:
             return self.response_change(request, obj)
@@ -178,11 +231,15 @@ class HttpToolAdmin(ImportPages, PageAdmin):
         return super().response_change(request, obj)
 
     def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The form for the arguments and, once it is sent, the request that was made and what came of it."""
+        """The form for the arguments and, once it is sent, the request that was made and what came
+        of it."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         row = get_object_or_404(HttpTool, pk=parse_row_number(object_id))
-        form = ArgumentForm(row.parameters_schema or NO_ARGUMENTS, request.POST if request.method == "POST" else None)
+        form = ArgumentForm(
+            row.parameters_schema or NO_ARGUMENTS,
+            request.POST if request.method == "POST" else None,
+        )
         page: dict[str, Any] = {
             "form": form,
             "troubles": list_problems(row, load_secret_states()),
@@ -195,22 +252,40 @@ class HttpToolAdmin(ImportPages, PageAdmin):
             self.log_change(request, row, gettext("Test run: %(outcome)s.") % {"outcome": words})
             page |= dry_run_context(trial) | {"outcome": words}
         page |= {"original": row, "opts": self.opts, "media": self.media}
-        return TemplateResponse(request, "admin/tools/httptool/trial.html", {**self.admin_site.each_context(request), **page})
+        return TemplateResponse(
+            request,
+            "admin/tools/httptool/trial.html",
+            {**self.admin_site.each_context(request), **page},
+        )
 
 
 def load_secret_states() -> dict[str, bool]:
     """The names of all secrets, and whether each can still be read."""
-    return {secret.name: secret.is_readable for secret in Secret.objects.order_by("name")[:SECRETS_READ]}
+    return {
+        secret.name: secret.is_readable for secret in Secret.objects.order_by("name")[:SECRETS_READ]
+    }
 
 
 def _names(entries: Any) -> str:
-    return ", ".join(f"{name} = {MASK}" for name in entries) or "-" if isinstance(entries, dict) else "-"
+    return (
+        ", ".join(f"{name} = {MASK}" for name in entries) or "-"
+        if isinstance(entries, dict)
+        else "-"
+    )
 
 
 def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
     """Why ``row`` does not work as it is: a translated line each."""
-    around = ValidationContext(secrets=secrets, hosts=Secret.known_hosts(), allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
-    lines = [line for found in check_http_tool(to_http_tool_settings(row), around).values() for line in found]
+    around = ValidationContext(
+        secrets=secrets,
+        hosts=Secret.known_hosts(),
+        allow=AllowList.parse(settings.FETCH_ALLOW, "tools"),
+    )
+    lines = [
+        line
+        for found in check_http_tool(to_http_tool_settings(row), around).values()
+        for line in found
+    ]
     return lines + [
         gettext("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
         for name in sorted(secret_names_of(row))

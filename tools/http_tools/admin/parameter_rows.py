@@ -27,7 +27,16 @@ KINDS = (
 )
 PLAIN = frozenset({"string", "integer", "number", "boolean"})
 _SEPARATORS = re.compile(r"[,，、;；\n]")
-_WORDS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
+_WORDS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "是": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "否": False,
+}
 
 
 def schema_to_rows(schema: Any) -> list[dict[str, str]] | None:
@@ -35,7 +44,9 @@ def schema_to_rows(schema: Any) -> list[dict[str, str]] | None:
     if schema in (None, {}):
         return []
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict) or not all(isinstance(part, dict) for part in properties.values()):
+    if not isinstance(properties, dict) or not all(
+        isinstance(part, dict) for part in properties.values()
+    ):
         return None
     required = schema.get("required", [])
     if not isinstance(required, list):
@@ -59,10 +70,15 @@ def rows_to_schema(rows: Sequence[ParameterRow]) -> tuple[dict[str, Any], list[s
             wrong = [gettext("the name is missing")]
         elif name in properties:
             wrong = [gettext("“%(name)s” stands twice") % {"name": name}, *wrong]
-        faults += [gettext("Row %(number)d: %(fault)s.") % {"number": number, "fault": line} for line in wrong]
+        faults += [
+            gettext("Row %(number)d: %(fault)s.") % {"number": number, "fault": line}
+            for line in wrong
+        ]
         properties.setdefault(name, part)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required := [name for row in rows if row.get("required") and (name := row.get("name", "").strip())]:
+    if required := [
+        name for row in rows if row.get("required") and (name := row.get("name", "").strip())
+    ]:
         schema["required"] = required
     return schema, faults
 
@@ -71,7 +87,9 @@ def _property(row: ParameterRow) -> tuple[dict[str, Any], list[str]]:
     kind = row.get("kind") or "string"
     part: dict[str, Any] = {} if kind == OTHER else {"type": "string" if kind == CHOICE else kind}
     faults = [] if kind in dict(KINDS) else [gettext("there is no such type")]
-    choices = [choice for text in _SEPARATORS.split(row.get("choices", "")) if (choice := text.strip())]
+    choices = [
+        choice for text in _SEPARATORS.split(row.get("choices", "")) if (choice := text.strip())
+    ]
     if kind == CHOICE:
         part["enum"] = list(dict.fromkeys(choices))
         if not choices:
@@ -107,7 +125,9 @@ def _value(kind: str, text: str) -> Any:
             return _WORDS[text.lower()]
         case "integer" | "number":
             value = json.loads(text, parse_constant=_refused)
-            if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
+            if isinstance(value, bool) or not isinstance(
+                value, int if kind == "integer" else int | float
+            ):
                 raise ValueError(text)
             return value
         case _:
@@ -133,7 +153,14 @@ def _refused(word: str) -> None:
 
 def _row(name: str, part: dict[str, Any], *, is_required: bool) -> dict[str, str]:
     rest = dict(part)
-    row = {"name": name, "kind": OTHER, "description": "", "required": "on" if is_required else "", "default": "", "choices": ""}
+    row = {
+        "name": name,
+        "kind": OTHER,
+        "description": "",
+        "required": "on" if is_required else "",
+        "default": "",
+        "choices": "",
+    }
     if _is_list_of_choices(rest):
         row |= {"kind": CHOICE, "choices": ", ".join(rest.pop("enum"))}
         del rest["type"]
@@ -149,7 +176,9 @@ def _row(name: str, part: dict[str, Any], *, is_required: bool) -> dict[str, str
 
 def _default_text(kind: str, value: Any) -> str:
     """How ``value`` is written into its column; "" where it cannot be."""
-    text = value if isinstance(value, str) and kind != OTHER else json.dumps(value, ensure_ascii=False)
+    text = (
+        value if isinstance(value, str) and kind != OTHER else json.dumps(value, ensure_ascii=False)
+    )
     try:
         read = _value(kind, text)
     except ValueError:
@@ -160,13 +189,25 @@ def _default_text(kind: str, value: Any) -> str:
 
 def _is_list_of_choices(part: dict[str, Any]) -> bool:
     values = part.get("enum")
-    if part.get("type") != "string" or not isinstance(values, list) or not values or len({*map(str, values)}) < len(values):
+    if (
+        part.get("type") != "string"
+        or not isinstance(values, list)
+        or not values
+        or len({*map(str, values)}) < len(values)
+    ):
         return False
-    return all(isinstance(value, str) and value and value == value.strip() and not _SEPARATORS.search(value) for value in values)
+    return all(
+        isinstance(value, str)
+        and value
+        and value == value.strip()
+        and not _SEPARATORS.search(value)
+        for value in values
+    )
 
 
 def _sorted(schema: Any) -> str:
-    """``schema`` as text in which the order of names, and that of what is required, does not count; 1 and 1.0 differ."""
+    """``schema`` as text in which the order of names, and that of what is required, does not count;
+    1 and 1.0 differ."""
     known = dict(schema)
     if isinstance(required := known.get("required"), list):
         known["required"] = sorted(map(str, required))

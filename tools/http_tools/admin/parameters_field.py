@@ -22,7 +22,9 @@ JSON = "json"
 COLUMNS = (
     TableColumn("name", _("name"), placeholder="city"),
     TableColumn("kind", _("type"), "choice", choices=KINDS),
-    TableColumn("description", _("description for the model"), "area", placeholder=_("The city, e.g. 北京")),
+    TableColumn(
+        "description", _("description for the model"), "area", placeholder=_("The city, e.g. 北京")
+    ),
     TableColumn("required", _("required"), "tick"),
     TableColumn("choices", _("values"), placeholder=_("sunny, rainy")),
     TableColumn("default", _("default")),
@@ -48,7 +50,9 @@ class ParametersWidget(forms.Widget):
         super().__init__()
         self.table = TableWidget(COLUMNS, _("Add an argument"))
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> ParametersInput:
+    def value_from_datadict(
+        self, data: Mapping[str, Any], files: Any, name: str
+    ) -> ParametersInput:
         way = JSON if data.get(f"{name}-as") == JSON else ROWS
         rows = self.table.value_from_datadict(data, files, f"{name}-row")
         return ParametersInput(way, rows, str(data.get(f"{name}-json") or ""))
@@ -58,7 +62,9 @@ class ParametersWidget(forms.Widget):
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         shown = value if isinstance(value, ParametersInput) else to_parameters_input(value)
-        text = forms.Textarea(attrs=JSON_INPUT | {"rows": 14, "id": f"id_{name}-json", "aria-label": "JSON Schema"})
+        text = forms.Textarea(
+            attrs=JSON_INPUT | {"rows": 14, "id": f"id_{name}-json", "aria-label": "JSON Schema"}
+        )
         context = {
             "name": name,
             "shown": shown,
@@ -104,7 +110,9 @@ def to_parameters_input(schema: Any) -> ParametersInput:
     """``schema`` both ways; as JSON where a table could not say all of it."""
     rows = schema_to_rows(schema)
     text = json.dumps(schema, ensure_ascii=False, indent=2) if schema else ""
-    return ParametersInput(JSON if rows is None else ROWS, rows or [], text, fits_rows=rows is not None)
+    return ParametersInput(
+        JSON if rows is None else ROWS, rows or [], text, fits_rows=rows is not None
+    )
 
 
 def _parsed(text: str) -> Any:
@@ -115,7 +123,9 @@ def _parsed(text: str) -> Any:
     except RecursionError as error:
         raise ValidationError(gettext("The JSON is nested too deep.")) from error
     except ValueError as error:
-        raise ValidationError(gettext("This cannot be read as JSON: %(error)s") % {"error": error}) from error
+        raise ValidationError(
+            gettext("This cannot be read as JSON: %(error)s") % {"error": error}
+        ) from error
 
 
 def _refused(word: str) -> None:

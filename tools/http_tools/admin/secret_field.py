@@ -1,4 +1,5 @@
-"""The inputs for a secret: its value, which no answer repeats, also not after an error, and its hosts."""
+"""The inputs for a secret: its value, which no answer repeats, also not after an error, and its
+hosts."""
 
 import re
 from typing import Any
@@ -22,16 +23,25 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 def build_secret_field(**options: Any) -> forms.CharField:
     """A field whose value is sent by the browser and never sent to it."""
-    widget = forms.PasswordInput(attrs={"class": "vTextField", "autocomplete": "new-password", "spellcheck": "false"})
-    return forms.CharField(widget=widget, max_length=VALUE_LIMIT, validators=[refuse_control_characters], **options)
+    widget = forms.PasswordInput(
+        attrs={"class": "vTextField", "autocomplete": "new-password", "spellcheck": "false"}
+    )
+    return forms.CharField(
+        widget=widget, max_length=VALUE_LIMIT, validators=[refuse_control_characters], **options
+    )
 
 
 class HostsField(forms.CharField):
-    """The hosts of a secret, one a line; cleaned to the text that :class:`tools.secrets.hosts.SecretHosts` is stored as."""
+    """The hosts of a secret, one a line; cleaned to the text that
+    :class:`tools.secrets.hosts.SecretHosts` is stored as."""
 
     def __init__(self, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"})
-        super().__init__(widget=widget, label=_("Hosts"), help_text=HOSTS_HELP, max_length=VALUE_LIMIT, **options)
+        widget = forms.Textarea(
+            attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"}
+        )
+        super().__init__(
+            widget=widget, label=_("Hosts"), help_text=HOSTS_HELP, max_length=VALUE_LIMIT, **options
+        )
 
     def clean(self, value: Any) -> str:
         try:
@@ -43,4 +53,8 @@ class HostsField(forms.CharField):
 def refuse_control_characters(value: str) -> None:
     """Raise ValidationError for what no header can carry. The message does not hold the value."""
     if _CONTROL.search(value):
-        raise ValidationError(gettext("The secret holds a line break or another control character: copy it again, in one line."))
+        raise ValidationError(
+            gettext(
+                "The secret holds a line break or another control character: copy it again, in one line."
+            )
+        )

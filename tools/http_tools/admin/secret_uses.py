@@ -27,10 +27,17 @@ def tools_by_secret() -> dict[str, list[HttpTool]]:
 def secret_names_of(tool: HttpTool) -> set[str]:
     """The names of the secrets that ``tool`` carries, whether there are such secrets or not."""
     return {
-        name for _field, text in row_templates(to_http_tool_settings(tool)) for name in template_secrets(parse_template(text))
+        name
+        for _field, text in row_templates(to_http_tool_settings(tool))
+        for name in template_secrets(parse_template(text))
     }
 
 
 def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:
     """Links to the pages of ``tools``; "-" for none."""
-    return format_html_join(", ", "{}", ((record_link("tools_httptool", tool.pk, tool.name),) for tool in tools)) or "-"
+    return (
+        format_html_join(
+            ", ", "{}", ((record_link("tools_httptool", tool.pk, tool.name),) for tool in tools)
+        )
+        or "-"
+    )

@@ -37,9 +37,11 @@ else:
 
 
 class SecretForm(_Form):
-    """A name, hosts and, write-only, a value. A secret that is there already keeps its value while none is entered.
+    """A name, hosts and, write-only, a value. A secret that is there already keeps its value while
+    none is entered.
 
-    Hosts change only together with a value, whoever asks: else the stored one could be sent anywhere.
+    Hosts change only together with a value, whoever asks: else the stored one could be sent
+    anywhere.
     """
 
     value = build_secret_field(label=_("Value"), required=False)
@@ -49,7 +51,11 @@ class SecretForm(_Form):
         model = Secret
         fields = ("name",)
         error_messages = {  # noqa: RUF012 - Django's own way to say it
-            "name": {"unique": _("There is a secret of this name already: open it in the list to replace its value.")}
+            "name": {
+                "unique": _(
+                    "There is a secret of this name already: open it in the list to replace its value."
+                )
+            }
         }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -58,9 +64,13 @@ class SecretForm(_Form):
             is_kept = self.instance.pk is not None and self.instance.is_readable
             self.fields["value"].required = not is_kept
             self.fields["value"].help_text = (
-                gettext("Empty: the stored value stays. It cannot be shown; what you enter here takes its place.")
+                gettext(
+                    "Empty: the stored value stays. It cannot be shown; what you enter here takes its place."
+                )
                 if is_kept
-                else gettext("E.g. an API key. It is stored encrypted and never shown again; you can only replace it.")
+                else gettext(
+                    "E.g. an API key. It is stored encrypted and never shown again; you can only replace it."
+                )
             )
 
         if "hosts" in self.fields:
@@ -69,14 +79,22 @@ class SecretForm(_Form):
                 self.fields["hosts"].disabled, self.fields["hosts"].required = True, False
 
     def _leaves_out(self, name: str) -> bool:
-        """Whether the request does not speak of the field at all, as a script's may: then it stays as it is."""
+        """Whether the request does not speak of the field at all, as a script's may: then it stays
+        as it is."""
         widget = self.fields[name].widget
-        return self.is_bound and bool(widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)))
+        return self.is_bound and bool(
+            widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name))
+        )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         hosts = cleaned.get("hosts", self.instance.hosts)
-        if self.instance.pk is not None and hosts != self.instance.hosts and "value" in cleaned and not cleaned["value"]:
+        if (
+            self.instance.pk is not None
+            and hosts != self.instance.hosts
+            and "value" in cleaned
+            and not cleaned["value"]
+        ):
             self.add_error("value", gettext("The hosts have changed: enter the value again."))
         return cleaned
 
@@ -90,7 +108,10 @@ class SecretForm(_Form):
 def describe_hosts_change(before: str, after: str) -> str:
     """What the history of a secret says when its hosts change."""
     words = gettext("Hosts changed from %(before)s to %(after)s; the value was entered again.")
-    return words % {"before": SecretHosts.stored(before).words, "after": SecretHosts.stored(after).words}
+    return words % {
+        "before": SecretHosts.stored(before).words,
+        "after": SecretHosts.stored(after).words,
+    }
 
 
 @admin.register(Secret)
@@ -112,16 +133,23 @@ class SecretAdmin(PageAdmin):
         return ("name", "state", "host_list", used_by, "changed")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        broken = [secret.name for secret in Secret.objects.order_by("name")[:LISTED] if not secret.is_readable]
+        broken = [
+            secret.name
+            for secret in Secret.objects.order_by("name")[:LISTED]
+            if not secret.is_readable
+        ]
         if broken and request.method == "GET":
             self.message_user(request, f"{UNREADABLE} {', '.join(broken)}", messages.ERROR)
-        homeless = list(Secret.objects.filter(hosts="").order_by("name").values_list("name", flat=True)[:LISTED])
+        homeless = list(
+            Secret.objects.filter(hosts="").order_by("name").values_list("name", flat=True)[:LISTED]
+        )
         if homeless and request.method == "GET":
             self.message_user(request, f"{SENT_NOWHERE} {', '.join(homeless)}", messages.WARNING)
         return super().changelist_view(request, extra_context)
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Django shows a field that has no input as text: the value is named where there is one alone."""
+        """Django shows a field that has no input as text: the value is named where there is one
+        alone."""
         if obj is None:
             return ("name", "hosts", "value")
         own = ("hosts", "value") if self.has_change_permission(request, obj) else ("host_list",)
@@ -131,7 +159,9 @@ class SecretAdmin(PageAdmin):
         """A name that tools use cannot change under them."""
         return () if obj is None else ("name", "host_list", "used_by", "changed")
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         """Whoever may only look has no input for the value."""
         if obj is not None and not self.has_change_permission(request, obj):
             kwargs["form"] = forms.ModelForm
@@ -152,7 +182,11 @@ class SecretAdmin(PageAdmin):
 
     @admin.display(description=_("state"))
     def state(self, secret: Secret) -> str:
-        return render_badge("succeeded", _("stored")) if secret.is_readable else render_badge("failed", _("enter anew"))
+        return (
+            render_badge("succeeded", _("stored"))
+            if secret.is_readable
+            else render_badge("failed", _("enter anew"))
+        )
 
     @admin.display(description=_("hosts"))
     def host_list(self, secret: Secret) -> str:
@@ -179,7 +213,8 @@ class SecretAdmin(PageAdmin):
         warnings = [
             format_html(
                 '<strong class="failure">{}</strong> {}',
-                gettext("“%(name)s” is in use; without it these tools fail:") % {"name": secret.name},
+                gettext("“%(name)s” is in use; without it these tools fail:")
+                % {"name": secret.name},
                 tool_links(uses[secret.name]),
             )
             for secret in objs

@@ -25,7 +25,8 @@ class TableRows(list[TableRow]):
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column. ``kind`` is text, area, choice, tick, or more, which is folded away while it is empty."""
+    """One column. ``kind`` is text, area, choice, tick, or more, which is folded away while it is
+    empty."""
 
     name: str
     label: Any
@@ -56,18 +57,26 @@ class TableWidget(forms.Widget):
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> TableRows:
         """The rows in the order of their numbers, those that are wholly empty left out."""
-        pattern = re.compile(rf"{re.escape(name)}-(\d{{1,6}})-({'|'.join(column.name for column in self.columns)})")
+        pattern = re.compile(
+            rf"{re.escape(name)}-(\d{{1,6}})-({'|'.join(column.name for column in self.columns)})"
+        )
         rows: dict[int, TableRow] = {}
         for key in data:
             if found := pattern.fullmatch(key):
-                rows.setdefault(int(found[1]), {})[found[2]] = str(data.get(key) or "").replace("\0", "")
+                rows.setdefault(int(found[1]), {})[found[2]] = str(data.get(key) or "").replace(
+                    "\0", ""
+                )
         return TableRows(row for _number, row in sorted(rows.items()) if self._is_filled(row))
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
         return name not in data and not self.value_from_datadict(data, files, name)
 
     def _is_filled(self, row: TableRow) -> bool:
-        return any(row.get(column.name, "").strip() for column in self.columns if column.kind in ("text", "area", "more"))
+        return any(
+            row.get(column.name, "").strip()
+            for column in self.columns
+            if column.kind in ("text", "area", "more")
+        )
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         rows = [*(value or ()), *({} for _ in range(SPARE_ROWS))]
@@ -82,11 +91,15 @@ class TableWidget(forms.Widget):
         return SafeString(render_to_string(self.template_name, context))
 
     def _cells(self, prefix: str, row: Mapping[str, str]) -> list[TableCell]:
-        return [TableCell(column, f"{prefix}-{column.name}", row.get(column.name, "")) for column in self.columns]
+        return [
+            TableCell(column, f"{prefix}-{column.name}", row.get(column.name, ""))
+            for column in self.columns
+        ]
 
 
 class TableField(forms.Field):
-    """A field that reads rows; subclasses say what they stand for. ``bound_data`` shows what was typed again."""
+    """A field that reads rows; subclasses say what they stand for. ``bound_data`` shows what was
+    typed again."""
 
     def __init__(self, columns: Iterable[TableColumn], **options: Any) -> None:
         super().__init__(widget=TableWidget(columns), required=False, **options)
@@ -112,12 +125,18 @@ class EntryColumns:
 
 
 class EntriesField(TableField):
-    """Names and their templates as an object: ``{name: template}``, a list of templates for a name that stands more than once."""
+    """Names and their templates as an object: ``{name: template}``, a list of templates for a name
+    that stands more than once."""
 
     def __init__(self, words: EntryColumns, **options: Any) -> None:
         columns = (
             TableColumn("name", words.name, placeholder=words.name_placeholder),
-            TableColumn("template", words.template, placeholder=words.template_placeholder, suggestions="places"),
+            TableColumn(
+                "template",
+                words.template,
+                placeholder=words.template_placeholder,
+                suggestions="places",
+            ),
         )
         super().__init__(columns, **options)
 
@@ -127,9 +146,14 @@ class EntriesField(TableField):
         read: dict[str, list[str]] = {}
         for number, row in enumerate(rows, 1):
             if not (name := row.get("name", "").strip()):
-                raise ValidationError(gettext("Row %(number)d: the name is missing.") % {"number": number})
+                raise ValidationError(
+                    gettext("Row %(number)d: the name is missing.") % {"number": number}
+                )
             read.setdefault(name, []).append(row.get("template", "").strip())
-        return {name: templates if len(templates) > 1 else templates[0] for name, templates in read.items()}
+        return {
+            name: templates if len(templates) > 1 else templates[0]
+            for name, templates in read.items()
+        }
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -14,7 +14,8 @@ from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 
 def run_dry_run(row: HttpTool, arguments: Any) -> DryRun:
-    """Make the request of ``row`` once, switched on or not, over a way out of its own that is closed again."""
+    """Make the request of ``row`` once, switched on or not, over a way out of its own that is
+    closed again."""
     secrets = load_secrets()
 
     async def tried() -> DryRun:
@@ -28,7 +29,8 @@ def run_dry_run(row: HttpTool, arguments: Any) -> DryRun:
 
 
 def dry_run_context(trial: DryRun) -> dict[str, Any]:
-    """The request and the answer as a page shows them, whatever a server sent; secrets are masked already."""
+    """The request and the answer as a page shows them, whatever a server sent; secrets are masked
+    already."""
     result = trial.result
     return {
         "trial": trial,
@@ -39,7 +41,9 @@ def dry_run_context(trial: DryRun) -> dict[str, Any]:
         "answer_headers": _lines(trial.answer_headers),
         "answer_text": drop_surrogates(shorten_text(trial.text)),
         "told": drop_surrogates(shorten_text(result.get_history_content() or "")),
-        "structured_json": "" if result.structured_content is None else format_readable(result.structured_content),
+        "structured_json": ""
+        if result.structured_content is None
+        else format_readable(result.structured_content),
         "error": drop_surrogates(shorten_text(trial.error)),
     }
 

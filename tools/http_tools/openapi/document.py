@@ -13,7 +13,8 @@ from tools.text.storable import make_storable
 
 MAX_BYTES = 8 * 2**20
 MAX_NODES = 300_000
-"""Values of a YAML document, those behind aliases counted wherever they are named: a few seconds' work."""
+"""Values of a YAML document, those behind aliases counted wherever they are named: a few seconds'
+work."""
 MAX_DEPTH = 100
 
 
@@ -22,7 +23,8 @@ class DocumentError(Exception):
 
 
 class _Loader(yaml.CSafeLoader):
-    """Plain values as YAML 1.2 reads them, which OpenAPI asks for: ``no``, ``012`` and ``2024-01-01`` are texts."""
+    """Plain values as YAML 1.2 reads them, which OpenAPI asks for: ``no``, ``012`` and
+    ``2024-01-01`` are texts."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base class declares it
 
@@ -34,19 +36,26 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,18}", "-+0123456789"),
     ("merge", r"<<", "<"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first)
+    )
 
 
 def read_document(given: bytes | str) -> dict[str, Any]:
-    """The OpenAPI 3 document that ``given`` holds as JSON or YAML, with JSON's values alone. Raises :class:`DocumentError`."""
+    """The OpenAPI 3 document that ``given`` holds as JSON or YAML, with JSON's values alone. Raises
+    :class:`DocumentError`."""
     text = _decoded(given) if isinstance(given, bytes) else given
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        raise DocumentError(gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20})
+        raise DocumentError(
+            gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20}
+        )
     text = text.removeprefix("\ufeff").strip()
     if not text:
         raise DocumentError(gettext("There is no document: the text is empty."))
     if re.match(r"<(!doctype|html|\?xml)", text, re.IGNORECASE):
-        raise DocumentError(gettext("This is a web page. Wanted is the document itself, in JSON or YAML."))
+        raise DocumentError(
+            gettext("This is a web page. Wanted is the document itself, in JSON or YAML.")
+        )
     document = _from_json(text) if text[0] in "{[" else _from_yaml(text)
     _judge(document)
     return dict(document)
@@ -66,7 +75,9 @@ def _from_json(text: str) -> Any:
     except RecursionError as error:
         raise _too_deep() from error
     except ValueError as error:  # also for numbers beyond what Python reads
-        raise DocumentError(gettext("This cannot be read as JSON: %(error)s") % {"error": error}) from error
+        raise DocumentError(
+            gettext("This cannot be read as JSON: %(error)s") % {"error": error}
+        ) from error
     _refuse_depth(value)
     return to_json_types(value)
 
@@ -77,12 +88,15 @@ def _from_yaml(text: str) -> Any:
         value = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, TypeError) as error:
         words = " ".join(str(error).split())[:300]
-        raise DocumentError(gettext("This can be read neither as JSON nor as YAML: %(error)s") % {"error": words}) from error
+        raise DocumentError(
+            gettext("This can be read neither as JSON nor as YAML: %(error)s") % {"error": words}
+        ) from error
     return to_json_types(value)
 
 
 def _refuse_excess(events: Iterable[yaml.Event]) -> None:
-    """Judge a text before anything is built of it: libyaml's composer recurses on the C stack, and aliases multiply."""
+    """Judge a text before anything is built of it: libyaml's composer recurses on the C stack, and
+    aliases multiply."""
     open_nodes: list[tuple[str | None, int]] = []
     weights: dict[str, int] = {}
     total = 0
@@ -90,7 +104,8 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in weights:
                 raise DocumentError(
-                    gettext("A part of the document (*%(name)s) contains itself.") % {"name": str(event.anchor)[:40]}
+                    gettext("A part of the document (*%(name)s) contains itself.")
+                    % {"name": str(event.anchor)[:40]}
                 )
             total += weights[event.anchor]
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -105,7 +120,10 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
             if event.anchor:
                 weights[event.anchor] = 1
         if total > MAX_NODES:
-            raise DocumentError(gettext("The document holds more than %(limit)s values.") % {"limit": f"{MAX_NODES:,}"})
+            raise DocumentError(
+                gettext("The document holds more than %(limit)s values.")
+                % {"limit": f"{MAX_NODES:,}"}
+            )
         if len(open_nodes) > MAX_DEPTH:
             raise _too_deep()
 
@@ -139,21 +157,33 @@ def to_json_types(value: Any) -> Any:
 
 
 def _judge(document: Any) -> None:
-    """Raise :class:`DocumentError` unless ``document`` is OpenAPI 3 and describes at least one address."""
+    """Raise :class:`DocumentError` unless ``document`` is OpenAPI 3 and describes at least one
+    address."""
     if not isinstance(document, dict):
-        raise DocumentError(gettext("This is no OpenAPI document: it is not an object with names and values."))
+        raise DocumentError(
+            gettext("This is no OpenAPI document: it is not an object with names and values.")
+        )
     if "swagger" in document:
         raise DocumentError(
-            gettext("This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider for that version.")
+            gettext(
+                "This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider for that version."
+            )
         )
     version = str(document.get("openapi") or "")
     if not version:
         raise DocumentError(gettext("This is no OpenAPI document: “openapi: 3…” is missing."))
     if not version.startswith("3"):
-        raise DocumentError(gettext("OpenAPI %(version)s is not known here, only version 3.") % {"version": version[:20]})
+        raise DocumentError(
+            gettext("OpenAPI %(version)s is not known here, only version 3.")
+            % {"version": version[:20]}
+        )
     if not isinstance(paths := document.get("paths"), dict) or not paths:
-        raise DocumentError(gettext("The document describes no addresses: “paths” is missing or empty."))
+        raise DocumentError(
+            gettext("The document describes no addresses: “paths” is missing or empty.")
+        )
 
 
 def _too_deep() -> DocumentError:
-    return DocumentError(gettext("The document is nested more than %(limit)d levels deep.") % {"limit": MAX_DEPTH})
+    return DocumentError(
+        gettext("The document is nested more than %(limit)d levels deep.") % {"limit": MAX_DEPTH}
+    )

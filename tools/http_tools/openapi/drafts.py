@@ -18,7 +18,8 @@ from tools.text.untrusted import clean_line, clean_untrusted
 DESCRIPTION_LIMIT = 1_000
 UNSUPPORTED_METHODS = frozenset({"HEAD", "OPTIONS", "TRACE"})
 IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
-"""Header parameters that OpenAPI says are to be ignored: they are described elsewhere in the document."""
+"""Header parameters that OpenAPI says are to be ignored: they are described elsewhere in the
+document."""
 FORM = "application/x-www-form-urlencoded"
 SIGNS = {"spaceDelimited": "空格", "pipeDelimited": "竖线 |"}
 LOOSE = {"type", "properties", "required", "description", "additionalProperties"}
@@ -27,7 +28,8 @@ LOOSE = {"type", "properties", "required", "description", "additionalProperties"
 
 @dataclass(slots=True)
 class ToolDraft:
-    """What a row would hold (``values``, by the names of its fields), the secrets it names, and what got lost.
+    """What a row would hold (``values``, by the names of its fields), the secrets it names, and
+    what got lost.
 
     ``problem`` is why no tool can be made of the operation; "" where one can.
     """
@@ -43,8 +45,11 @@ class _Unfit(Exception):  # noqa: N818 - it says what is wrong
     """The operation cannot be a tool; ``str`` says why, translated."""
 
 
-def draft_tool(document: dict[str, Any], operation: Operation, *, name: str, server: str, prefix: str = "") -> ToolDraft:
-    """The tool ``name`` for ``operation`` at ``server``; ``prefix`` stands before the names of secrets. Never raises."""
+def draft_tool(
+    document: dict[str, Any], operation: Operation, *, name: str, server: str, prefix: str = ""
+) -> ToolDraft:
+    """The tool ``name`` for ``operation`` at ``server``; ``prefix`` stands before the names of
+    secrets. Never raises."""
     if operation.method in UNSUPPORTED_METHODS:
         words = gettext("%(method)s requests answer nothing that a model could read.")
         return ToolDraft(operation, {"name": name}, problem=words % {"method": operation.method})
@@ -88,16 +93,25 @@ class _Drafting:
             "body": body,
             "parameters_schema": self._schema(),
         }
-        return ToolDraft(self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes])
+        return ToolDraft(
+            self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes]
+        )
 
     def _description(self) -> str:
         said = self._operation.parts
-        texts = [text.strip() for word in ("summary", "description") if isinstance(text := said.get(word), str)]
+        texts = [
+            text.strip()
+            for word in ("summary", "description")
+            if isinstance(text := said.get(word), str)
+        ]
         words = "\n".join(dict.fromkeys(text for text in texts if text))
-        return clean_untrusted(words, DESCRIPTION_LIMIT) or clean_line(self._operation.key, DESCRIPTION_LIMIT)
+        return clean_untrusted(words, DESCRIPTION_LIMIT) or clean_line(
+            self._operation.key, DESCRIPTION_LIMIT
+        )
 
     def _server(self, chosen: str) -> str:
-        """The address that is ``chosen`` for all, unless the operation or its path has one of its own."""
+        """The address that is ``chosen`` for all, unless the operation or its path has one of its
+        own."""
         for part in (self._operation.parts, self._operation.shared):
             if own := list_servers(part["servers"], f"{chosen}/") if part.get("servers") else []:
                 return own[0]
@@ -110,13 +124,18 @@ class _Drafting:
     # --- Parameters -----------------------------------------------------------------
 
     def _parameters(self) -> Iterator[dict[str, Any]]:
-        """Those of the operation, which replace those of its path by place and name. Raises BrokenReference."""
+        """Those of the operation, which replace those of its path by place and name. Raises
+        BrokenReference."""
         found: dict[tuple[Any, str], dict[str, Any]] = {}
         for part in (self._operation.shared, self._operation.parts):
             given = part.get("parameters")
             for entry in given if isinstance(given, list) else ():
                 parameter = self._references.followed(entry)
-                if isinstance(parameter, dict) and isinstance(name := parameter.get("name"), str) and name:
+                if (
+                    isinstance(parameter, dict)
+                    and isinstance(name := parameter.get("name"), str)
+                    and name
+                ):
                     found[str(parameter.get("in")), name] = parameter
         yield from found.values()
 
@@ -130,16 +149,25 @@ class _Drafting:
         elif place == "query":
             self._add_query(parameter, schema)
         elif place == "header":
-            self._headers[name] = self._place(name, schema, is_required=parameter.get("required") is True)
+            self._headers[name] = self._place(
+                name, schema, is_required=parameter.get("required") is True
+            )
         elif parameter.get("required") is True:
-            raise _Unfit(gettext("It needs the cookie “%(name)s”, and cookies are not sent.") % {"name": name[:60]})
+            raise _Unfit(
+                gettext("It needs the cookie “%(name)s”, and cookies are not sent.")
+                % {"name": name[:60]}
+            )
         else:
-            self._schemas.notes.append(gettext("The cookie “%(name)s” is left out.") % {"name": name[:60]})
+            self._schemas.notes.append(
+                gettext("The cookie “%(name)s” is left out.") % {"name": name[:60]}
+            )
 
     def _parameter_schema(self, parameter: dict[str, Any]) -> dict[str, Any]:
         content = parameter.get("content")
         media = next(iter(content.values()), None) if isinstance(content, dict) else None
-        schema = self._schemas.read(media.get("schema") if isinstance(media, dict) else parameter.get("schema"))
+        schema = self._schemas.read(
+            media.get("schema") if isinstance(media, dict) else parameter.get("schema")
+        )
         return schema | ({"description": words} if (words := short_description(parameter)) else {})
 
     def _add_query(self, parameter: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -148,7 +176,12 @@ class _Drafting:
         is_required = parameter.get("required") is True
         if "content" in parameter:  # an object stands there as JSON
             self._query[name] = self._place(name, schema, is_required=is_required)
-        elif _is_object(schema) and schema.get("properties") and style in ("form", "deepObject") and explodes:
+        elif (
+            _is_object(schema)
+            and schema.get("properties")
+            and style in ("form", "deepObject")
+            and explodes
+        ):
             needed = schema.get("required", ()) if is_required else ()
             for key, part in schema["properties"].items():
                 entry = f"{name}[{key}]" if style == "deepObject" else key
@@ -156,10 +189,13 @@ class _Drafting:
         elif schema.get("type") == "array" and style == "form" and explodes:
             self._query[name] = self._place(name, schema, is_required=is_required)
         else:
-            self._query[name] = self._place(name, _as_text(schema, SIGNS.get(style, "英文逗号")), is_required=is_required)
+            self._query[name] = self._place(
+                name, _as_text(schema, SIGNS.get(style, "英文逗号")), is_required=is_required
+            )
 
     def _path(self) -> str:
-        """The path as a template, with arguments also where no parameter describes a place, as happens in documents."""
+        """The path as a template, with arguments also where no parameter describes a place, as
+        happens in documents."""
 
         def place(found: re.Match[str]) -> str:
             name = found[1]
@@ -170,14 +206,24 @@ class _Drafting:
         return re.sub(r"\{([^{}]*)\}", place, self._operation.path)
 
     def _place(self, wanted: str, schema: dict[str, Any], *, is_required: bool) -> str:
-        """Declare an argument, named ``wanted`` where that can be a name and is free; returns its place in a template."""
-        name = wanted if PARAMETER_NAME.fullmatch(wanted) else re.sub(r"[^A-Za-z0-9]+", "_", wanted[:60]).strip("_") or "value"
+        """Declare an argument, named ``wanted`` where that can be a name and is free; returns its
+        place in a template."""
+        name = (
+            wanted
+            if PARAMETER_NAME.fullmatch(wanted)
+            else re.sub(r"[^A-Za-z0-9]+", "_", wanted[:60]).strip("_") or "value"
+        )
         free, number = name, 1
         while free in self._properties:
             number += 1
             free = f"{name[:60]}_{number}"
         if name != wanted:
-            schema = {**schema, "description": clean_line(f"{wanted}: {schema.get('description', '')}".rstrip(": "), 400)}
+            schema = {
+                **schema,
+                "description": clean_line(
+                    f"{wanted}: {schema.get('description', '')}".rstrip(": "), 400
+                ),
+            }
         self._properties[free] = schema
         if is_required:
             self._required.append(free)
@@ -191,7 +237,9 @@ class _Drafting:
         if not isinstance(content, dict) or not content:
             return
         is_required = request.get("required") is True
-        media = {str(kind).partition(";")[0].strip().lower(): part for kind, part in content.items()}
+        media = {
+            str(kind).partition(";")[0].strip().lower(): part for kind, part in content.items()
+        }
         if kind := next(filter(_is_json, media), ""):
             self._add_json(media[kind], is_required=is_required)
         elif FORM in media:
@@ -204,8 +252,13 @@ class _Drafting:
 
     def _leave_out_body(self, kind: str, *, is_required: bool) -> None:
         if is_required:
-            raise _Unfit(gettext("It wants a body of the type %(type)s, which cannot be made here.") % {"type": kind[:80]})
-        self._schemas.notes.append(gettext("Its body of the type %(type)s is left out.") % {"type": kind[:80]})
+            raise _Unfit(
+                gettext("It wants a body of the type %(type)s, which cannot be made here.")
+                % {"type": kind[:80]}
+            )
+        self._schemas.notes.append(
+            gettext("Its body of the type %(type)s is left out.") % {"type": kind[:80]}
+        )
 
     def _add_json(self, media: Any, *, is_required: bool) -> None:
         schema = self._media_schema(media)
@@ -225,7 +278,8 @@ class _Drafting:
         return self._schemas.read(media.get("schema") if isinstance(media, dict) else None)
 
     def _flattened(self, schema: dict[str, Any]) -> dict[str, str]:
-        """A place for each property. What they need is needed even where the body is not: few documents say that it is."""
+        """A place for each property. What they need is needed even where the body is not: few
+        documents say that it is."""
         needed = schema.get("required", ())
         return {
             name: self._place(self._body_name(name), part, is_required=name in needed)
@@ -237,11 +291,14 @@ class _Drafting:
 
 
 def _is_object(schema: dict[str, Any]) -> bool:
-    return schema.get("type") == "object" or (isinstance(schema.get("type"), list) and "object" in schema["type"])
+    return schema.get("type") == "object" or (
+        isinstance(schema.get("type"), list) and "object" in schema["type"]
+    )
 
 
 def _is_flat(schema: dict[str, Any]) -> bool:
-    """Whether the properties of ``schema`` say all of it, so that each can be an argument by itself."""
+    """Whether the properties of ``schema`` say all of it, so that each can be an argument by
+    itself."""
     return (
         _is_object(schema)
         and bool(schema.get("properties"))
@@ -255,8 +312,12 @@ def _is_json(kind: str) -> bool:
 
 
 def _as_text(schema: dict[str, Any], sign: str) -> dict[str, Any]:
-    """A list, where only one value can stand, as a text that holds its items. The words are for the model."""
+    """A list, where only one value can stand, as a text that holds its items. The words are for the
+    model."""
     if schema.get("type") != "array":
         return schema
     hint = f"多个值之间用{sign}分隔"
-    return {"type": "string", "description": f"{words}（{hint}）" if (words := schema.get("description")) else hint}
+    return {
+        "type": "string",
+        "description": f"{words}（{hint}）" if (words := schema.get("description")) else hint,
+    }

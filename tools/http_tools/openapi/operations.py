@@ -1,4 +1,5 @@
-"""What an OpenAPI document offers: its operations, its servers, and how they may be called. Pure."""
+"""What an OpenAPI document offers: its operations, its servers, and how they may be called.
+Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,8 @@ NAME_LIMIT = 60
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one path. ``parts`` is what the document says of it, ``shared`` what it says of the path."""
+    """One method of one path. ``parts`` is what the document says of it, ``shared`` what it says of
+    the path."""
 
     method: str
     path: str
@@ -45,7 +47,8 @@ class DocumentOutline:
 
 
 def outline_document(document: dict[str, Any], source_url: str = "") -> DocumentOutline:
-    """What ``document``, as :func:`read_document` gives it, offers; ``source_url`` is where it was fetched from."""
+    """What ``document``, as :func:`read_document` gives it, offers; ``source_url`` is where it was
+    fetched from."""
     info = document.get("info")
     said = info if isinstance(info, dict) else {}
     operations: list[Operation] = []
@@ -65,10 +68,19 @@ def outline_document(document: dict[str, Any], source_url: str = "") -> Document
 
 
 def list_servers(given: Any, source_url: str = "") -> list[str]:
-    """The addresses of ``given``, variables at their defaults, relative ones by ``source_url`` where that is known."""
-    found = [_server(entry) for entry in given[:MAX_SERVERS] if isinstance(entry, dict)] if isinstance(given, list) else []
+    """The addresses of ``given``, variables at their defaults, relative ones by ``source_url``
+    where that is known."""
+    found = (
+        [_server(entry) for entry in given[:MAX_SERVERS] if isinstance(entry, dict)]
+        if isinstance(given, list)
+        else []
+    )
     resolved = (_joined(source_url, url) for url in (found or ["/"]))
-    return list(dict.fromkeys(url.rstrip("/") for url in resolved if url.startswith(("http://", "https://"))))
+    return list(
+        dict.fromkeys(
+            url.rstrip("/") for url in resolved if url.startswith(("http://", "https://"))
+        )
+    )
 
 
 def propose_tool_name(operation: Operation, prefix: str = "") -> str:
@@ -104,9 +116,17 @@ def _operations(path: str, item: Any) -> Iterator[Operation]:
                 method=method.upper(),
                 path=path,
                 summary=clean_line(
-                    str(parts.get("summary") or parts.get("description") or item.get("summary") or ""), SUMMARY_LIMIT
+                    str(
+                        parts.get("summary")
+                        or parts.get("description")
+                        or item.get("summary")
+                        or ""
+                    ),
+                    SUMMARY_LIMIT,
                 ),
-                tags=tuple(clean_line(tag, 60) for tag in tags[:10] if isinstance(tag, str)) if isinstance(tags, list) else (),
+                tags=tuple(clean_line(tag, 60) for tag in tags[:10] if isinstance(tag, str))
+                if isinstance(tags, list)
+                else (),
                 is_deprecated=parts.get("deprecated") is True,
                 parts=parts,
                 shared=item,

@@ -9,7 +9,8 @@ MAX_STEPS = 20
 
 
 class BrokenReferenceError(Exception):
-    """What a reference names is not there, or not in the document. ``str(error)`` is for the operator."""
+    """What a reference names is not there, or not in the document. ``str(error)`` is for the
+    operator."""
 
 
 class ReferenceResolver:
@@ -19,7 +20,8 @@ class ReferenceResolver:
         self._document = document
 
     def followed(self, part: Any) -> Any:
-        """``part``, or what it refers to at the end of all references. Raises :class:`BrokenReferenceError`."""
+        """``part``, or what it refers to at the end of all references. Raises
+        :class:`BrokenReferenceError`."""
         for _ in range(MAX_STEPS):
             if not (isinstance(part, dict) and "$ref" in part):
                 return part
@@ -30,14 +32,23 @@ class ReferenceResolver:
         """What stands where ``reference`` points. Raises :class:`BrokenReferenceError`."""
         shown = {"reference": str(reference)[:200]}
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise BrokenReferenceError(gettext("“%(reference)s” lies outside of the document.") % shown)
+            raise BrokenReferenceError(
+                gettext("“%(reference)s” lies outside of the document.") % shown
+            )
         part: Any = self._document
         for step in unquote(reference).removeprefix("#").split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(part, list) and name.isdecimal() and len(name) < 9 and int(name) < len(part):
+            if (
+                isinstance(part, list)
+                and name.isdecimal()
+                and len(name) < 9
+                and int(name) < len(part)
+            ):
                 part = part[int(name)]
             elif isinstance(part, dict) and name in part:
                 part = part[name]
             else:
-                raise BrokenReferenceError(gettext("“%(reference)s” is not in the document.") % shown)
+                raise BrokenReferenceError(
+                    gettext("“%(reference)s” is not in the document.") % shown
+                )
         return part

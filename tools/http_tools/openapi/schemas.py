@@ -55,12 +55,15 @@ class SchemaReader:
         self._left = MAX_PARTS
 
     def read(self, schema: Any, trail: tuple[str, ...] = ()) -> dict[str, Any]:
-        """``schema`` without references; {} is any value, and stands where nothing better can be said."""
+        """``schema`` without references; {} is any value, and stands where nothing better can be
+        said."""
         if not isinstance(schema, dict):
             return {}
         self._left -= 1
         if self._left < 0 or len(trail) > MAX_DEPTH:
-            return self._cut(gettext("The parameters are large: parts of them are left open, as any value."))
+            return self._cut(
+                gettext("The parameters are large: parts of them are left open, as any value.")
+            )
         if "$ref" in schema:
             return self._referred(schema, trail)
         return self._keywords(schema, (*trail, ""))
@@ -79,7 +82,9 @@ class SchemaReader:
             return self._cut(str(error))
         beside = {name: value for name, value in schema.items() if name != "$ref"}
         if reference in trail:
-            words = gettext("“%(reference)s” contains itself: it is left open from there on.") % {"reference": reference[:200]}
+            words = gettext("“%(reference)s” contains itself: it is left open from there on.") % {
+                "reference": reference[:200]
+            }
             return self._cut(words, target if isinstance(target, dict) else None)
         read = self.read(target, (*trail, reference))
         return read | self._keywords(beside, (*trail, reference)) if beside else read
@@ -88,7 +93,9 @@ class SchemaReader:
         read: dict[str, Any] = _kind(schema)
         if words := short_description(schema):
             read["description"] = words
-        read |= {name: schema[name] for name, is_sound in _KEPT.items() if is_sound(schema.get(name))}
+        read |= {
+            name: schema[name] for name, is_sound in _KEPT.items() if is_sound(schema.get(name))
+        }
         read |= _exclusive_bounds(schema, read)
         read |= _values(schema)
         read |= self._inside(schema, trail)
@@ -106,7 +113,9 @@ class SchemaReader:
             kept = {name: part for name, part in found.items() if not self._is_read_only(part)}
             inside["properties"] = {name: self.read(part, trail) for name, part in kept.items()}
         if isinstance(required := schema.get("required"), list):
-            inside["required"] = list(dict.fromkeys(name for name in required if isinstance(name, str)))
+            inside["required"] = list(
+                dict.fromkeys(name for name in required if isinstance(name, str))
+            )
         return inside
 
     def _is_read_only(self, part: Any) -> bool:
@@ -117,10 +126,14 @@ class SchemaReader:
             return False
         return isinstance(target, dict) and target.get("readOnly") is True
 
-    def _combined(self, schema: dict[str, Any], read: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
+    def _combined(
+        self, schema: dict[str, Any], read: dict[str, Any], trail: tuple[str, ...]
+    ) -> dict[str, Any]:
         for word in ("anyOf", "oneOf"):
             if options := [self.read(option, trail) for option in _schemas(schema.get(word))]:
-                read["anyOf"] = options  # as models know it; the service judges whether more than one fits
+                read["anyOf"] = (
+                    options  # as models know it; the service judges whether more than one fits
+                )
         for part in _schemas(schema.get("allOf")):
             read = merge_schemas(self.read(part, trail), read)
         if "required" in read and "properties" in read:
@@ -129,7 +142,8 @@ class SchemaReader:
 
 
 def merge_schemas(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """What is to be held to by both: properties of both, and otherwise the words of ``second`` where both have some."""
+    """What is to be held to by both: properties of both, and otherwise the words of ``second``
+    where both have some."""
     both = first | second
     if "properties" in first and "properties" in second:
         both["properties"] = first["properties"] | second["properties"]
@@ -140,13 +154,21 @@ def merge_schemas(first: dict[str, Any], second: dict[str, Any]) -> dict[str, An
 
 def short_description(part: dict[str, Any]) -> str:
     """What a parameter or schema says of itself, cut to what a model should have to read."""
-    found = [text for word in ("description", "title") if isinstance(text := part.get(word), str) and text.strip()]
+    found = [
+        text
+        for word in ("description", "title")
+        if isinstance(text := part.get(word), str) and text.strip()
+    ]
     return clean_line(found[0], DESCRIPTION_LIMIT) if found else ""
 
 
 def _kind(schema: dict[str, Any]) -> dict[str, Any]:
     given = schema.get("type")
-    kinds = [kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str) and kind in TYPES]
+    kinds = [
+        kind
+        for kind in (given if isinstance(given, list) else [given])
+        if isinstance(kind, str) and kind in TYPES
+    ]
     if not kinds and isinstance(schema.get("properties"), dict):
         kinds = ["object"]
     if kinds and schema.get("nullable") is True and "null" not in kinds:
@@ -176,4 +198,8 @@ def _values(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schemas(options: Any) -> list[dict[str, Any]]:
-    return [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
+    return (
+        [option for option in options if isinstance(option, dict)]
+        if isinstance(options, list)
+        else []
+    )

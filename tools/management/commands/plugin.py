@@ -1,4 +1,5 @@
-"""``plugin new NAME`` makes a working example in the plugins folder; ``plugin check NAME`` loads one and says what is wrong."""
+"""``plugin new NAME`` makes a working example in the plugins folder; ``plugin check NAME`` loads
+one and says what is wrong."""
 
 import asyncio
 from argparse import ArgumentParser
@@ -21,8 +22,12 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True, metavar="new|check")
         new = actions.add_parser("new", help="Make a working example in the plugins folder.")
         new.add_argument("name", help="The name of the folder to make, like weather_news.")
-        check = actions.add_parser("check", help="Load a plugin and list its tools, or say why that is not possible.")
-        check.add_argument("folder", help="The name of a folder in the plugins folder, or the path of another.")
+        check = actions.add_parser(
+            "check", help="Load a plugin and list its tools, or say why that is not possible."
+        )
+        check.add_argument(
+            "folder", help="The name of a folder in the plugins folder, or the path of another."
+        )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         if options["action"] == "new":
@@ -39,21 +44,38 @@ class Command(BaseCommand):
             for file, text in example_files(name).items():
                 (folder / file).write_text(text, encoding="utf-8")
         except FileExistsError:
-            raise CommandError(_("%(folder)s is there already; nothing was changed.") % {"folder": folder}) from None
+            raise CommandError(
+                _("%(folder)s is there already; nothing was changed.") % {"folder": folder}
+            ) from None
         except OSError as error:
             raise CommandError(
-                _("%(folder)s cannot be written: %(reason)s") % {"folder": folder, "reason": error.strerror}
+                _("%(folder)s cannot be written: %(reason)s")
+                % {"folder": folder, "reason": error.strerror}
             ) from error
         self.stdout.write(self.style.SUCCESS(_("Made %(folder)s") % {"folder": folder}))
         self.stdout.write(
-            _("Next: enable it in the admin under Plugins, and change plugin.py: each time it is saved, it is loaded anew.")
+            _(
+                "Next: enable it in the admin under Plugins, and change plugin.py: each time it is saved, it is loaded anew."
+            )
         )
-        self.stdout.write(_("To see what is wrong with it: manage.py plugin check %(name)s") % {"name": name})
+        self.stdout.write(
+            _("To see what is wrong with it: manage.py plugin check %(name)s") % {"name": name}
+        )
 
     def _check(self, wanted: str) -> None:
-        folder = next((each for each in (Path(settings.PLUGINS_DIR) / wanted, Path(wanted)) if (each / MANIFEST).is_file()), None)
+        folder = next(
+            (
+                each
+                for each in (Path(settings.PLUGINS_DIR) / wanted, Path(wanted))
+                if (each / MANIFEST).is_file()
+            ),
+            None,
+        )
         if folder is None:
-            raise CommandError(_("There is no plugin %(name)s: no folder with %(file)s.") % {"name": wanted, "file": MANIFEST})
+            raise CommandError(
+                _("There is no plugin %(name)s: no folder with %(file)s.")
+                % {"name": wanted, "file": MANIFEST}
+            )
         try:
             manifest = read_manifest(folder)
         except ManifestError as fault:
@@ -63,11 +85,16 @@ class Command(BaseCommand):
         if trial.faults:
             raise CommandError("\n".join(trial.faults))
         self.stdout.write(
-            self.style.SUCCESS(_("%(name)s %(version)s is sound.") % {"name": manifest.id, "version": manifest.version})
+            self.style.SUCCESS(
+                _("%(name)s %(version)s is sound.")
+                % {"name": manifest.id, "version": manifest.version}
+            )
         )
 
     def _tell(self, trial: LoadTrial) -> None:
         for line in trial.lines:
             self.stdout.write(f"  | {line}")
         for spec in trial.tools:
-            self.stdout.write(f"{spec.name}: {spec.description.splitlines()[0] if spec.description else '-'}")
+            self.stdout.write(
+                f"{spec.name}: {spec.description.splitlines()[0] if spec.description else '-'}"
+            )

@@ -1,4 +1,5 @@
-"""MCP servers in and out: the pages that read and write the ``mcpServers`` JSON of other programs."""
+"""MCP servers in and out: the pages that read and write the ``mcpServers`` JSON of other
+programs."""
 
 from typing import Any
 
@@ -17,11 +18,22 @@ from tools.admin.record_pages import PageAdmin
 from tools.mcp.admin.form import is_other_origin, is_other_program
 from tools.mcp.admin.importing import ImportRights, PlannedServer, plan_import
 from tools.mcp.commands import may_run_commands
-from tools.mcp.config_json import ConfigUnreadable, ServerConfig, parse_mcp_servers, render_mcp_servers
+from tools.mcp.config_json import (
+    ConfigUnreadable,
+    ServerConfig,
+    parse_mcp_servers,
+    render_mcp_servers,
+)
 from tools.mcp.validation import ENCRYPTED_FIELDS, STORED, decrypt_field
 from tools.models import McpServer
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
-from tools.secrets.url_masking import export_arguments, export_placeholder, export_url, mask_command, mask_url
+from tools.secrets.url_masking import (
+    export_arguments,
+    export_placeholder,
+    export_url,
+    mask_command,
+    mask_url,
+)
 
 MAX_IMPORT_BYTES = 1 << 20
 """Bytes of a text that is imported."""
@@ -38,7 +50,9 @@ class ImportForm(forms.Form):
         label=_("JSON"),
         required=False,
         strip=False,
-        widget=forms.Textarea(attrs={"rows": 16, "class": "vLargeTextField", "spellcheck": "false"}),
+        widget=forms.Textarea(
+            attrs={"rows": 16, "class": "vLargeTextField", "spellcheck": "false"}
+        ),
     )
     file = forms.FileField(label=_("or a file"), required=False)
     taken = forms.ChoiceField(
@@ -98,13 +112,20 @@ class McpExchangeAdmin(PageAdmin):
         return [*own, *super().get_urls()]
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """Ask for a text, show what would come of it and, once that is confirmed, save it: all of it or nothing."""
+        """Ask for a text, show what would come of it and, once that is confirmed, save it: all of
+        it or nothing."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = ImportForm(request.POST or None, request.FILES or None)
-        page: dict[str, Any] = {"title": gettext("Import"), "form": form, "may_run": may_run_commands(request.user)}
+        page: dict[str, Any] = {
+            "title": gettext("Import"),
+            "form": form,
+            "may_run": may_run_commands(request.user),
+        }
         if form.is_valid():
-            rights = ImportRights(may_run_commands(request.user), lambda row: self.has_change_permission(request, row))
+            rights = ImportRights(
+                may_run_commands(request.user), lambda row: self.has_change_permission(request, row)
+            )
             replaces = form.cleaned_data["taken"] == "replace"
             with transaction.atomic():
                 planned = plan_import(form.configs, rights, replaces=replaces)
@@ -112,7 +133,11 @@ class McpExchangeAdmin(PageAdmin):
                 if "confirmed" in request.POST and not has_faults:
                     self._save(request, planned)
                     return redirect("admin:tools_mcpserver_changelist")
-            page |= {"planned": planned, "has_faults": has_faults, "saves": any(one.is_saved for one in planned)}
+            page |= {
+                "planned": planned,
+                "has_faults": has_faults,
+                "saves": any(one.is_saved for one in planned),
+            }
             page |= {"sealed": encrypt(form.whole), "taken": form.cleaned_data["taken"]}
         return self._page(request, "import", page)
 
@@ -127,29 +152,54 @@ class McpExchangeAdmin(PageAdmin):
             else:
                 self.log_change(request, one.row, gettext("Replaced by an import."))
                 self.log_move(request, before, one.row)
-        words = ngettext("%(count)d server was imported.", "%(count)d servers were imported.", len(saved)) % {"count": len(saved)}
+        words = ngettext(
+            "%(count)d server was imported.", "%(count)d servers were imported.", len(saved)
+        ) % {"count": len(saved)}
         self.message_user(request, words, messages.SUCCESS if saved else messages.INFO)
 
     def log_move(self, request: HttpRequest, before: McpServer, after: McpServer) -> None:
-        """That a server is reached elsewhere, or is another program, is an event of its own in its history."""
+        """That a server is reached elsewhere, or is another program, is an event of its own in its
+        history."""
         if is_other_origin(before, after.url):
             places = {"before": mask_url(before.url) or "-", "after": mask_url(after.url) or "-"}
-            self.log_change(request, after, gettext("Address changed from %(before)s to %(after)s.") % places)
+            self.log_change(
+                request, after, gettext("Address changed from %(before)s to %(after)s.") % places
+            )
         if is_other_program(before, after.command, decrypt_field(after, "arguments")):
-            names = {name: mask_command(row.command, ()) or "-" for name, row in (("before", before), ("after", after))}
-            self.log_change(request, after, gettext("Program or arguments changed: %(before)s before, %(after)s now.") % names)
+            names = {
+                name: mask_command(row.command, ()) or "-"
+                for name, row in (("before", before), ("after", after))
+            }
+            self.log_change(
+                request,
+                after,
+                gettext("Program or arguments changed: %(before)s before, %(after)s now.") % names,
+            )
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
         """All servers as JSON, with placeholders where keys stand: to look at, or as a file."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         rows = list(McpServer.objects.order_by("pk"))
-        text = render_mcp_servers([export_server(row, names_package=self.has_change_permission(request, row)) for row in rows])
+        text = render_mcp_servers(
+            [
+                export_server(row, names_package=self.has_change_permission(request, row))
+                for row in rows
+            ]
+        )
         if "file" in request.GET:
             headers = {"Content-Disposition": 'attachment; filename="mcp-servers.json"'}
-            return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
-        unreadable = [row.name for row in rows if None in (decrypt_field(row, name) for name in STORED)]
-        return self._page(request, "export", {"title": gettext("Export"), "text": text, "unreadable": ", ".join(unreadable)})
+            return HttpResponse(
+                text, content_type="application/json; charset=utf-8", headers=headers
+            )
+        unreadable = [
+            row.name for row in rows if None in (decrypt_field(row, name) for name in STORED)
+        ]
+        return self._page(
+            request,
+            "export",
+            {"title": gettext("Export"), "text": text, "unreadable": ", ".join(unreadable)},
+        )
 
     def _page(self, request: HttpRequest, name: str, page: dict[str, Any]) -> HttpResponse:
         context = {**self.admin_site.each_context(request), "opts": self.opts, **page}
@@ -157,10 +207,25 @@ class McpExchangeAdmin(PageAdmin):
 
 
 def export_server(row: McpServer, *, names_package: bool) -> ServerConfig:
-    """A server as it may be handed on; the package that a runner runs is told to those who may see arguments."""
-    names = ("transport", "command", "enabled", "connect_seconds", "call_seconds", "include", "exclude", "name_prefix")
+    """A server as it may be handed on; the package that a runner runs is told to those who may see
+    arguments."""
+    names = (
+        "transport",
+        "command",
+        "enabled",
+        "connect_seconds",
+        "call_seconds",
+        "include",
+        "exclude",
+        "name_prefix",
+    )
     values = {name: getattr(row, name) for name in names}
-    values |= {name: {key: export_placeholder(key) for key in decrypt_field(row, name) or ()} for name in ENCRYPTED_FIELDS}
-    arguments = export_arguments(row.command, decrypt_field(row, "arguments") or (), names_package=names_package)
+    values |= {
+        name: {key: export_placeholder(key) for key in decrypt_field(row, name) or ()}
+        for name in ENCRYPTED_FIELDS
+    }
+    arguments = export_arguments(
+        row.command, decrypt_field(row, "arguments") or (), names_package=names_package
+    )
     values |= {"url": export_url(row.url), "arguments": arguments}
     return ServerConfig(row.name, values)

@@ -1,4 +1,5 @@
-"""Forms for MCP servers. What a form refuses, and to whom, holds for the page and for the list alike."""
+"""Forms for MCP servers. What a form refuses, and to whom, holds for the page and for the list
+alike."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.mcp.admin.lines import LinesField, SecretLinesField
-from tools.mcp.validation import CHECKED_FIELDS, ENCRYPTED_FIELDS, STORED, check_server, decrypt_field, server_values
+from tools.mcp.validation import (
+    CHECKED_FIELDS,
+    ENCRYPTED_FIELDS,
+    STORED,
+    check_server,
+    decrypt_field,
+    server_values,
+)
 from tools.models import McpServer
 from tools.secrets.hosts import parse_host
 from tools.secrets.url_masking import MASK
@@ -34,7 +42,8 @@ def server_field_label(name: str) -> str:
 
 
 def is_other_origin(before: McpServer, url: str) -> bool:
-    """Whether ``url`` is answered by somebody else than the server of ``before``: another scheme, host or port."""
+    """Whether ``url`` is answered by somebody else than the server of ``before``: another scheme,
+    host or port."""
     old, new = parse_host(before.url), parse_host(url)
     return old != new if old and new else before.url != url
 
@@ -44,24 +53,34 @@ def is_other_program(before: McpServer, command: str, arguments: list[str] | Non
     return before.command != command or decrypt_field(before, "arguments") != arguments
 
 
-def find_moved_secrets(before: McpServer, url: str, command: str, arguments: list[str] | None) -> dict[str, str]:
-    """The sealed fields of ``before`` whose stored values may not be taken along to this address or program, with the reason."""
+def find_moved_secrets(
+    before: McpServer, url: str, command: str, arguments: list[str] | None
+) -> dict[str, str]:
+    """The sealed fields of ``before`` whose stored values may not be taken along to this address or
+    program, with the reason."""
     found = {}
     if is_other_origin(before, url):
-        found["headers"] = gettext("The address has changed, and what is stored is not sent elsewhere: enter again: %s")
+        found["headers"] = gettext(
+            "The address has changed, and what is stored is not sent elsewhere: enter again: %s"
+        )
     if is_other_program(before, command, arguments):
-        found["environment"] = gettext("The program has changed, and what is stored is not handed to another: enter again: %s")
+        found["environment"] = gettext(
+            "The program has changed, and what is stored is not handed to another: enter again: %s"
+        )
     return found
 
 
 def changes_command(before: McpServer | None, after: McpServer) -> bool:
-    """Whether the change from ``before``, None for a new row, to ``after`` is one of what is run on this machine."""
+    """Whether the change from ``before``, None for a new row, to ``after`` is one of what is run on
+    this machine."""
     before = before or McpServer(transport=McpServer.Transport.STREAMABLE_HTTP)
     if McpServer.Transport.STDIO in (before.transport, after.transport):
         return True
     if decrypt_field(before, "arguments") != decrypt_field(after, "arguments"):
         return True
-    return any(getattr(before, name) != getattr(after, name) for name in ("command", "sealed_environment"))
+    return any(
+        getattr(before, name) != getattr(after, name) for name in ("command", "sealed_environment")
+    )
 
 
 class McpServerForm(_Form):
@@ -101,28 +120,44 @@ class McpServerForm(_Form):
         model = McpServer
         fields = "__all__"
         help_texts = {  # noqa: RUF012 - Django's own way to say it
-            "name": _("What you call it. The model is told it when tools of the server are not there."),
+            "name": _(
+                "What you call it. The model is told it when tools of the server are not there."
+            ),
             "enabled": _(
                 "A server that is switched off is not connected to, and its tools are not offered. It may be incomplete."
             ),
-            "transport": _("stdio: a program on this machine. streamable HTTP and SSE (older servers): a server with a URL."),
+            "transport": _(
+                "stdio: a program on this machine. streamable HTTP and SSE (older servers): a server with a URL."
+            ),
             "command": _("The program alone: a name that is found in PATH, or an absolute path."),
             "url": _(
                 "With http:// or https://. Addresses that are not public have to be listed in FETCH_ALLOW in .env."
                 " A key in it is best written as {secret:NAME}, as in headers. When scheme, host or port change, the values of"
                 " headers have to be entered again."
             ),
-            "include": _("Names of tools as the server calls them, * for anything, one a line. Empty: all of them."),
+            "include": _(
+                "Names of tools as the server calls them, * for anything, one a line. Empty: all of them."
+            ),
             "exclude": _("In the same manner; what stands here is left out in any case."),
-            "name_prefix": _("Put before the name of each tool, for servers whose tools have the same names as others."),
-            "connect_seconds": _("Starting the program or reaching the server, and asking for its tools. 1 to 600."),
+            "name_prefix": _(
+                "Put before the name of each tool, for servers whose tools have the same names as others."
+            ),
+            "connect_seconds": _(
+                "Starting the program or reaching the server, and asking for its tools. 1 to 600."
+            ),
             "call_seconds": _("One call of a tool. 1 to 3600."),
         }
         widgets = {  # noqa: RUF012 - as above
             "command": forms.TextInput(attrs={"class": "vLargeTextField", "spellcheck": "false"}),
-            "url": forms.TextInput(attrs={"class": "vLargeTextField", "spellcheck": "false", "inputmode": "url"}),
-            "include": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"}),
-            "exclude": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"}),
+            "url": forms.TextInput(
+                attrs={"class": "vLargeTextField", "spellcheck": "false", "inputmode": "url"}
+            ),
+            "include": forms.Textarea(
+                attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"}
+            ),
+            "exclude": forms.Textarea(
+                attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"}
+            ),
         }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -137,17 +172,25 @@ class McpServerForm(_Form):
         if not self.instance.pk and not self.may_run_commands:
             self.initial.setdefault("transport", McpServer.Transport.STREAMABLE_HTTP)
         for name, entry in self.fields.items():
-            is_left_out = self.is_bound and entry.widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name))
+            is_left_out = self.is_bound and entry.widget.value_omitted_from_data(
+                self.data, self.files, self.add_prefix(name)
+            )
             entry.disabled = bool(is_left_out) or (name in PROGRAM and not self.may_run_commands)
         allowed = ", ".join(settings.MCP_ALLOWED_COMMANDS)
         if allowed and "command" in self.fields:  # not where somebody may only look
-            self.fields["command"].help_text = " ".join((str(self.fields["command"].help_text), gettext("Allowed: %s") % allowed))
+            self.fields["command"].help_text = " ".join(
+                (str(self.fields["command"].help_text), gettext("Allowed: %s") % allowed)
+            )
 
     def clean(self) -> dict[str, Any]:
-        """Judge the fields together. What is not allowed to be run is refused here, whoever asks."""
+        """Judge the fields together. What is not allowed to be run is refused here, whoever
+        asks."""
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("transport") == McpServer.Transport.STDIO and not self.may_run_commands:
-            self.add_error("transport", gettext("You may not set up servers that are programs: see the note on this page."))
+            self.add_error(
+                "transport",
+                gettext("You may not set up servers that are programs: see the note on this page."),
+            )
         elif cleaned.keys() >= {*CHECKED_FIELDS, *STORED}:
             self._refuse_moved(values := dict(cleaned))
             has_new_command = bool({"command", "arguments", "transport"} & set(self.changed_data))
@@ -158,13 +201,18 @@ class McpServerForm(_Form):
     def clean_arguments(self) -> list[str] | None:
         """What cannot be read any more, and is left so, is None."""
         lines: list[str] = self.cleaned_data["arguments"]
-        return None if lines == [MASK] and decrypt_field(self.instance, "arguments") is None else lines
+        return (
+            None if lines == [MASK] and decrypt_field(self.instance, "arguments") is None else lines
+        )
 
     def _refuse_moved(self, cleaned: dict[str, Any]) -> None:
-        """Whoever changes where a server is, superusers too, knows what is sent there: nothing that is only stored."""
+        """Whoever changes where a server is, superusers too, knows what is sent there: nothing that
+        is only stored."""
         if not self.instance.pk:
             return
-        for name, words in find_moved_secrets(self.instance, cleaned["url"], cleaned["command"], cleaned["arguments"]).items():
+        for name, words in find_moved_secrets(
+            self.instance, cleaned["url"], cleaned["command"], cleaned["arguments"]
+        ).items():
             if kept := getattr(self.fields[name], "kept", ()):
                 self.add_error(name, words % ", ".join(kept))
 
@@ -191,7 +239,9 @@ class SwitchForm(_Form):
         """A server that cannot work as it is is not switched on."""
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("enabled") and "enabled" in self.changed_data:
-            for name, lines in check_server(server_values(self.instance) | {"enabled": True}).items():
+            for name, lines in check_server(
+                server_values(self.instance) | {"enabled": True}
+            ).items():
                 for line in lines:
                     self.add_error("enabled", f"{server_field_label(name)}: {line}")
         return cleaned

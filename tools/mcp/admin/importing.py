@@ -1,4 +1,5 @@
-"""From a text with MCP servers to rows: what would be made of it, and what stands against it. Nothing is saved here."""
+"""From a text with MCP servers to rows: what would be made of it, and what stands against it.
+Nothing is saved here."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,9 +11,22 @@ from django.utils.translation import gettext as _
 
 from tools.mcp.admin.form import changes_command, find_moved_secrets, server_field_label
 from tools.mcp.config_json import ServerConfig, find_placeholders
-from tools.mcp.validation import ENCRYPTED_FIELDS, STORED, check_server, decrypt_field, server_values
+from tools.mcp.validation import (
+    ENCRYPTED_FIELDS,
+    STORED,
+    check_server,
+    decrypt_field,
+    server_values,
+)
 from tools.models import McpServer
-from tools.secrets.url_masking import MASK, export_arguments, export_placeholder, export_url, mask_command, mask_url
+from tools.secrets.url_masking import (
+    MASK,
+    export_arguments,
+    export_placeholder,
+    export_url,
+    mask_command,
+    mask_url,
+)
 
 PLAIN = ("transport", "command", "arguments", "url", "enabled")
 SETTINGS = ("connect_seconds", "call_seconds", "include", "exclude", "name_prefix")
@@ -39,7 +53,8 @@ class ImportRights:
 
 @dataclass(frozen=True, slots=True)
 class PlannedServer:
-    """What is to become of one server of the text: ``row`` is as it would be saved, ``differences`` say what is new in it."""
+    """What is to become of one server of the text: ``row`` is as it would be saved, ``differences``
+    say what is new in it."""
 
     name: str
     action: ImportAction
@@ -53,19 +68,39 @@ class PlannedServer:
         return self.action in (ImportAction.MAKE, ImportAction.REPLACE)
 
 
-def plan_import(configs: Iterable[ServerConfig], rights: ImportRights, *, replaces: bool) -> list[PlannedServer]:
-    """What importing ``configs`` would do. Those whose name is taken are skipped, or replace what is there."""
+def plan_import(
+    configs: Iterable[ServerConfig], rights: ImportRights, *, replaces: bool
+) -> list[PlannedServer]:
+    """What importing ``configs`` would do. Those whose name is taken are skipped, or replace what
+    is there."""
     configs = list(configs)
-    known = {row.name: row for row in McpServer.objects.filter(name__in=[config.name for config in configs])}
+    known = {
+        row.name: row
+        for row in McpServer.objects.filter(name__in=[config.name for config in configs])
+    }
     return [_planned(config, known.get(config.name), rights, replaces) for config in configs]
 
 
-def _planned(config: ServerConfig, before: McpServer | None, rights: ImportRights, replaces: bool) -> PlannedServer:
+def _planned(
+    config: ServerConfig, before: McpServer | None, rights: ImportRights, replaces: bool
+) -> PlannedServer:
     if config.faults:
-        return PlannedServer(config.name, ImportAction.REFUSE, McpServer(name=config.name), [], list(config.faults), [])
+        return PlannedServer(
+            config.name,
+            ImportAction.REFUSE,
+            McpServer(name=config.name),
+            [],
+            list(config.faults),
+            [],
+        )
     if before is not None and not replaces:
         return PlannedServer(
-            config.name, ImportAction.SKIP, before, [], [], [_("A server of this name is there already and stays as it is.")]
+            config.name,
+            ImportAction.SKIP,
+            before,
+            [],
+            [],
+            [_("A server of this name is there already and stays as it is.")],
         )
     row = McpServer(name=config.name) if before is None else McpServer.objects.get(pk=before.pk)
     values, dropped = (config.values, []) if before is None else _kept(config.values, before)
@@ -82,20 +117,29 @@ def _planned(config: ServerConfig, before: McpServer | None, rights: ImportRight
 
 
 def _kept(values: Mapping[str, Any], before: McpServer) -> tuple[dict[str, Any], list[str]]:
-    """``values`` with what is stored wherever they have the placeholder that an export puts in its place.
+    """``values`` with what is stored wherever they have the placeholder that an export puts in its
+    place.
 
-    Not where they lead elsewhere: that is a fault, for values that are only stored are not taken along.
+    Not where they lead elsewhere: that is a fault, for values that are only stored are not taken
+    along.
     """
     found, faults = dict(values), []
     if found["url"] == export_url(before.url):
         found["url"] = before.url
     if found["command"] == before.command and (arguments := decrypt_field(before, "arguments")):
-        handed = [export_arguments(before.command, arguments, names_package=is_named) for is_named in (True, False)]
+        handed = [
+            export_arguments(before.command, arguments, names_package=is_named)
+            for is_named in (True, False)
+        ]
         found["arguments"] = arguments if found["arguments"] in handed else found["arguments"]
     reasons = find_moved_secrets(before, found["url"], found["command"], found["arguments"])
     for name in ENCRYPTED_FIELDS:
         stored = decrypt_field(before, name) or {}
-        kept = [key for key, given in found[name].items() if key in stored and given == export_placeholder(key)]
+        kept = [
+            key
+            for key, given in found[name].items()
+            if key in stored and given == export_placeholder(key)
+        ]
         if kept and name in reasons:
             faults.append(f"{server_field_label(name)}: {reasons[name] % ', '.join(kept)}")
         else:
@@ -122,7 +166,11 @@ def _faults(row: McpServer, before: McpServer | None, rights: ImportRights) -> l
     if before is not None and not rights.changes(before):
         return [_("You may not change the server of this name.")]
     if changes_command(before, row) and not rights.runs_commands:
-        return [_("It is a program. Only superusers with the permission to run commands may set up one.")]
+        return [
+            _(
+                "It is a program. Only superusers with the permission to run commands may set up one."
+            )
+        ]
     found: dict[str, list[str]] = {}
     try:
         row.full_clean(exclude=[f"sealed_{name}" for name in STORED])
@@ -130,7 +178,9 @@ def _faults(row: McpServer, before: McpServer | None, rights: ImportRights) -> l
         found = error.message_dict
     for name, lines in check_server(server_values(row)).items():
         found[name] = [*found.get(name, []), *lines]
-    return [f"{server_field_label(name)}: {line}" for name, lines in found.items() for line in lines]
+    return [
+        f"{server_field_label(name)}: {line}" for name, lines in found.items() for line in lines
+    ]
 
 
 def _differences(before: McpServer | None, after: McpServer) -> list[tuple[str, str, str]]:
@@ -142,7 +192,11 @@ def _differences(before: McpServer | None, after: McpServer) -> list[tuple[str, 
         if _value(old, name) != _value(after, name)
     ]
     return [
-        (server_field_label(name), was, _("%s (new values)") % now if now == was and name in HIDDEN else now)
+        (
+            server_field_label(name),
+            was,
+            _("%s (new values)") % now if now == was and name in HIDDEN else now,
+        )
         for name, was, now in found
     ]
 
@@ -155,7 +209,9 @@ def format_server_field(row: McpServer, name: str) -> str:
     """One field of ``row`` in words, without any key in it; "-" for an empty one."""
     value = _value(row, name)
     if name in ENCRYPTED_FIELDS:
-        return ", ".join(f"{key} = {MASK}" for key in value) if value else "-" if value == {} else MASK
+        return (
+            ", ".join(f"{key} = {MASK}" for key in value) if value else "-" if value == {} else MASK
+        )
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if name == "transport":

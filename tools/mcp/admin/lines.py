@@ -1,4 +1,5 @@
-"""Form fields that hold one thing a line: arguments, and named values that are never shown again."""
+"""Form fields that hold one thing a line: arguments, and named values that are never shown
+again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,9 @@ class LinesField(forms.CharField):
     """Texts, one a line; cleaned to a list without the empty ones."""
 
     def __init__(self, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"})
+        widget = forms.Textarea(
+            attrs={"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"}
+        )
         super().__init__(strip=False, max_length=MAX_FIELD_CHARS, **{"widget": widget} | options)
 
     def prepare_value(self, value: Any) -> Any:
@@ -33,7 +36,8 @@ class LinesField(forms.CharField):
 
 
 class SecretLinesField(LinesField):
-    """Named values, one a line with ``sign`` between name and value, shown as ``NAME=••••`` and cleaned to a dict.
+    """Named values, one a line with ``sign`` between name and value, shown as ``NAME=••••`` and
+    cleaned to a dict.
 
     The form has to set ``stored``: the values there are, or None when they cannot be read any
     more. Those stand as a line of dots alone, and as long as it stays the result is None.
@@ -49,7 +53,11 @@ class SecretLinesField(LinesField):
 
     def shown(self) -> str:
         """The field's text for what is stored."""
-        return MASK if self.stored is None else "\n".join(f"{name}{self._joint}{MASK}" for name in self.stored)
+        return (
+            MASK
+            if self.stored is None
+            else "\n".join(f"{name}{self._joint}{MASK}" for name in self.stored)
+        )
 
     def clean(self, value: Any) -> Any:
         lines: list[str] = super().clean(value)
@@ -74,12 +82,18 @@ class SecretLinesField(LinesField):
         name, value = name.strip(), value.strip() if self.sign == ":" else value
         if not sign or not name:
             words = {"form": _("NAME") + self._joint + _("value"), "begin": name[:20]}
-            raise ValidationError(_("Each line must be %(form)s. Look at the one that begins with “%(begin)s”.") % words)
+            raise ValidationError(
+                _("Each line must be %(form)s. Look at the one that begins with “%(begin)s”.")
+                % words
+            )
         if MASK not in value:
             return name, value
         if value.strip() != MASK:
             raise ValidationError(
-                _("The dots behind “%s” stand for the whole stored value: leave them alone, or replace all of it.") % name
+                _(
+                    "The dots behind “%s” stand for the whole stored value: leave them alone, or replace all of it."
+                )
+                % name
             )
         if self.stored is None or name not in self.stored:
             raise ValidationError(_("There is no stored value of “%s”: enter it.") % name)
@@ -89,4 +103,8 @@ class SecretLinesField(LinesField):
 
 def split_lines(text: str) -> list[str]:
     """The lines of ``text`` that hold anything."""
-    return [line for line in (part.rstrip("\r") for part in str(make_storable(text)).split("\n")) if line.strip()]
+    return [
+        line
+        for line in (part.rstrip("\r") for part in str(make_storable(text)).split("\n"))
+        if line.strip()
+    ]

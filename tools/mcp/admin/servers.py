@@ -53,13 +53,16 @@ else:
 
 @admin.register(McpServer)
 class McpServerAdmin(McpExchangeAdmin):
-    """A row that runs a program, now or before, is changed only by somebody who may run commands; others look at it."""
+    """A row that runs a program, now or before, is changed only by somebody who may run commands;
+    others look at it."""
 
     form = McpServerForm
     list_display = ("server", "enabled", "state", "tool_count", "latency", "error")
     list_display_links = ("server",)
     list_editable = ("enabled",)
-    search_fields = ("name",)  # in an address or an argument somebody who may only look could search for keys
+    search_fields = (
+        "name",
+    )  # in an address or an argument somebody who may only look could search for keys
     readonly_fields = ("created_at", "updated_at")
     change_form_template = "admin/tools/mcpserver/change_form.html"
     change_list_template = "admin/tools/mcpserver/change_list.html"
@@ -95,13 +98,19 @@ class McpServerAdmin(McpExchangeAdmin):
     # --- Forms ------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Somebody who may only look sees no key, neither a sealed one nor one in an address or an argument."""
+        """Somebody who may only look sees no key, neither a sealed one nor one in an address or an
+        argument."""
         looks = obj is not None and not self.has_change_permission(request, obj)
         program = {"fields": ("program", "variables")} if looks else _PROGRAM
         address = {"fields": ("address", "header_names")} if looks else _ADDRESS
-        connection = [(_("Program (stdio)"), program), (_("Address (streamable HTTP, SSE)"), address)]
+        connection = [
+            (_("Program (stdio)"), program),
+            (_("Address (streamable HTTP, SSE)"), address),
+        ]
         if looks:
-            connection = connection[:1] if obj.transport == McpServer.Transport.STDIO else connection[1:]
+            connection = (
+                connection[:1] if obj.transport == McpServer.Transport.STDIO else connection[1:]
+            )
         first = (None, {"fields": ("name", "enabled", "transport")})
         rest = [(_("Tools"), _TOOLS), (_("Time limits"), _LIMITS)]
         return [first, *connection, *rest, *([(_("History"), _HISTORY)] if obj else [])]
@@ -111,13 +120,17 @@ class McpServerAdmin(McpExchangeAdmin):
         shown = ("program", "variables", "address", "header_names") if looks else ()
         return (*self.readonly_fields, *shown)
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
         form = super().get_form(request, obj, change, **options)
         form.may_run_commands = may_run_commands(request.user)  # type: ignore[attr-defined] # the class was made for this request
         return form
 
     def get_changelist_form(self, request: HttpRequest, **options: Any) -> Any:
-        return type("SwitchForm", (SwitchForm,), {"may_run_commands": may_run_commands(request.user)})
+        return type(
+            "SwitchForm", (SwitchForm,), {"may_run_commands": may_run_commands(request.user)}
+        )
 
     # --- What is shown ----------------------------------------------------------
 
@@ -127,7 +140,11 @@ class McpServerAdmin(McpExchangeAdmin):
 
     @admin.display(description=_("server"), ordering="name")
     def server(self, server: McpServer) -> str:
-        what = self.program(server) if server.transport == McpServer.Transport.STDIO else self.address(server)
+        what = (
+            self.program(server)
+            if server.transport == McpServer.Transport.STDIO
+            else self.address(server)
+        )
         words = f"{server.get_transport_display()} · {what}"
         return format_html('{}<div class="quiet clamped">{}</div>', server.name, words)
 
@@ -153,7 +170,11 @@ class McpServerAdmin(McpExchangeAdmin):
 
     @admin.display(description=_("tools"))
     def tool_count(self, server: Any) -> str:
-        return str(max((len(offered_tool_names(status.tools)) for status in server.living), default=0)) if server.enabled else "-"
+        return (
+            str(max((len(offered_tool_names(status.tools)) for status in server.living), default=0))
+            if server.enabled
+            else "-"
+        )
 
     @admin.display(description=_("latency"))
     def latency(self, server: Any) -> str:
@@ -163,15 +184,25 @@ class McpServerAdmin(McpExchangeAdmin):
     @admin.display(description=_("last error"))
     def error(self, server: Any) -> str:
         text, at = newest_error(server.living) if server.enabled else ("", None)
-        return format_html("{}{}", clamp_text(text), format_moment(at) if at else "") if text else "-"
+        return (
+            format_html("{}{}", clamp_text(text), format_moment(at) if at else "") if text else "-"
+        )
 
     def page_context(self, request: HttpRequest, obj: McpServer | None) -> dict[str, Any]:
-        page: dict[str, Any] = {"command_note": _command_note(request, obj), "may_run": may_run_commands(request.user)}
+        page: dict[str, Any] = {
+            "command_note": _command_note(request, obj),
+            "may_run": may_run_commands(request.user),
+        }
         if obj is None:
             return page
         found = list_server_reports(obj)
         listed, more = listed_tools(found)
-        page |= {"reports": found, "listed": listed, "more_tools": more, "obstacles": check_server_row(obj)}
+        page |= {
+            "reports": found,
+            "listed": listed,
+            "more_tools": more,
+            "obstacles": check_server_row(obj),
+        }
         return page
 
     # --- Buttons ----------------------------------------------------------------
@@ -180,34 +211,63 @@ class McpServerAdmin(McpExchangeAdmin):
         view = self.admin_site.admin_view
         own = [
             path(f"<path:object_id>/{name}/", view(called), name=f"tools_mcpserver_{name}")
-            for name, called in (("test", self.test_view), ("refresh", self.refresh_view), ("reconnect", self.reconnect_view))
+            for name, called in (
+                ("test", self.test_view),
+                ("refresh", self.refresh_view),
+                ("reconnect", self.reconnect_view),
+            )
         ]
         return [*own, *super().get_urls()]
 
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Connect to the server from here, ask for its tools, and show what came of it. Nothing is called."""
+        """Connect to the server from here, ask for its tools, and show what came of it. Nothing is
+        called."""
         server = self.changeable(request, object_id)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         hindrances = check_server_row(server)
-        # A loop of its own in this request's thread: whatever a strange server does, those who are answered do not wait for it.
+        # A loop of its own in this request's thread: whatever a strange server does, those who are
+        # answered do not wait for it.
         tried = None if hindrances else asyncio.run(probe_mcp_server(to_server_settings(server)))
-        self.log_change(request, server, gettext("Tested: %(outcome)s") % {"outcome": _outcome(tried)})
-        page = {"title": gettext("Test"), "subtitle": str(server), "original": server, "opts": self.opts, "obstacles": hindrances}
-        page |= {"tried": tried, "outcome": _outcome(tried), **(_tried_context(tried) if tried else {})}
-        return TemplateResponse(request, "admin/tools/mcpserver/test.html", {**self.admin_site.each_context(request), **page})
+        self.log_change(
+            request, server, gettext("Tested: %(outcome)s") % {"outcome": _outcome(tried)}
+        )
+        page = {
+            "title": gettext("Test"),
+            "subtitle": str(server),
+            "original": server,
+            "opts": self.opts,
+            "obstacles": hindrances,
+        }
+        page |= {
+            "tried": tried,
+            "outcome": _outcome(tried),
+            **(_tried_context(tried) if tried else {}),
+        }
+        return TemplateResponse(
+            request,
+            "admin/tools/mcpserver/test.html",
+            {**self.admin_site.each_context(request), **page},
+        )
 
     def refresh_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Have every server process ask for the tools anew."""
-        words = gettext("The server is asked for its tools anew. Load this page again in a moment to see what came of it.")
+        words = gettext(
+            "The server is asked for its tools anew. Load this page again in a moment to see what came of it."
+        )
         return self._command(request, object_id, "refreshes", gettext("Refreshed."), words)
 
     def reconnect_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Have every server process end its connection and make a new one, also where it had given up."""
-        words = gettext("The connection is made anew. Load this page again in a moment to see what came of it.")
+        """Have every server process end its connection and make a new one, also where it had given
+        up."""
+        words = gettext(
+            "The connection is made anew. Load this page again in a moment to see what came of it."
+        )
         return self._command(request, object_id, "reconnects", gettext("Reconnected."), words)
 
-    def _command(self, request: HttpRequest, object_id: str, counter: str, logged: str, words: str) -> HttpResponse:
+    def _command(
+        self, request: HttpRequest, object_id: str, counter: str, logged: str, words: str
+    ) -> HttpResponse:
         server = self.changeable(request, object_id)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -216,23 +276,36 @@ class McpServerAdmin(McpExchangeAdmin):
             self.log_change(request, server, logged)
             self.message_user(request, words, messages.SUCCESS)
         else:
-            self.message_user(request, gettext("The server is switched off: switch it on first."), messages.WARNING)
+            self.message_user(
+                request,
+                gettext("The server is switched off: switch it on first."),
+                messages.WARNING,
+            )
         return redirect("admin:tools_mcpserver_change", server.pk)
 
 
 def _is_free(request: HttpRequest, server: Any) -> bool:
     """Whether ``server`` is one that somebody who may not run commands can change."""
-    return server is None or server.transport != McpServer.Transport.STDIO or may_run_commands(request.user)
+    return (
+        server is None
+        or server.transport != McpServer.Transport.STDIO
+        or may_run_commands(request.user)
+    )
 
 
 def _command_note(request: HttpRequest, server: McpServer | None) -> str:
-    """What the person at the page has to know about programs, as HTML; "" where there is nothing to do."""
+    """What the person at the page has to know about programs, as HTML; "" where there is nothing to
+    do."""
     if server is not None and server.transport != McpServer.Transport.STDIO:
         return ""
     if may_run_commands(request.user):
-        words = gettext("No program may be run yet: list those that may in MCP_ALLOWED_COMMANDS in .env, and restart the server.")
+        words = gettext(
+            "No program may be run yet: list those that may in MCP_ALLOWED_COMMANDS in .env, and restart the server."
+        )
         return "" if settings.MCP_ALLOWED_COMMANDS else words
-    permission = Permission.objects.filter(content_type__app_label="tools", codename="run_commands").first()
+    permission = Permission.objects.filter(
+        content_type__app_label="tools", codename="run_commands"
+    ).first()
     words = gettext(
         "Servers that are programs on this machine (stdio) are set up by superusers alone, to whom the permission “%(permission)s”"
         " was given besides: to the account or to a group of it, as being a superuser is not enough."
@@ -256,16 +329,24 @@ def _names(values: dict[str, str] | None) -> str:
 def _outcome(tried: ProbeResult | None) -> str:
     if tried is None or tried.error:
         return gettext("failed")
-    return ngettext("%(count)d tool", "%(count)d tools", len(tried.tools)) % {"count": len(tried.tools)}
+    return ngettext("%(count)d tool", "%(count)d tools", len(tried.tools)) % {
+        "count": len(tried.tools)
+    }
 
 
 def _tried_context(tried: ProbeResult) -> dict[str, Any]:
     """What a test found, as a page shows it, whatever the server sent."""
-    tools = [(spec.name, drop_surrogates(shorten_text(spec.description, 500))) for spec in tried.tools[:TESTED_SHOWN]]
+    tools = [
+        (spec.name, drop_surrogates(shorten_text(spec.description, 500)))
+        for spec in tried.tools[:TESTED_SHOWN]
+    ]
     return {
         "tools": tools,
         "more_tools": len(tried.tools) - len(tools),
-        "left_out": [(drop_surrogates(one.name), drop_surrogates(one.reason)) for one in tried.left_out[:TESTED_SHOWN]],
+        "left_out": [
+            (drop_surrogates(one.name), drop_surrogates(one.reason))
+            for one in tried.left_out[:TESTED_SHOWN]
+        ],
         "error": format_server_error(tried.error),
         "about": server_facts(tried.about),
     }

@@ -1,4 +1,5 @@
-"""How MCP servers are doing, as the server processes last said, for the list and for a server's page."""
+"""How MCP servers are doing, as the server processes last said, for the list and for a server's
+page."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,12 +25,18 @@ TOOLS_SHOWN = 200
 ERROR_LIMIT = 2_000
 FACT_LIMIT = 500
 _State = McpServerStatus.State
-_COLOURS = {_State.CONNECTED: "delivered", _State.CONNECTING: "running", _State.WAITING: "waiting", _State.STOPPED: "failed"}
+_COLOURS = {
+    _State.CONNECTED: "delivered",
+    _State.CONNECTING: "running",
+    _State.WAITING: "waiting",
+    _State.STOPPED: "failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What one process says of one server; ``is_stale`` when it has not said anything for a while."""
+    """What one process says of one server; ``is_stale`` when it has not said anything for a
+    while."""
 
     status: McpServerStatus
     badge: str
@@ -42,8 +49,8 @@ class ServerReport:
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """A tool by the name that the model knows. ``url`` is the page of its row, "" where it has none; ``look`` the badge
-    of one that somebody has to look at.
+    """A tool by the name that the model knows. ``url`` is the page of its row, "" where it has
+    none; ``look`` the badge of one that somebody has to look at.
     """
 
     name: str
@@ -52,8 +59,11 @@ class ListedTool:
 
 
 def prefetch_living_statuses() -> "Prefetch[str, Any, str]":
-    """For a query of servers: each gets a list ``living`` of what living processes say of it, in one more query."""
-    rows = McpServerStatus.objects.filter(seen_at__gte=timezone.now() - FRESH).order_by("process_id")
+    """For a query of servers: each gets a list ``living`` of what living processes say of it, in
+    one more query."""
+    rows = McpServerStatus.objects.filter(seen_at__gte=timezone.now() - FRESH).order_by(
+        "process_id"
+    )
     return Prefetch("statuses", queryset=rows.defer("about"), to_attr="living")
 
 
@@ -64,7 +74,9 @@ def state_badges(server: McpServer, living: Sequence[McpServerStatus]) -> str:
     if not living:
         return render_badge("off", gettext("no server process runs"))
     states = [status.state for status in living]
-    return format_html_join(" ", "{}", ((_state_badge(state, states.count(state)),) for state in dict.fromkeys(states)))
+    return format_html_join(
+        " ", "{}", ((_state_badge(state, states.count(state)),) for state in dict.fromkeys(states))
+    )
 
 
 def _state_badge(state: str, number: int = 1) -> str:
@@ -77,31 +89,52 @@ def newest_error(living: Iterable[McpServerStatus]) -> tuple[str, datetime | Non
     failed = [status for status in living if status.error]
     if not failed:
         return "", None
-    newest = max(failed, key=lambda status: (status.error_at is not None, status.error_at or status.seen_at))
+    newest = max(
+        failed, key=lambda status: (status.error_at is not None, status.error_at or status.seen_at)
+    )
     return format_server_error(newest.error), newest.error_at
 
 
 def list_server_reports(server: McpServer) -> list[ServerReport]:
     """What every process says of ``server``, those that went silent last."""
     limit = timezone.now() - FRESH
-    found = [_report(status, is_stale=status.seen_at < limit) for status in server.statuses.order_by("process_id")]
+    found = [
+        _report(status, is_stale=status.seen_at < limit)
+        for status in server.statuses.order_by("process_id")
+    ]
     return sorted(found, key=lambda report: report.is_stale)
 
 
 def listed_tools(found: Iterable[ServerReport]) -> tuple[list[ListedTool], int]:
-    """The tools that living processes have of a server, with the pages of their rows; and how many more there are."""
-    names = sorted({name for report in found if not report.is_stale for name in offered_tool_names(report.status.tools)})
+    """The tools that living processes have of a server, with the pages of their rows; and how many
+    more there are."""
+    names = sorted(
+        {
+            name
+            for report in found
+            if not report.is_stale
+            for name in offered_tool_names(report.status.tools)
+        }
+    )
     shown = names[:TOOLS_SHOWN]
     rows = ToolConfig.objects.filter(name__in=shown).only("name", "fingerprint", "looked_at")
     known = {
-        row.name: ListedTool(row.name, reverse("admin:tools_toolconfig_change", args=(row.pk,)), look_badge(row)) for row in rows
+        row.name: ListedTool(
+            row.name, reverse("admin:tools_toolconfig_change", args=(row.pk,)), look_badge(row)
+        )
+        for row in rows
     }
     return [known.get(name, ListedTool(name)) for name in shown], len(names) - len(shown)
 
 
 def offered_tool_names(entries: Any) -> list[str]:
-    """The names of the tools that are offered, in the ``tools`` of a status; others stand there with a reason."""
-    return [str(entry["name"]) for entry in _objects(entries) if entry.get("name") and not entry.get("left_out")]
+    """The names of the tools that are offered, in the ``tools`` of a status; others stand there
+    with a reason."""
+    return [
+        str(entry["name"])
+        for entry in _objects(entries)
+        if entry.get("name") and not entry.get("left_out")
+    ]
 
 
 def omitted_tools(entries: Any) -> list[tuple[str, str]]:
@@ -114,16 +147,22 @@ def omitted_tools(entries: Any) -> list[tuple[str, str]]:
 
 
 def _objects(entries: Any) -> list[dict[str, Any]]:
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )
 
 
 def _short(text: Any) -> str:
-    return escape_invisible_chars(drop_surrogates(shorten_text(str(text or ""), FACT_LIMIT)), keep=UNESCAPED_CHARS)
+    return escape_invisible_chars(
+        drop_surrogates(shorten_text(str(text or ""), FACT_LIMIT)), keep=UNESCAPED_CHARS
+    )
 
 
 def format_server_error(text: str) -> str:
     """An error of a server as a page shows it."""
-    return escape_invisible_chars(drop_surrogates(shorten_text(text, ERROR_LIMIT)), keep=UNESCAPED_CHARS)
+    return escape_invisible_chars(
+        drop_surrogates(shorten_text(text, ERROR_LIMIT)), keep=UNESCAPED_CHARS
+    )
 
 
 def server_facts(about: Any) -> list[tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""A form for a plugin's configuration, made from the schema in its manifest. Secrets go in and never come out."""
+"""A form for a plugin's configuration, made from the schema in its manifest. Secrets go in and
+never come out."""
 
 import json
 from typing import Any
@@ -11,7 +12,14 @@ from django.utils.translation import gettext_lazy as _
 from tools.admin.argument_form import build_argument_field
 from tools.admin.declared import DeclaredParameter, argument_schemas, list_parameters, strip_null
 from tools.plugins.admin.form_errors import check_plugin_config
-from tools.plugins.config import SEALED, decrypt_config, encrypt_config, is_encrypted, is_secret_schema, undecryptable_names
+from tools.plugins.config import (
+    SEALED,
+    decrypt_config,
+    encrypt_config,
+    is_encrypted,
+    is_secret_schema,
+    undecryptable_names,
+)
 from tools.text.storable import make_storable
 
 FORGET_PREFIX = "forget-"
@@ -26,7 +34,11 @@ class TextListField(forms.CharField):
     widget = forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
 
     def to_python(self, value: Any) -> Any:
-        return [line.strip() for line in str(super().to_python(value) or "").splitlines() if line.strip()]
+        return [
+            line.strip()
+            for line in str(super().to_python(value) or "").splitlines()
+            if line.strip()
+        ]
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
@@ -38,7 +50,9 @@ class TextListField(forms.CharField):
 class SecretField(forms.CharField):
     """A secret: what is typed replaces it, and nothing that is kept or was typed is shown again."""
 
-    widget = forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password", "class": "vTextField"})
+    widget = forms.PasswordInput(
+        render_value=False, attrs={"autocomplete": "new-password", "class": "vTextField"}
+    )
 
     def __init__(self, *, is_text: bool) -> None:
         super().__init__(required=False, strip=False)
@@ -68,16 +82,21 @@ class PluginConfigForm(forms.Form):
         self._kept: dict[str, Any] = kept if isinstance(kept, dict) else {}
         self._parts = {name: strip_null(part) for name, part in argument_schemas(schema).items()}
         self._secrets = {
-            name for name, part in self._parts.items() if is_secret_schema(part) or is_encrypted(self._kept.get(name))
+            name
+            for name, part in self._parts.items()
+            if is_secret_schema(part) or is_encrypted(self._kept.get(name))
         }
         self._broken = set(undecryptable_names(self._kept, schema))
         for name in self._parts:
             self.fields[name] = self._field(name)
             if name in self._secrets and name in self._kept:
-                self.fields[FORGET_PREFIX + name] = forms.BooleanField(required=False, label=_("take it away"))
+                self.fields[FORGET_PREFIX + name] = forms.BooleanField(
+                    required=False, label=_("take it away")
+                )
 
     def rows(self) -> list[dict[str, Any]]:
-        """What the page shows of each value: its field, what the schema says, and whether a secret is there."""
+        """What the page shows of each value: its field, what the schema says, and whether a secret
+        is there."""
         return [self._row(parameter) for parameter in list_parameters(self._schema)]
 
     def find_faults(self, *, is_enabled: bool) -> bool:
@@ -91,7 +110,8 @@ class PluginConfigForm(forms.Form):
         return bool(self.errors)
 
     def stored(self) -> dict[str, Any]:
-        """What the row is to hold, of a valid form; what the schema does not name stays as it is."""
+        """What the row is to hold, of a valid form; what the schema does not name stays as it
+        is."""
         unknown = {name: value for name, value in self._kept.items() if name not in self._parts}
         return unknown | encrypt_config(self._given(), {"properties": self._parts})
 
@@ -105,25 +125,45 @@ class PluginConfigForm(forms.Form):
             return SecretField(is_text=part.get("type", "string") == "string")
         field = _field(part)
         value = self._kept.get(name, part.get("default"))
-        field.initial = json.dumps(value) if isinstance(field, forms.TypedChoiceField) and value is not None else value
+        field.initial = (
+            json.dumps(value)
+            if isinstance(field, forms.TypedChoiceField) and value is not None
+            else value
+        )
         return field
 
     def _row(self, parameter: DeclaredParameter) -> dict[str, Any]:
         name, part = parameter.name, self._parts[parameter.name]
-        forget: BoundField | None = self[FORGET_PREFIX + name] if FORGET_PREFIX + name in self.fields else None
+        forget: BoundField | None = (
+            self[FORGET_PREFIX + name] if FORGET_PREFIX + name in self.fields else None
+        )
         label = str(part.get("title") or name)
         is_secret_value = name in self._secrets
-        row = {"field": self[name], "parameter": parameter, "label": label, "is_secret": is_secret_value, "forget": forget}
-        return row | {"is_broken": name in self._broken, "default": "" if is_secret_value else parameter.default}
+        row = {
+            "field": self[name],
+            "parameter": parameter,
+            "label": label,
+            "is_secret": is_secret_value,
+            "forget": forget,
+        }
+        return row | {
+            "is_broken": name in self._broken,
+            "default": "" if is_secret_value else parameter.default,
+        }
 
     def _given(self) -> dict[str, Any]:
-        """The values that were given, by name; a secret that was not typed anew is the sealed one."""
+        """The values that were given, by name; a secret that was not typed anew is the sealed
+        one."""
         given = {}
         for name, part in self._parts.items():
             value = self.cleaned_data.get(name)
             if name in self._secrets and value is None:
-                value = None if self.cleaned_data.get(FORGET_PREFIX + name) else self._kept.get(name)
-            elif not part.get("default") and (value == "" or (value == [] and isinstance(self.fields[name], TextListField))):
+                value = (
+                    None if self.cleaned_data.get(FORGET_PREFIX + name) else self._kept.get(name)
+                )
+            elif not part.get("default") and (
+                value == "" or (value == [] and isinstance(self.fields[name], TextListField))
+            ):
                 value = None
             if value is not None:
                 given[name] = make_storable(value)
@@ -131,12 +171,23 @@ class PluginConfigForm(forms.Form):
 
     def _faults(self, *, is_enabled: bool) -> list[tuple[str, str]]:
         config = self._given()
-        marked = [name for name, value in config.items() if name not in self._secrets and is_encrypted(value)]
-        faults = [(name, gettext("“%(mark)s” has a meaning of its own here.") % {"mark": SEALED}) for name in marked]
+        marked = [
+            name
+            for name, value in config.items()
+            if name not in self._secrets and is_encrypted(value)
+        ]
+        faults = [
+            (name, gettext("“%(mark)s” has a meaning of its own here.") % {"mark": SEALED})
+            for name in marked
+        ]
         lost = [name for name in undecryptable_names(config, self._schema) if name not in marked]
-        words = gettext("The secret key of this installation has changed, so this cannot be read any more: type it anew.")
+        words = gettext(
+            "The secret key of this installation has changed, so this cannot be read any more: type it anew."
+        )
         faults += [(name, words) for name in lost]
-        return faults or check_plugin_config(self._schema, decrypt_config(config, self._schema), is_complete=is_enabled)
+        return faults or check_plugin_config(
+            self._schema, decrypt_config(config, self._schema), is_complete=is_enabled
+        )
 
 
 def _field(part: dict[str, Any]) -> forms.Field:
@@ -145,14 +196,21 @@ def _field(part: dict[str, Any]) -> forms.Field:
     if part.get("type") == "string":
         return forms.CharField(required=False, strip=False, widget=_text_input(part))
     items = part.get("items")
-    if part.get("type") == "array" and isinstance(items, dict) and items.get("type") == "string" and "enum" not in items:
+    if (
+        part.get("type") == "array"
+        and isinstance(items, dict)
+        and items.get("type") == "string"
+        and "enum" not in items
+    ):
         return TextListField(required=False)
     return build_argument_field(part)
 
 
 def _text_input(part: dict[str, Any]) -> forms.Widget:
     length = part.get("maxLength")
-    is_long = "\n" in str(part.get("default") or "") or (isinstance(length, int) and length > LONG_TEXT)
+    is_long = "\n" in str(part.get("default") or "") or (
+        isinstance(length, int) and length > LONG_TEXT
+    )
     if is_long or part.get("format") in ("textarea", "multiline"):
         return forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"})
     return forms.TextInput(attrs={"class": "vTextField"})

@@ -1,4 +1,5 @@
-"""What is known of a plugin, as its page and the list of plugins show it. All words of plugins are made harmless here."""
+"""What is known of a plugin, as its page and the list of plugins show it. All words of plugins are
+made harmless here."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -28,14 +29,23 @@ TOOL_CHARS = 300
 LEVELS = ("debug", "info", "warning", "error", "stdout", "stderr")
 #: From the worst to the best.
 STATES = (State.BROKEN, State.WAITING, State.STARTING, State.RUNNING)
-BADGES = {State.BROKEN: "failed", State.WAITING: "waiting", State.STARTING: "pending", State.RUNNING: "succeeded"}
-#: What stays as it is: layout, the wide space, and signs without which some scripts and pictures fall apart.
+BADGES = {
+    State.BROKEN: "failed",
+    State.WAITING: "waiting",
+    State.STARTING: "pending",
+    State.RUNNING: "succeeded",
+}
+#: What stays as it is: layout, the wide space, and signs without which some scripts and pictures
+#: fall apart.
 PLUGIN_UNESCAPED_CHARS = "\n\t\u3000\u200c\u200d\ufe0e\ufe0f"
 
 
 def escape_plugin_text(text: object, limit: int = LINE_CHARS) -> str:
-    """``text``, cut, with every character that would do something and not be seen written as its escape."""
-    return escape_invisible_chars(drop_surrogates(shorten_text(str(text), limit)), keep=PLUGIN_UNESCAPED_CHARS)
+    """``text``, cut, with every character that would do something and not be seen written as its
+    escape."""
+    return escape_invisible_chars(
+        drop_surrogates(shorten_text(str(text), limit)), keep=PLUGIN_UNESCAPED_CHARS
+    )
 
 
 # --- What it asks for -----------------------------------------------------------
@@ -44,7 +54,11 @@ def escape_plugin_text(text: object, limit: int = LINE_CHARS) -> str:
 def requested_capabilities(plugin: Plugin) -> list[str]:
     """The capabilities that the manifest asks for, in its order."""
     asked = manifest_of(plugin).get("capabilities")
-    return list(dict.fromkeys(name for name in asked if isinstance(name, str)))[:NAMES] if isinstance(asked, list) else []
+    return (
+        list(dict.fromkeys(name for name in asked if isinstance(name, str)))[:NAMES]
+        if isinstance(asked, list)
+        else []
+    )
 
 
 def grantable_capabilities(plugin: Plugin) -> list[str]:
@@ -53,7 +67,8 @@ def grantable_capabilities(plugin: Plugin) -> list[str]:
 
 
 def new_capabilities(plugin: Plugin) -> list[str]:
-    """What it asks for now and did not when somebody decided about it last; nothing as long as nobody has."""
+    """What it asks for now and did not when somebody decided about it last; nothing as long as
+    nobody has."""
     if not isinstance(plugin.decided, list):
         return []
     return [name for name in grantable_capabilities(plugin) if name not in plugin.decided]
@@ -74,7 +89,8 @@ def config_schema_of(plugin: Plugin) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PluginPresence:
-    """A plugin in one server process; ``is_stale``: the process has not been heard of for too long."""
+    """A plugin in one server process; ``is_stale``: the process has not been heard of for too
+    long."""
 
     status: PluginStatus
     is_stale: bool
@@ -85,7 +101,10 @@ class PluginPresence:
 def list_presences(statuses: Iterable[PluginStatus]) -> list[PluginPresence]:
     """The processes that know the plugin, those heard of last first."""
     now = timezone.now()
-    return [_presence(one, now) for one in sorted(statuses, key=lambda one: (one.seen_at, one.process_id), reverse=True)]
+    return [
+        _presence(one, now)
+        for one in sorted(statuses, key=lambda one: (one.seen_at, one.process_id), reverse=True)
+    ]
 
 
 def _presence(status: PluginStatus, now: datetime) -> PluginPresence:
@@ -95,9 +114,15 @@ def _presence(status: PluginStatus, now: datetime) -> PluginPresence:
 
 
 def _state(state: str) -> tuple[str, str]:
-    if state == State.RUNNING:  # the same English word is used of messages, and is another one in other languages
+    if (
+        state == State.RUNNING
+    ):  # the same English word is used of messages, and is another one in other languages
         return BADGES[State.RUNNING], gettext("up and running")
-    return (BADGES[State(state)], str(State(state).label)) if state in State.values else ("silent", escape_plugin_text(state, 40))
+    return (
+        (BADGES[State(state)], str(State(state).label))
+        if state in State.values
+        else ("silent", escape_plugin_text(state, 40))
+    )
 
 
 def plugin_badge(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
@@ -108,12 +133,18 @@ def plugin_badge(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
         return render_badge("silent", gettext("disabled"))
     states = {one.status.state for one in known if not one.is_stale}
     worst = next((state for state in STATES if state in states), None)
-    return render_badge(*_state(worst)) if worst else render_badge("pending", gettext("not running anywhere"))
+    return (
+        render_badge(*_state(worst))
+        if worst
+        else render_badge("pending", gettext("not running anywhere"))
+    )
 
 
 def plugin_error(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
     """What is wrong with it, in its row or in a process; "" where nothing is."""
-    return escape_plugin_text(plugin.fault) or next((one.error for one in known if one.error and not one.is_stale), "")
+    return escape_plugin_text(plugin.fault) or next(
+        (one.error for one in known if one.error and not one.is_stale), ""
+    )
 
 
 # --- Its tools ------------------------------------------------------------------
@@ -121,7 +152,8 @@ def plugin_error(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PluginToolSummary:
-    """A tool that the plugin names; ``config`` is the row of settings, where there is one that is its own."""
+    """A tool that the plugin names; ``config`` is the row of settings, where there is one that is
+    its own."""
 
     name: str
     description: str
@@ -137,21 +169,37 @@ class PluginToolSummary:
 def list_plugin_tools(plugin: Plugin, known: Sequence[PluginPresence]) -> list[PluginToolSummary]:
     """The tools that it offers now, and those that its manifest names."""
     offered = [str(name) for one in known if not one.is_stale for name in _listed(one.status.tools)]
-    named = {str(tool.get("name")): str(tool.get("description") or "") for tool in _named(plugin) if tool.get("name")}
+    named = {
+        str(tool.get("name")): str(tool.get("description") or "")
+        for tool in _named(plugin)
+        if tool.get("name")
+    }
     names = list(dict.fromkeys([*offered, *named]))[:NAMES]
-    configs = {config.name: config for config in ToolConfig.objects.filter(name__in=names, provider_name=plugin.plugin_id)}
-    return [_named_tool(name, named.get(name, ""), configs.get(name), is_offered=name in offered) for name in names]
+    configs = {
+        config.name: config
+        for config in ToolConfig.objects.filter(name__in=names, provider_name=plugin.plugin_id)
+    }
+    return [
+        _named_tool(name, named.get(name, ""), configs.get(name), is_offered=name in offered)
+        for name in names
+    ]
 
 
-def _named_tool(name: str, description: str, config: ToolConfig | None, *, is_offered: bool) -> PluginToolSummary:
+def _named_tool(
+    name: str, description: str, config: ToolConfig | None, *, is_offered: bool
+) -> PluginToolSummary:
     declared = config.declaration.get("description") if config else ""
     return PluginToolSummary(
-        escape_plugin_text(name, 100), escape_plugin_text(declared or description, TOOL_CHARS), is_offered, config
+        escape_plugin_text(name, 100),
+        escape_plugin_text(declared or description, TOOL_CHARS),
+        is_offered,
+        config,
     )
 
 
 def plugin_tool_names(plugin: Plugin, known: Sequence[PluginPresence]) -> list[str]:
-    """What the list shows: the tools that are offered now; where none are, those that the manifest names."""
+    """What the list shows: the tools that are offered now; where none are, those that the manifest
+    names."""
     offered = [str(name) for one in known if not one.is_stale for name in _listed(one.status.tools)]
     names = offered or [str(tool.get("name")) for tool in _named(plugin)]
     return [escape_plugin_text(name, 100) for name in dict.fromkeys(names)]
@@ -169,12 +217,16 @@ def _listed(value: Any) -> list[Any]:
 
 
 def log_page(plugin: Plugin, level: str, before: int) -> dict[str, Any]:
-    """The newest lines of its log, or those before the line ``before``; of one ``level``, or of all for any other word."""
+    """The newest lines of its log, or those before the line ``before``; of one ``level``, or of all
+    for any other word."""
     rows = PluginLogLine.objects.filter(plugin=plugin)
     level = level if level in LEVELS else ""
     rows = rows.filter(level=level) if level else rows
     found = list((rows.filter(pk__lt=before) if before else rows).order_by("-pk")[: LINES + 1])
-    lines = [(line.at, escape_plugin_text(line.level, 8), escape_plugin_text(line.text)) for line in found[:LINES]]
+    lines = [
+        (line.at, escape_plugin_text(line.level, 8), escape_plugin_text(line.text))
+        for line in found[:LINES]
+    ]
     older = found[LINES - 1].pk if len(found) > LINES else 0
     return {"lines": lines, "level": level, "levels": LEVELS, "older": older, "before": before}
 
@@ -182,15 +234,23 @@ def log_page(plugin: Plugin, level: str, before: int) -> dict[str, Any]:
 def list_crashes(plugin: Plugin) -> list[tuple[datetime, str, str]]:
     """When its process ended, why, and its last words; the newest first."""
     rows = plugin.crash_reports.order_by("-pk")[:CRASHES]
-    return [(crash.at, escape_plugin_text(crash.reason), escape_plugin_text(crash.detail, LAST_WORDS)) for crash in rows]
+    return [
+        (crash.at, escape_plugin_text(crash.reason), escape_plugin_text(crash.detail, LAST_WORDS))
+        for crash in rows
+    ]
 
 
 def list_stored_values(plugin: Plugin) -> tuple[list[tuple[PluginValue, str, str]], int]:
-    """The values that it stored last, each with its key and the beginning of it, and how many there are."""
+    """The values that it stored last, each with its key and the beginning of it, and how many there
+    are."""
     rows = PluginValue.objects.filter(plugin=plugin)
     newest = list(rows.order_by("-updated_at").values_list("pk", flat=True)[:VALUES])
     shown = [
-        (row, escape_plugin_text(row.key, 128), escape_plugin_text(json.dumps(row.value, ensure_ascii=False), VALUE_CHARS))
+        (
+            row,
+            escape_plugin_text(row.key, 128),
+            escape_plugin_text(json.dumps(row.value, ensure_ascii=False), VALUE_CHARS),
+        )
         for row in PluginValue.objects.filter(pk__in=newest).order_by("-updated_at")
     ]
     return shown, rows.count() if len(shown) == VALUES else len(shown)

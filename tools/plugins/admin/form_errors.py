@@ -1,4 +1,5 @@
-"""What is wrong with a plugin's configuration, field by field, in words that repeat no value: one may be a secret."""
+"""What is wrong with a plugin's configuration, field by field, in words that repeat no value: one
+may be a secret."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,17 +18,28 @@ FieldMessage = tuple[str, str]
 """The name of a value ("" for the configuration as a whole), and a translated sentence."""
 
 
-def check_plugin_config(schema: Any, config: dict[str, Any], *, is_complete: bool) -> list[FieldMessage]:
-    """What ``schema`` finds wrong with ``config``, in which secrets are opened; with ``is_complete`` also what is missing."""
+def check_plugin_config(
+    schema: Any, config: dict[str, Any], *, is_complete: bool
+) -> list[FieldMessage]:
+    """What ``schema`` finds wrong with ``config``, in which secrets are opened; with
+    ``is_complete`` also what is missing."""
     if not isinstance(schema, dict):
         return []
     try:
         with limit_matching():
             found = list(build_validator(schema).iter_errors(config))
     except TooMuchText:
-        return [("", gettext("The texts are too long to be matched against the plugin's patterns."))]
+        return [
+            ("", gettext("The texts are too long to be matched against the plugin's patterns."))
+        ]
     except UNUSABLE_SCHEMA as error:
-        return [("", gettext("The plugin's config_schema cannot be used: %(reason)s") % {"reason": str(error)[:SHOWN]})]
+        return [
+            (
+                "",
+                gettext("The plugin's config_schema cannot be used: %(reason)s")
+                % {"reason": str(error)[:SHOWN]},
+            )
+        ]
     faults = [fault for error in found for fault in _faults(error, is_complete=is_complete)]
     return list(dict.fromkeys(faults))
 
@@ -47,7 +59,9 @@ def _faults(error: ValidationError, *, is_complete: bool) -> Iterator[FieldMessa
 def _words(error: ValidationError) -> str:
     make = _WORDS.get(str(error.validator))
     return (
-        make(error.validator_value) if make else gettext("The plugin does not take this (%(rule)s).") % {"rule": error.validator}
+        make(error.validator_value)
+        if make
+        else gettext("The plugin does not take this (%(rule)s).") % {"rule": error.validator}
     )
 
 
@@ -62,7 +76,9 @@ def _kinds(wanted: Any) -> str:
         "null": gettext("nothing"),
     }
     kinds = wanted if isinstance(wanted, list) else [wanted]
-    return gettext("This has to be: %(kinds)s.") % {"kinds": ", ".join(names.get(kind, str(kind)) for kind in kinds)}
+    return gettext("This has to be: %(kinds)s.") % {
+        "kinds": ", ".join(names.get(kind, str(kind)) for kind in kinds)
+    }
 
 
 def _missing(names: Any) -> str:
@@ -74,7 +90,9 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "required": _missing,
     "enum": lambda _: gettext("This is none of the values that the plugin takes."),
     "const": lambda _: gettext("This is none of the values that the plugin takes."),
-    "pattern": lambda pattern: gettext("This has to match the pattern %(pattern)s.") % {"pattern": str(pattern)[:SHOWN]},
+    "pattern": lambda pattern: (
+        gettext("This has to match the pattern %(pattern)s.") % {"pattern": str(pattern)[:SHOWN]}
+    ),
     "uniqueItems": lambda _: gettext("Nothing may be listed twice."),
     "minLength": lambda limit: gettext("At least %(limit)s characters.") % {"limit": limit},
     "maxLength": lambda limit: gettext("At most %(limit)s characters.") % {"limit": limit},

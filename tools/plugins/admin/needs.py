@@ -21,7 +21,8 @@ MAX_REQUIREMENTS = 50
 
 @dataclass(frozen=True, slots=True)
 class RequirementStatus:
-    """One thing that a plugin needs: ``found`` is what is there of it, ``is_met`` whether that will do."""
+    """One thing that a plugin needs: ``found`` is what is there of it, ``is_met`` whether that will
+    do."""
 
     what: str
     found: str
@@ -32,9 +33,15 @@ def list_requirements(plugin: Plugin) -> list[RequirementStatus]:
     """The versions and the Python packages that the manifest asks for."""
     manifest = manifest_of(plugin)
     listed = manifest.get("dependencies")
-    needs = [*_versions(manifest), *_packages(listed[:MAX_REQUIREMENTS] if isinstance(listed, list) else [])]
+    needs = [
+        *_versions(manifest),
+        *_packages(listed[:MAX_REQUIREMENTS] if isinstance(listed, list) else []),
+    ]
     return [
-        RequirementStatus(escape_plugin_text(need.what, 200), escape_plugin_text(need.found, 40), need.is_met) for need in needs
+        RequirementStatus(
+            escape_plugin_text(need.what, 200), escape_plugin_text(need.found, 40), need.is_met
+        )
+        for need in needs
     ]
 
 
@@ -42,7 +49,10 @@ def _versions(manifest: dict[str, Any]) -> Iterator[RequirementStatus]:
     if (python := manifest.get("python")) and isinstance(python, str):
         here = platform.python_version()
         yield RequirementStatus(f"Python {python}", here, _fits(here, python))
-    for name, label, here in (("host_application", "MaiBot", HOST_VERSION), ("sdk", "SDK", SDK_VERSION)):
+    for name, label, here in (
+        ("host_application", "MaiBot", HOST_VERSION),
+        ("sdk", "SDK", SDK_VERSION),
+    ):
         bounds = manifest.get(name)
         if isinstance(bounds, dict):
             wanted = ",".join(
@@ -62,7 +72,9 @@ def _packages(listed: list[Any]) -> Iterator[RequirementStatus]:
             continue
         if wanted.marker is None or wanted.marker.evaluate():
             here = _installed(wanted.name)
-            yield RequirementStatus(str(wanted), here, is_met=bool(here) and _fits(here, str(wanted.specifier)))
+            yield RequirementStatus(
+                str(wanted), here, is_met=bool(here) and _fits(here, str(wanted.specifier))
+            )
 
 
 def _installed(name: str) -> str:

@@ -17,7 +17,14 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.filters import Rows
-from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, parse_row_number, record_link, render_badge
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    record_link,
+    render_badge,
+)
 from tools.models import Plugin, PluginValue
 from tools.plugins.admin.config import PluginConfigForm
 from tools.plugins.admin.facts import (
@@ -50,7 +57,8 @@ else:
 
 
 class PluginForm(_Form):
-    """What the operator decides about a plugin; its configuration is a form of its own inside this one.
+    """What the operator decides about a plugin; its configuration is a form of its own inside this
+    one.
 
     ``asked`` are the capabilities that the page showed: what the plugin asks for since then
     is not decided by it.
@@ -66,11 +74,15 @@ class PluginForm(_Form):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.config = PluginConfigForm(
-            config_schema_of(self.instance), self.instance.config, self.data if self.is_bound else None
+            config_schema_of(self.instance),
+            self.instance.config,
+            self.data if self.is_bound else None,
         )
         names = grantable_capabilities(self.instance)
         if "granted" in self.fields:  # somebody who may only look has no fields
-            cast("forms.MultipleChoiceField", self.fields["granted"]).choices = [(name, name) for name in names]
+            cast("forms.MultipleChoiceField", self.fields["granted"]).choices = [
+                (name, name) for name in names
+            ]
             self.initial["granted"] = [name for name in names if name in self.instance.granted]
             self.initial["asked"] = " ".join(names)
 
@@ -80,14 +92,17 @@ class PluginForm(_Form):
         is_enabled = bool(cleaned.get("enabled"))
         if is_enabled and "enabled" in self.changed_data and self.instance.fault:
             self.add_error(
-                "enabled", gettext("It cannot run as it is: %(fault)s") % {"fault": escape_plugin_text(self.instance.fault)}
+                "enabled",
+                gettext("It cannot run as it is: %(fault)s")
+                % {"fault": escape_plugin_text(self.instance.fault)},
             )
         if self.config.find_faults(is_enabled=is_enabled):
             self.add_error(None, gettext("Its configuration is not in order."))
         return cleaned
 
     def values(self) -> dict[str, Any]:
-        """The columns that a valid form sets, and no others: the program writes the rest of the row meanwhile."""
+        """The columns that a valid form sets, and no others: the program writes the rest of the row
+        meanwhile."""
         names, granted = grantable_capabilities(self.instance), self.cleaned_data["granted"]
         shown = {*self.cleaned_data["asked"].split(), *granted}
         before = self.instance.decided if isinstance(self.instance.decided, list) else []
@@ -99,11 +114,14 @@ class PluginForm(_Form):
         }
 
     def change_words(self) -> str:
-        """What was decided, in a sentence for the history; no value of the configuration is in it."""
+        """What was decided, in a sentence for the history; no value of the configuration is in
+        it."""
         before, after = set(self.initial["granted"]), set(self.cleaned_data["granted"])
         said = []
         if "enabled" in self.changed_data:
-            said.append(gettext("Enabled.") if self.cleaned_data["enabled"] else gettext("Disabled."))
+            said.append(
+                gettext("Enabled.") if self.cleaned_data["enabled"] else gettext("Disabled.")
+            )
         for words, names in (
             (gettext("Granted: %(names)s."), sorted(after - before)),
             (gettext("No longer granted: %(names)s."), sorted(before - after)),
@@ -131,7 +149,8 @@ class PluginAdmin(RecordAdmin):
         return request.user.has_perm("tools.change_plugin")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Of a plugin whose folder is gone the rest can be deleted; any other would be found again."""
+        """Of a plugin whose folder is gone the rest can be deleted; any other would be found
+        again."""
         is_gone = isinstance(obj, Plugin) and not (settings.PLUGINS_DIR / obj.folder).is_dir()
         return is_gone and request.user.has_perm("tools.delete_plugin")
 
@@ -149,13 +168,19 @@ class PluginAdmin(RecordAdmin):
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).prefetch_related("statuses")
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {"plugins_folder": settings.PLUGINS_DIR, **(extra_context or {})})
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().changelist_view(
+            request, {"plugins_folder": settings.PLUGINS_DIR, **(extra_context or {})}
+        )
 
     @admin.display(description=_("plugin"))
     def plugin(self, plugin: Plugin) -> str:
         name = escape_plugin_text(manifest_of(plugin).get("name") or plugin, 100)
-        words = " · ".join(dict.fromkeys(filter(None, (plugin.plugin_id, plugin.folder, plugin.version))))
+        words = " · ".join(
+            dict.fromkeys(filter(None, (plugin.plugin_id, plugin.folder, plugin.version)))
+        )
         return format_html('{}<div class="quiet">{}</div>', name, escape_plugin_text(words, 300))
 
     @admin.display(description=_("state"))
@@ -164,13 +189,19 @@ class PluginAdmin(RecordAdmin):
         known = list_presences(plugin.statuses.all())
         more = render_badge("waiting", gettext("asks for more")) if new_capabilities(plugin) else ""
         error = plugin_error(plugin, known)
-        return format_html("{} {} {}", plugin_badge(plugin, known), more, clamp_text(error) if error else "")
+        return format_html(
+            "{} {} {}", plugin_badge(plugin, known), more, clamp_text(error) if error else ""
+        )
 
     @admin.display(description=_("tools"))
     def tools(self, plugin: Plugin) -> str:
         names = plugin_tool_names(plugin, list_presences(plugin.statuses.all()))
         rest = len(names) - TOOLS_SHOWN
-        more = [ngettext("and %(count)d more", "and %(count)d more", rest) % {"count": rest}] if rest > 0 else []
+        more = (
+            [ngettext("and %(count)d more", "and %(count)d more", rest) % {"count": rest}]
+            if rest > 0
+            else []
+        )
         return clamp_text(", ".join([*names[:TOOLS_SHOWN], *more])) if names else "-"
 
     def page_context(self, request: HttpRequest, obj: Plugin) -> dict[str, Any]:
@@ -184,28 +215,39 @@ class PluginAdmin(RecordAdmin):
             "needs": list_requirements(obj),
             "presences": known,
             "tool_rows": list_plugin_tools(obj, known),
-            "log": log_page(obj, request.GET.get("level", ""), parse_row_number(request.GET.get("before", ""))),
+            "log": log_page(
+                obj, request.GET.get("level", ""), parse_row_number(request.GET.get("before", ""))
+            ),
             "crashes": list_crashes(obj),
             "capabilities": _capabilities(obj),
             "unknown_capabilities": [
-                escape_plugin_text(name, 64) for name in requested_capabilities(obj) if name not in CAPABILITIES
+                escape_plugin_text(name, 64)
+                for name in requested_capabilities(obj)
+                if name not in CAPABILITIES
             ],
         }
         if not self.has_change_permission(request):
             page["config"] = PluginConfigForm(config_schema_of(obj), obj.config)
         if request.user.has_perm("tools.view_pluginvalue"):
             page["values"], page["value_count"] = list_stored_values(obj)
-            page["values_url"] = f"{reverse('admin:tools_pluginvalue_changelist')}?{urlencode({'plugin__id__exact': obj.pk})}"
+            page["values_url"] = (
+                f"{reverse('admin:tools_pluginvalue_changelist')}?{urlencode({'plugin__id__exact': obj.pk})}"
+            )
         return page
 
     def save_model(self, request: HttpRequest, obj: Plugin, form: PluginForm, change: bool) -> None:
         Plugin.objects.filter(pk=obj.pk).update(**form.values(), updated_at=timezone.now())
 
-    def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
         return form.change_words() or super().construct_change_message(request, form, formsets, add)
 
     def get_urls(self) -> list[URLPattern]:
-        reload, forget = self.admin_site.admin_view(self.reload_view), self.admin_site.admin_view(self.forget_view)
+        reload, forget = (
+            self.admin_site.admin_view(self.reload_view),
+            self.admin_site.admin_view(self.forget_view),
+        )
         return [
             path("<path:object_id>/reload/", reload, name="tools_plugin_reload"),
             path("<path:object_id>/forget/", forget, name="tools_plugin_forget"),
@@ -221,10 +263,16 @@ class PluginAdmin(RecordAdmin):
         self.log_change(request, plugin, gettext("Asked for a reload."))
         if plugin.enabled:
             self.message_user(
-                request, gettext("The plugin is loaded anew; calls under way are finished first."), messages.SUCCESS
+                request,
+                gettext("The plugin is loaded anew; calls under way are finished first."),
+                messages.SUCCESS,
             )
         else:
-            self.message_user(request, gettext("The plugin is disabled: there is nothing to load."), messages.WARNING)
+            self.message_user(
+                request,
+                gettext("The plugin is disabled: there is nothing to load."),
+                messages.WARNING,
+            )
         return redirect("admin:tools_plugin_change", plugin.pk)
 
     def forget_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -235,7 +283,9 @@ class PluginAdmin(RecordAdmin):
         if not request.user.has_perm("tools.delete_pluginvalue"):
             raise PermissionDenied
         count, _by_model = PluginValue.objects.filter(plugin=plugin).delete()
-        words = ngettext("%(count)d stored value was deleted.", "%(count)d stored values were deleted.", count) % {"count": count}
+        words = ngettext(
+            "%(count)d stored value was deleted.", "%(count)d stored values were deleted.", count
+        ) % {"count": count}
         self.log_change(request, plugin, words)
         self.message_user(request, words, messages.SUCCESS)
         return redirect("admin:tools_plugin_change", plugin.pk)
@@ -262,10 +312,16 @@ def _facts(plugin: Plugin, author: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _capabilities(plugin: Plugin) -> list[dict[str, Any]]:
-    """What it asks for and can be granted: its name, what it means, whether it is granted and whether it is new."""
+    """What it asks for and can be granted: its name, what it means, whether it is granted and
+    whether it is new."""
     new = new_capabilities(plugin)
     return [
-        {"name": name, "label": CAPABILITIES[name].label, "is_granted": name in plugin.granted, "is_new": name in new}
+        {
+            "name": name,
+            "label": CAPABILITIES[name].label,
+            "is_granted": name in plugin.granted,
+            "is_new": name in new,
+        }
         for name in grantable_capabilities(plugin)
     ]
 
@@ -297,4 +353,7 @@ class PluginValueAdmin(RecordAdmin):
 
     @admin.display(description=_("value"))
     def value_json(self, value: PluginValue) -> str:
-        return format_html('<pre class="json">{}</pre>', escape_plugin_text(format_readable(value.value), TEXT_LIMIT))
+        return format_html(
+            '<pre class="json">{}</pre>',
+            escape_plugin_text(format_readable(value.value), TEXT_LIMIT),
+        )

@@ -1,4 +1,4 @@
-"""Who may see a note: the one place that decides it. Pure.
+"""What a note may hold, and who may see it: the one place that decides it. Pure.
 
 A note has exactly one audience and a viewer has a few. A note is shown where the two
 meet, which every query asks for by equality.
@@ -7,6 +7,9 @@ meet, which every query asks for by equality.
 import json
 from dataclasses import dataclass
 from typing import Literal
+
+#: Characters of a note, tags of a note, characters of a tag.
+TEXT_LIMIT, TAG_COUNT, TAG_LIMIT = 2_000, 8, 32
 
 AudienceKind = Literal["chat", "person", "everyone"]
 
@@ -42,11 +45,18 @@ class NoteViewer:
             build_audience("everyone", self.platform, self.account),
             build_audience("everyone"),
         )
-        return (*own, build_audience("person", self.platform, self.account, self.peer)) if self.is_private else own
+        return (
+            (*own, build_audience("person", self.platform, self.account, self.peer))
+            if self.is_private
+            else own
+        )
 
 
-def build_audience(kind: AudienceKind, platform: str = "", account: str = "", name: str = "") -> str:
-    """The audience as one text: of a chat (``name``: its key), of a person (an id), of an account's chats, or of all.
+def build_audience(
+    kind: AudienceKind, platform: str = "", account: str = "", name: str = ""
+) -> str:
+    """The audience as one text: of a chat (``name``: its key), of a person (an id), of an account's
+    chats, or of all.
 
     JSON, so that no id, whatever signs it holds, makes one audience look like another.
     """
@@ -57,7 +67,11 @@ def note_audience(visibility: str, *, platform: str, account: str, chat: str, ow
     """The audience of a note with these fields."""
     match visibility:
         case "everyone":
-            return build_audience("everyone", platform, account) if account else build_audience("everyone")
+            return (
+                build_audience("everyone", platform, account)
+                if account
+                else build_audience("everyone")
+            )
         case "person":
             return build_audience("person", platform, account, owner_id)
         case _:
