@@ -16,7 +16,7 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench chaos messages lock clean
+.PHONY: help install run chat doctor test lint format bench chaos messages lock shape clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -30,6 +30,7 @@ help:
 	@echo "make chaos     have every fault happen to a server under load, and judge what comes of it"
 	@echo "make messages  collect the texts to translate, and compile the translations"
 	@echo "make lock      write the lock files anew after requirements*.txt changed"
+	@echo "make shape     print the size and the structure of the code in figures"
 	@echo "make clean     remove .venv and caches; data stays"
 
 install: $(VENV)/.installed
@@ -79,6 +80,9 @@ lock: $(VENV)/.installed-dev
 	@{ echo "# Written by make lock: the versions of requirements-dev.lock, for a plain pip install -r requirements.txt."; \
 		sed -n 's/ *\\$$//; /==/p' requirements-dev.lock; } > constraints.txt
 	@rm -f *.lock.bak
+
+shape: $(PY)
+	@$(PY) .ci/shape.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/mcp_servers/node_modules
