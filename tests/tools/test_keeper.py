@@ -78,6 +78,14 @@ def test_children_that_have_left_their_session_end_with_the_keeper(then):
     assert ends(orphan)
 
 
+def test_a_program_ends_with_a_keeper_that_was_killed():
+    with keep("sh", "-c", "echo $$; exec sleep 600") as keeper:
+        assert keeper.stdout
+        program = int(keeper.stdout.readline())
+        keeper.kill()
+    assert ends(program)
+
+
 def test_everything_ends_when_the_server_is_killed():
     starts = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(600)"
     command = [

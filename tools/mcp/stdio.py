@@ -8,7 +8,6 @@ library's. https://modelcontextprotocol.io/specification/2025-11-25/basic/transp
 import asyncio
 import contextlib
 import json
-import os
 import re
 import signal
 from asyncio.subprocess import Process
@@ -27,6 +26,7 @@ from tools.mcp.errors import McpClientError
 from tools.mcp.rate_limits import ServerRateLimit
 from tools.mcp.server_log import ServerLog
 from tools.mcp.settings import McpServerSettings
+from tools.processes.child import Child
 from tools.processes.process_reaper import keeper_command
 
 MAX_MESSAGE = 8 * 2**20
@@ -62,11 +62,11 @@ async def stdio_transport(
 
     Raises :class:`McpClientError` when it cannot be started.
     """
-    process = await _started(settings)
+    child = Child(process := await _started(settings))
     incoming, read = anyio.create_memory_object_stream[Incoming](WAITING)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](WAITING)
     tasks = [
-        asyncio.create_task(_read(process, incoming, flow, journal), name="mcp-stdout"),
+        asyncio.create_task(_read(child, incoming, flow, journal), name="mcp-stdout"),
         asyncio.create_task(_write(process, outgoing), name="mcp-stdin"),
         asyncio.create_task(_heed(process, flow, journal), name="mcp-stderr"),
     ]
@@ -75,7 +75,7 @@ async def stdio_transport(
     finally:
         for stream in (incoming, read, write, outgoing):
             stream.close()
-        await _shielded(_ended(process, tasks, journal))
+        await _shielded(_ended(child, tasks, journal))
 
 
 async def _started(settings: McpServerSettings) -> Process:
@@ -94,16 +94,17 @@ async def _started(settings: McpServerSettings) -> Process:
 
 
 async def _read(
-    process: Process,
+    child: Child,
     incoming: MemoryObjectSendStream[Incoming],
     flow: ServerRateLimit,
     journal: ServerLog,
 ) -> None:
     """Pass on what is said until the pipe ends; afterwards the session knows that it has."""
-    stdout, lines = _pipe(process.stdout), LineSplitter()
+    stdout, lines = _pipe(child.process.stdout), LineSplitter()
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
         async with incoming:
             while chunk := await stdout.read(CHUNK):
+                child.find_program()  # it runs now
                 await flow.heard(len(chunk))
                 for line in lines.of(chunk):
                     if (message := _message(line, journal)) is not None:
@@ -203,20 +204,22 @@ class LineSplitter:
         return line
 
 
-async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: ServerLog) -> None:
-    """End the program: close what it reads, then have the keeper end it, then kill whatever is left
-    of the keeper."""
+async def _ended(child: Child, tasks: list[asyncio.Task[None]], journal: ServerLog) -> None:
+    """End the program: close what it reads, then have the keeper end it, then kill whatever is
+    left."""
+    process = child.process
     if process.stdin is not None:
         process.stdin.close()
     draining = asyncio.create_task(_drained(process, tasks[0]), name="mcp-drain")
-    if await _is_over(process, EXIT_SECONDS):
-        if process.returncode:
-            journal.failed(_("The program ended with status %s.") % process.returncode)
+    if await child.ends_within(EXIT_SECONDS):
+        if child.status:
+            journal.failed(_("The program ended with status %s.") % child.status)
     else:
-        _send(process, signal.SIGTERM)
-        if not await _is_over(process, END_SECONDS):
-            _send(process, signal.SIGKILL)
-            await _is_over(process, EXIT_SECONDS)
+        child.signal(signal.SIGTERM)
+        if not await child.ends_within(END_SECONDS):
+            await child.kill()
+            await child.ends_within(EXIT_SECONDS)
+    await child.end_orphans()
     await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
     for task in (*tasks, draining):
         task.cancel()
@@ -226,25 +229,6 @@ async def _ended(process: Process, tasks: list[asyncio.Task[None]], journal: Ser
         transport is not None
     ):  # else a grandchild with our pipe keeps it open, and it is reported at its collection
         transport.close()
-
-
-async def _is_over(process: Process, seconds: float) -> bool:
-    """Whether the process is over within ``seconds``. Not ``wait()``, which also waits for pipes
-    that others hold."""
-    until = asyncio.get_running_loop().time() + seconds
-    while process.returncode is None:
-        if asyncio.get_running_loop().time() > until:
-            return False
-        await asyncio.sleep(0.01)
-    return True
-
-
-def _send(process: Process, number: signal.Signals) -> None:
-    """Not through the process's object, which might take the exit status away from whoever waits
-    for it."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, number)
 
 
 async def _drained(process: Process, reader: asyncio.Task[None]) -> None:

@@ -2,11 +2,9 @@
 started."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
-import time
 from asyncio.subprocess import DEVNULL, Process
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,7 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext
 
 from tools.plugins.peer import open_pipe_streams
-from tools.plugins.process_limits import find_descendants, kill_descendants, kill_process_group
+from tools.processes.child import Child
 from tools.processes.process_reaper import keeper_command
 
 RUNNER = Path(__file__).with_name("runner.py")
@@ -27,11 +25,8 @@ RUNNER = Path(__file__).with_name("runner.py")
 LINE_CHARS, LAST_LINES = 2_000, 20
 #: What is read at once of what it prints, and in a second: a process that prints more has to wait.
 CHUNK_BYTES, BYTES_PER_SECOND = 16 * 1024, 256 * 1024
-#: Between asking a process to end and killing it; after its end, for the last words; after killing,
-#: for its keeper.
-TERMINATE_SECONDS, LAST_WORDS_SECONDS, KILL_SECONDS = 0.5, 0.5, 3.0
-#: Between two tries to kill all that there is: something may just have been started.
-AGAIN_SECONDS = 0.1
+#: Between asking a process to end and killing it; after its end, for the last words.
+TERMINATE_SECONDS, LAST_WORDS_SECONDS = 0.5, 0.5
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OutputListener = Callable[[str, str], object]
@@ -60,7 +55,7 @@ class RunnerProcess:
         self._hear = hear
         self._last = deque[str](maxlen=LAST_LINES)
         self._reason = ""
-        self._runner = process.pid
+        self._child = Child(process)
         self._ears = [asyncio.create_task(self._listen(name, pipe)) for name, pipe in said.items()]
         self.ended = asyncio.create_task(self._see_through(), name=f"runner {process.pid}")
         """Done once the process and all below it are gone."""
@@ -100,14 +95,13 @@ class RunnerProcess:
     def runner_pid(self) -> int:
         """The process that the plugin runs in, as far as it can be seen; else its keeper. To be
         asked while it runs."""
-        self._runner = next(iter(find_descendants(self.pid)), self.pid)
-        return self._runner
+        return self._child.find_program()
 
     async def end(self, reason: str = "") -> ProcessExit:
         """Have it ended, if it still runs: asked, then killed. ``reason``: why that is done."""
         if not await self._is_gone(0):
             self._reason = self._reason or reason
-            self._send(signal.SIGTERM)
+            self._child.signal(signal.SIGTERM)
         if not await self._is_gone(TERMINATE_SECONDS):
             return await self.kill()
         return self.ended.result()
@@ -115,24 +109,8 @@ class RunnerProcess:
     async def kill(self, reason: str = "") -> ProcessExit:
         """Have it ended at once, with everything that it started."""
         self._reason = self._reason or reason
-        until = time.monotonic() + KILL_SECONDS
-        while not self.ended.done() and time.monotonic() < until:
-            await asyncio.to_thread(
-                kill_descendants, self.pid
-            )  # first: the keeper would give them time
-            self._send(
-                signal.SIGTERM
-            )  # it may be about to start what is not there to be killed yet
-            await self._is_gone(AGAIN_SECONDS)
-        self._send(signal.SIGKILL)
+        await self._child.kill()
         return await asyncio.shield(self.ended)
-
-    def _send(self, number: signal.Signals) -> None:
-        """To the keeper. Not through its object, which might take the exit status away from whoever
-        waits for it."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
 
     async def _is_gone(self, seconds: float) -> bool:
         done, _ = await asyncio.wait([self.ended], timeout=seconds)
@@ -140,8 +118,7 @@ class RunnerProcess:
 
     async def _see_through(self) -> ProcessExit:
         status = await self._process.wait()
-        if status < 0:  # the keeper itself was killed, and can end nobody any more
-            await asyncio.to_thread(kill_process_group, self._runner)
+        await self._child.end_orphans()
         await asyncio.wait(self._ears, timeout=LAST_WORDS_SECONDS)
         for ear in self._ears:
             ear.cancel()

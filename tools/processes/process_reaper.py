@@ -54,13 +54,33 @@ def main(command: list[str]) -> int:
 
 def _start(command: list[str]) -> int:
     """The id of the started program, in a process group of its own; 0 when it cannot be started."""
+    keeper = os.getpid()
+    reads, writes = os.pipe()  # the program's end is closed when it begins
+    if (program := os.fork()) == 0:
+        _become(command, keeper, writes)
+    os.close(writes)
+    with os.fdopen(reads) as faults:
+        fault = faults.read()
+    if not fault:
+        return program
+    sys.stderr.write(f"{command[0]}: {fault}\n")
+    return 0
+
+
+def _become(command: list[str], keeper: int, faults: int) -> None:
+    """Be the program, which the kernel ends with its keeper (Linux); never returns. Says in
+    ``faults`` why it cannot begin."""
     try:
-        return os.posix_spawnp(
-            command[0], command, os.environ, setpgroup=0, setsigdef=[signal.SIGTERM, signal.SIGCHLD]
-        )
+        os.setpgid(0, 0)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == keeper:
+            os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
     except OSError as error:
-        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
-        return 0
+        os.write(faults, (error.strerror or "").encode())
+    finally:
+        os._exit(NOT_FOUND)
 
 
 def _watch(program: int, server: int, wake: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FAULT, *REST = sys.argv[1:]
+KEEPER = os.getppid()
 PLAIN = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -185,6 +186,12 @@ def begun() -> None:
             if os.fork() == 0:
                 while True:
                     os.write(2, b"\x1b[31mforged\r\n2026 ERROR django: it burns\n" * 100)
+        case "patricide":
+            if os.fork() == 0:
+                Path(REST[0]).write_text(str(os.getpid()))
+                os.kill(KEEPER, signal.SIGKILL)
+                time.sleep(600)
+            time.sleep(600)
         case "grandchild":
             if os.fork() == 0:
                 os.setsid()

@@ -66,6 +66,17 @@ async def test_grandchildren_that_do_not_want_to_end_end_with_the_session(tmp_pa
     assert running(tmp_path / "pid") == []
 
 
+async def test_who_kills_the_process_that_watches_over_it_ends_as_well(tmp_path: Path):
+    async with linked(
+        hostile("patricide", tmp_path / "pid", connect_seconds=0.5), is_up=False
+    ) as link:
+        await until(lambda: told(tmp_path / "pid"))
+        first = told(tmp_path / "pid")
+        await until(lambda: "status -9" in link.standing("p").error)
+        assert not is_alive(first)
+    assert running(tmp_path / "pid") == []
+
+
 @pytest.mark.parametrize("fault", ["deaf", "hang-connect"])
 async def test_a_program_that_ignores_its_end_is_ended_within_five_seconds(
     fault: str, tmp_path: Path

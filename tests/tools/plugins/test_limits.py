@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.plugins import process_limits
-from tools.plugins.process_limits import (
-    MIB,
-    ProcessLimits,
-    ProcessUsage,
-    find_descendants,
-    kill_descendants,
-    measure_usage,
-)
+from tools.plugins.process_limits import MIB, ProcessLimits, ProcessUsage, measure_usage
+from tools.processes import tree
+from tools.processes.tree import descendants, kill_below
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
@@ -34,9 +28,7 @@ time.sleep(600)
 @pytest.mark.parametrize("kernel_lists", [True, False])
 def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
     monkeypatch.setattr(
-        process_limits,
-        "_KERNEL_LISTS_CHILDREN",
-        kernel_lists and process_limits._KERNEL_LISTS_CHILDREN,
+        tree, "_KERNEL_LISTS_CHILDREN", kernel_lists and tree._KERNEL_LISTS_CHILDREN
     )
     parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     with subprocess.Popen(
@@ -45,11 +37,11 @@ def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
         assert process.stdout
         said = [process.stdout.readline() for _ in range(8)]
         usage = measure_usage(process.pid)
-        kill_descendants(process.pid)
+        kill_below(process.pid)
         process.wait(30)
     assert (said, usage.processes) == (["ready\n"] * 8, 8)
     assert usage.memory_bytes > 60 * MIB  # the kernel counts pages roughly
-    assert find_descendants(process.pid) == []
+    assert descendants(process.pid) == []
 
 
 @pytest.mark.parametrize(
