@@ -16,21 +16,22 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench chaos messages lock shape clean
+.PHONY: help install run chat doctor test lint format bench chaos messages limits shape lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
 	@echo "make install   install only"
 	@echo "make chat      talk to the agent in this terminal"
-	@echo "make doctor    check the installation and say what to mend"
+	@echo "make doctor    check the installation and say how to fix what is wrong"
 	@echo "make test      run the test suite"
 	@echo "make lint      check format, code and types"
 	@echo "make format    put the code into its format"
 	@echo "make bench     run the load benchmark"
-	@echo "make chaos     have every fault happen to a server under load, and judge what comes of it"
+	@echo "make chaos     cause every fault in a server under load, and check the outcome"
 	@echo "make messages  collect the texts to translate, and compile the translations"
-	@echo "make lock      write the lock files anew after requirements*.txt changed"
+	@echo "make limits    write the values in docs/limits.md from the code"
 	@echo "make shape     print the size and the structure of the code in figures"
+	@echo "make lock      write the lock files again after requirements*.txt changed"
 	@echo "make clean     remove .venv and caches; data stays"
 
 install: $(VENV)/.installed
@@ -70,6 +71,9 @@ messages: $(VENV)/.installed-dev
 	$(PY) -m babel.messages.frontend -q update -i $(VENV)/django.pot -o $(CATALOGUE) -l zh_Hans \
 		--width=130 --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	$(PY) -m babel.messages.frontend compile -i $(CATALOGUE) -o $(CATALOGUE:.po=.mo) -l zh_Hans --statistics
+
+limits: $(VENV)/.installed-dev
+	$(PY) -m tests.limits
 
 # What is locked stays as it is where it can; make lock ARGS=--upgrade takes the newest of what the packages bring along.
 # The lines -c and -r are left out, because requirements.txt is bound by what was locked before.

@@ -17,20 +17,37 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from frostproject.configuration.env import parse_dotenv
+from tests import limits
 from tests.environment import PROJECT, SETTINGS, variables_of_settings
 from tools.contract import ToolExecutionContext
 
-GUIDES = (
-    "README.md",
-    "README.zh-CN.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "SECURITY.md",
+#: Every document that is held to the truth, by its path from the project's folder.
+GUIDES = tuple(
+    str(file.relative_to(PROJECT))
+    for pattern in ("*.md", "docs/**/*.md", "plugins/*.md", "benchmarks/*.md", "chaos/*.md")
+    for file in sorted(PROJECT.glob(pattern))
 )
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 #: Names in capitals that documents mention and settings do not read.
-FOREIGN = {"PIP_INDEX_URL", "ARGS", "PYTHON", "FROST_FAULT", "FROST_TEST_NODE", "SAMPLE_TOOLS"}
+FOREIGN = {
+    "PIP_INDEX_URL",
+    "ARGS",
+    "PYTHON",
+    "FROST_FAULT",
+    "FROST_TEST_NODE",
+    "E_CAPABILITY_DENIED",
+    "RLIMIT_FSIZE",
+    "SAMPLE_TOOLS",
+}
+
+
+def translation(name: str) -> str:
+    """Where the Chinese version of the English guide ``name`` would be."""
+    return (
+        name.replace("docs/", "docs/zh-CN/")
+        if name.startswith("docs/")
+        else name.replace(".md", ".zh-CN.md")
+    )
 
 
 def text(name: str) -> str:
@@ -251,16 +268,33 @@ def test_the_example_file_shows_the_defaults(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_links_lead_somewhere(name):
-    targets = re.findall(r"\]\((?!http)([^)#]+)", text(name))
-    assert [target for target in targets if not (PROJECT / target).exists()] == []
+    targets = re.findall(r"\]\((?!http)([^)\s]+)\)", text(name))
+    assert [target for target in targets if not leads_somewhere(name, target)] == []
+
+
+def leads_somewhere(name: str, target: str) -> bool:
+    """Whether a link in the guide ``name`` leads to a file, and to a heading of it where it names
+    one."""
+    path, _, anchor = target.partition("#")
+    file = (PROJECT / name).parent / path if path else PROJECT / name
+    return file.exists() and (not anchor or anchor in anchors(file.read_text(encoding="utf-8")))
+
+
+def anchors(document: str) -> set[str]:
+    """The anchors of ``document`` on GitHub: those of its headings, and those that it sets
+    itself."""
+    without_code = re.sub(r"^```.*?^```", "", document, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", without_code, flags=re.MULTILINE)
+    own = set(re.findall(r'<a id="([\w-]+)">', document))
+    return own | {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_files_that_are_named_exist(name):
-    named = re.findall(
-        r"`((?:agent|onebot|tools|frostproject|tests|benchmarks|chaos)/[\w/]*(?:\.py)?)`",
-        text(name),
-    )
+    folders = "agent|onebot|tools|frostproject|tests|benchmarks|chaos|docs"
+    named = re.findall(rf"`((?:{folders})/[\w/-]*(?:\.py|\.md)?)`", text(name))
     assert [path for path in named if not (PROJECT / path).exists()] == []
 
 
@@ -271,34 +305,46 @@ def test_commands_that_are_named_exist(name):
     assert set(re.findall(r"manage\.py ([a-z_]+)", text(name))) <= set(get_commands())
 
 
-@pytest.mark.parametrize("name", GUIDES)
+@pytest.mark.parametrize("name", [name for name in GUIDES if not name.endswith("limits.md")])
 def test_variables_that_are_named_are_read(name):
-    in_limits = set(re.findall(r"\.py` (.*) \|$", text(name), flags=re.MULTILINE))
-    named = set(re.findall(r"(?:^|`)([A-Z][A-Z]*_[A-Z_]+)(?:=|`)", text(name), flags=re.MULTILINE))
-    constants = {word for line in in_limits for word in re.findall(r"[A-Z_]+", line)}
-    assert named - constants - FOREIGN - set(variables_of_settings()) == set()
+    assert variables_in(text(name)) - FOREIGN - set(variables_of_settings()) == set()
 
 
-def test_limits_stand_where_the_table_says():
+def variables_in(document: str) -> set[str]:
+    return set(re.findall(r"(?:^|`)([A-Z][A-Z]*_[A-Z_]+)(?:=|`)", document, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_defaults_in_tables_of_settings_are_those_of_the_example_file(name):
     rows = re.findall(
-        r"^\|.*\| ((?:`[\w/.]+\.py` .*)) \|$", text("ARCHITECTURE.md"), flags=re.MULTILINE
+        r"^\| ((?:`[A-Z_]+`(?:, |、)?)+) \| (\d[^|]*) \|", text(name), flags=re.MULTILINE
     )
-    pairs = [pair for row in rows for pair in limits(row)]
-    assert len(pairs) > 20
+    told = [
+        (variable, float(default))
+        for names, values in rows
+        for variable, default in zip(
+            re.findall(r"\w+", names), re.findall(r"[\d.]+", values), strict=True
+        )
+    ]
     assert [
-        pair
-        for pair in pairs
-        if not re.search(rf"^(?:\w+, )*{pair[1]}\b.* = ", text(pair[0]), flags=re.MULTILINE)
+        (variable, default)
+        for variable, default in told
+        if limits.example_settings()[variable] != default
     ] == []
 
 
-def limits(row: str) -> Iterator[tuple[str, str]]:
-    file = ""
-    for word in re.findall(r"`([^`]+)`", row):
-        if word.endswith(".py"):
-            file = word
-        else:
-            yield file, word
+@pytest.mark.parametrize("language", limits.PAGES)
+def test_the_page_of_limits_has_the_values_of_the_code(language):
+    page = limits.PAGES[language].read_text(encoding="utf-8")
+    assert limits.fill(page, language) == page, "run: make limits"
+
+
+def test_both_pages_of_limits_name_the_same_constants():
+    english, chinese = (
+        limits.places(page.read_text(encoding="utf-8")) for page in limits.PAGES.values()
+    )
+    assert english == chinese
+    assert len(english) > 100
 
 
 async def test_the_tool_in_the_guide_can_be_called():
@@ -311,23 +357,36 @@ async def test_the_tool_in_the_guide_can_be_called():
     assert not (await roll_dice({"sides": 1}, ToolExecutionContext())).success  # type: ignore[operator]
 
 
-def test_both_readmes_tell_the_same():
-    english, chinese = (text(name) for name in ("README.md", "README.zh-CN.md"))
-    assert re.findall(
-        r"^```(?:json|yaml|nginx|ini)\n(.*?)```",
-        strip_comments(english),
-        flags=re.DOTALL | re.MULTILINE,
-    ) == (
-        re.findall(
-            r"^```(?:json|yaml|nginx|ini)\n(.*?)```",
-            strip_comments(chinese),
-            flags=re.DOTALL | re.MULTILINE,
-        )
-    )
-    assert len(re.findall(r"^#+ ", english, flags=re.MULTILINE)) == len(
-        re.findall(r"^#+ ", chinese, flags=re.MULTILINE)
-    )
+@pytest.mark.parametrize("english", [name for name in GUIDES if translation(name) in GUIDES])
+def test_both_languages_tell_the_same(english):
+    told, translated = text(english), text(translation(english))
+    assert blocks(told) == blocks(translated)
+    assert variables_in(told) == variables_in(translated)
+    for mark in ("#", "| ", "* "):  # headings, rows of tables, lists
+        lines = [
+            sum(line.startswith(mark) for line in document.splitlines())
+            for document in (told, translated)
+        ]
+        assert lines[0] == lines[1], mark
 
 
-def strip_comments(document: str) -> str:
-    return re.sub(r"\s+# .*$", "", document, flags=re.MULTILINE)
+def blocks(document: str) -> list[str]:
+    """The code of ``document`` without its comments, which are translated."""
+    code = re.findall(
+        r"^```(?:json|yaml|nginx|ini|sh|python)\n(.*?)```", document, flags=re.DOTALL | re.MULTILINE
+    )
+    return [re.sub(r"\s+# .*$", "", block, flags=re.MULTILINE) for block in code]
+
+
+def test_every_page_of_the_documents_is_there_in_both_languages_and_the_readmes_lead_to_it():
+    for folder, readme in (("docs", "README.md"), ("docs/zh-CN", "README.zh-CN.md")):
+        pages = {f"{folder}/{file.name}" for file in (PROJECT / folder).glob("*.md")}
+        assert {Path(page).name for page in pages} == {
+            file.name for file in (PROJECT / "docs").glob("*.md")
+        }
+        assert pages - set(re.findall(r"\]\(([^)#]+)", text(readme))) == set()
+
+
+def test_the_readmes_stay_short():
+    assert len(text("README.md").split()) <= 1300
+    assert len(re.findall(r"[\u4e00-\u9fff]|[\w./:-]+", text("README.zh-CN.md"))) <= 2600

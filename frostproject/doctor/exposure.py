@@ -147,6 +147,6 @@ def check_https() -> Iterator[Finding]:
                 "The admin is served in clear to networks that are not private: passwords and chats can be read on the way."
             ),
             _(
-                "Put a proxy with https before it (see the README) and name its address in CSRF_TRUSTED_ORIGINS."
+                "Put a proxy with https in front of it (see docs/deploy.md) and name its address in CSRF_TRUSTED_ORIGINS."
             ),
         )

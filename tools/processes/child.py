@@ -8,7 +8,7 @@ import signal
 import time
 from asyncio.subprocess import Process
 
-from tools.processes.tree import descendants, kill_below, kill_group
+from tools.processes.tree import find_descendants, kill_descendants, kill_process_group
 
 #: How long killing is tried before the keeper itself is killed; between two tries, since something
 #: may just have been started.
@@ -34,7 +34,7 @@ class Child:
     def find_program(self) -> int:
         """The id of the program itself, as far as it can be seen; else its keeper's. To be called
         while it runs."""
-        self._program = self._program or next(iter(descendants(self.process.pid)), 0)
+        self._program = self._program or next(iter(find_descendants(self.process.pid)), 0)
         return self._program or self.process.pid
 
     def signal(self, number: signal.Signals) -> None:
@@ -58,7 +58,7 @@ class Child:
         until = time.monotonic() + KILL_SECONDS
         while self.status is None and time.monotonic() < until:
             await asyncio.to_thread(
-                kill_below, self.process.pid
+                kill_descendants, self.process.pid
             )  # first: the keeper would give them time
             self.signal(
                 signal.SIGTERM
@@ -70,4 +70,4 @@ class Child:
         """End what a keeper that was killed itself has left, if the program was found. To be called
         once the keeper is gone."""
         if self._program and self.status is not None and self.status < 0:
-            await asyncio.to_thread(kill_group, self._program)
+            await asyncio.to_thread(kill_process_group, self._program)

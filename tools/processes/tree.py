@@ -11,7 +11,7 @@ killed."""
 _KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 
 
-def descendants(process: int) -> list[int]:
+def find_descendants(process: int) -> list[int]:
     """The ids of all processes below ``process``, as far as they are seen at one look."""
     children = _children if _KERNEL_LISTS_CHILDREN else _parents().get
     found, waiting = list[int](), [process]
@@ -22,12 +22,12 @@ def descendants(process: int) -> list[int]:
     return found
 
 
-def kill_below(process: int) -> None:
+def kill_descendants(process: int) -> None:
     """End every descendant of ``process`` at once. They are stopped first: who is stopped starts no
     others."""
     stopped = set[int]()
     for _ in range(ROUNDS):
-        fresh = set(descendants(process)) - stopped
+        fresh = set(find_descendants(process)) - stopped
         if not fresh:
             break
         _send(fresh, signal.SIGSTOP)
@@ -35,9 +35,9 @@ def kill_below(process: int) -> None:
     _send(stopped, signal.SIGKILL)
 
 
-def kill_group(leader: int) -> None:
+def kill_process_group(leader: int) -> None:
     """End what is left of ``leader``, of what it started, and of its group."""
-    kill_below(leader)
+    kill_descendants(leader)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""``doctor``: checks an installation, running or stopped, and says what to mend."""
+"""``doctor``: checks an installation, running or stopped, and says how to fix what is wrong."""
 
 import sys
 from argparse import ArgumentParser
@@ -17,7 +17,7 @@ from frostproject.doctor.diagnosis import Finding, FindingLevel
 
 
 class Command(BaseCommand):
-    help = "Checks the installation and a running server, and says what to mend. Exit status 1 if anything is wrong."
+    help = "Checks the installation and a running server, and says how to fix what is wrong. Exit status 1 if anything is wrong."
     requires_system_checks = ()  # they are among the findings
 
     def add_arguments(self, parser: ArgumentParser) -> None:

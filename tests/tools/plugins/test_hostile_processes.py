@@ -9,7 +9,7 @@ import pytest
 from tests.tools.plugins.hosting import LIMITS, becomes, gone, hosted, plugin
 from tools.plugins import link, supervisor
 from tools.plugins.process_limits import MIB, ProcessLimits
-from tools.processes.tree import descendants
+from tools.processes.tree import find_descendants
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -130,7 +130,7 @@ async def test_children_that_are_too_many_end_their_plugin_and_none_is_left(tmp_
         await hosting.enable("bad", "good")
         runner = (await hosting.state("bad", "running")).runner_pid
         calling = asyncio.create_task(hosting.call("bomb"))
-        below = await becomes(lambda: len(found := descendants(runner)) > 20 and found)
+        below = await becomes(lambda: len(found := find_descendants(runner)) > 20 and found)
         assert "崩溃" in (await calling).error_message
         await hosting.crash("bad", "8 are allowed")
         assert await gone(*below)

@@ -8,7 +8,7 @@ import pytest
 
 from tools.plugins.process_limits import MIB, ProcessLimits, ProcessUsage, measure_usage
 from tools.processes import tree
-from tools.processes.tree import descendants, kill_below
+from tools.processes.tree import find_descendants, kill_descendants
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
@@ -37,11 +37,11 @@ def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
         assert process.stdout
         said = [process.stdout.readline() for _ in range(8)]
         usage = measure_usage(process.pid)
-        kill_below(process.pid)
+        kill_descendants(process.pid)
         process.wait(30)
     assert (said, usage.processes) == (["ready\n"] * 8, 8)
     assert usage.memory_bytes > 60 * MIB  # the kernel counts pages roughly
-    assert descendants(process.pid) == []
+    assert find_descendants(process.pid) == []
 
 
 @pytest.mark.parametrize(
