@@ -31,7 +31,7 @@ class ChaosServer(LiveServer):
     def __init__(
         self, env: Mapping[str, str], pace: Mapping[str, float], database: str = ""
     ) -> None:
-        super().__init__(env)
+        super().__init__(env, fresh=True)
         self.life = 0
         self._pace, self._database = dict(pace), database
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 SETTINGS = PROJECT / "frostproject" / "settings.py"
+#: Seconds that a test waits for what comes at once on a machine that has nothing else to do.
+PATIENCE = 30.0
 
 
 def variables_of_settings() -> list[str]:

@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.cast import BOT, PROBE, PROBE_ANSWER, PROBER, sender
+from tests.environment import PATIENCE
 
 Frame = dict[str, Any]
 Message = str | list[dict[str, Any]]
@@ -252,7 +253,7 @@ class FakeOneBot:
 
     # --- What the server does ---------------------------------------------------
 
-    async def next_action(self, timeout: float = 5) -> Frame:  # noqa: ASYNC109
+    async def next_action(self, timeout: float = PATIENCE) -> Frame:  # noqa: ASYNC109
         """The next action that asks for more than information (``get_…``); raises when none comes
         in time."""
         try:
@@ -268,7 +269,7 @@ class FakeOneBot:
         *,
         group: int | None = None,
         user: int | None = None,
-        timeout: float = 5,  # noqa: ASYNC109
+        timeout: float = PATIENCE,  # noqa: ASYNC109
     ) -> None:
         """Prove that nothing was sent since the last ``next_action``, without waiting for time to
         pass.
@@ -287,7 +288,7 @@ class FakeOneBot:
         action = await self.next_action(timeout)
         assert PROBE_ANSWER in spoken(action), f"silence was expected, but this was sent: {action}"
 
-    async def close_code(self, timeout: float = 5) -> int | None:  # noqa: ASYNC109
+    async def close_code(self, timeout: float = PATIENCE) -> int | None:  # noqa: ASYNC109
         """Wait until the server closes the socket; its close code, 1006 when it was cut."""
         async with asyncio.timeout(timeout):
             await self._socket.wait_closed()

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.environment import PATIENCE
+
 PAUSE = 0.01
 """Seconds between the drops of :func:`drips`."""
 
@@ -182,12 +184,12 @@ class FileServer:
         self._replies[path] = reply
         return self.url + path
 
-    async def wait_for_requests(self, count: int, timeout: float = 5) -> list[Request]:  # noqa: ASYNC109
+    async def wait_for_requests(self, count: int, timeout: float = PATIENCE) -> list[Request]:  # noqa: ASYNC109
         """Wait until ``count`` requests have arrived."""
         await self._wait_until(lambda: len(self.requests) >= count, f"{count} requests", timeout)
         return list(self.requests)
 
-    async def wait_until_unused(self, timeout: float = 5) -> None:  # noqa: ASYNC109 - as above
+    async def wait_until_unused(self, timeout: float = PATIENCE) -> None:  # noqa: ASYNC109
         """Wait until no client is connected."""
         await self._wait_until(
             lambda: self._connections == 0, "the end of all connections", timeout

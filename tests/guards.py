@@ -164,6 +164,12 @@ class LoopWatch:
     ``roots`` is on the stack: what a test or the harness itself blocks on is its own
     affair. So are imports, the starting of threads, garbage collection, and a machine
     that is busy otherwise. ``stalls`` is complete after the ``with`` block.
+
+    Why not blockbuster: it judges calls by their name and not by their time. It sees no long
+    computing, JSON or regular expression; it refuses a ``stat`` of a microsecond, which
+    production does on purpose; its error reaches production code, which copes with errors.
+    It costs a third more processor time, and this a twentieth. The event loop's own
+    ``slow_callback_duration`` counts time in which the machine was busy with something else.
     """
 
     def __init__(

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from tests.environment import PROJECT, clean_environment
+from tests import prepared, zygote
+from tests.environment import PATIENCE, clean_environment
 
 ADMIN = "admin"
 ADMIN_PASSWORD = "a long password for tests"
@@ -43,9 +44,16 @@ class LiveServer:
     ``env`` is all the server sees of settings; what is not named there is empty. The
     methods that start and end it block until that is done. As a context manager it is
     started on entry, and ended and deleted on exit.
+
+    It is started cheaply: its process is forked from one that has imported what it needs
+    (:mod:`tests.zygote`), and its data folder is a copy of one after a first start
+    (:mod:`tests.prepared`). With ``fresh`` it is as on a new machine: the command itself, and
+    no data folder.
     """
 
-    def __init__(self, env: Mapping[str, str], program: Program = "runserver") -> None:
+    def __init__(
+        self, env: Mapping[str, str], program: Program = "runserver", *, fresh: bool = False
+    ) -> None:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="frost-server-"))
         self.data_dir = self.folder / "data"
@@ -53,8 +61,9 @@ class LiveServer:
         self.ws_url = f"ws://127.0.0.1:{self.port}/ws/frostagent"
         self.env = dict(env)
         self._program = program
+        self._is_fresh = fresh
         self._log_file = self.folder / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: zygote.Process | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -75,15 +84,11 @@ class LiveServer:
 
     def start(self, timeout: float = 60) -> Self:
         """Start the process and wait until ``/health`` answers 200."""
+        env, start = self._environment(), zygote.popen if self._is_fresh else zygote.start
+        if not self._is_fresh:
+            prepared.fill(self.data_dir, env)
         with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command(),
-                cwd=PROJECT,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            self._process = start(self._command(), env, subprocess.DEVNULL, log, log)
         end = time.monotonic() + timeout
         while not self.is_healthy():
             if self.exit_code(0.02) is not None or time.monotonic() > end:
@@ -91,7 +96,7 @@ class LiveServer:
                 raise AssertionError(f"the server did not become healthy:\n{self.log}")
         return self
 
-    def terminate(self, timeout: float = 20) -> int:
+    def terminate(self, timeout: float = PATIENCE) -> int:
         """Ask the process to end (SIGTERM); its exit status."""
         return self._end(signal.SIGTERM, timeout)
 
@@ -177,7 +182,7 @@ class LiveServer:
         finally:
             connection.close()
 
-    async def row(self, query: str, *values: Any, timeout: float = 5) -> dict[str, Any]:  # noqa: ASYNC109
+    async def row(self, query: str, *values: Any, timeout: float = PATIENCE) -> dict[str, Any]:  # noqa: ASYNC109
         """The first row that ``query`` finds, awaited until there is one."""
         end = time.monotonic() + timeout
         while not (found := self.rows(query, *values)):
@@ -188,7 +193,7 @@ class LiveServer:
             await asyncio.sleep(0.02)
         return found[0]
 
-    async def logged(self, words: str, timeout: float = 5) -> str:  # noqa: ASYNC109 - as above
+    async def logged(self, words: str, timeout: float = PATIENCE) -> str:  # noqa: ASYNC109
         """The log, once it holds ``words``."""
         end = time.monotonic() + timeout
         while words not in (log := self.log):

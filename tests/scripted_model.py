@@ -18,6 +18,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 from tests.cast import PROBE, PROBE_ANSWER
+from tests.environment import PATIENCE
 
 _call_numbers = itertools.count(1)
 
@@ -213,7 +214,7 @@ class ScriptedModel:
         for _ in range(count):
             self._loop.call_soon_threadsafe(self._gate.release)
 
-    def received(self, count: int, timeout: float = 5) -> list[Request]:
+    def received(self, count: int, timeout: float = PATIENCE) -> list[Request]:
         """Wait until ``count`` requests have arrived since the test began. Blocks: for tests that
         are not async."""
         with self._changed:
@@ -223,7 +224,7 @@ class ScriptedModel:
                 )
             return list(self.requests)
 
-    async def wait_for_requests(self, count: int, timeout: float = 5) -> list[Request]:  # noqa: ASYNC109
+    async def wait_for_requests(self, count: int, timeout: float = PATIENCE) -> list[Request]:  # noqa: ASYNC109
         """As ``received``, without blocking the event loop."""
         return await asyncio.to_thread(self.received, count, timeout)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import zygote
 from tests.environment import PROJECT, clean_environment
 from tests.scripted_model import Call as ToolCall
 from tests.scripted_model import ScriptedModel, call, calls, fails, hangs, says
@@ -46,9 +47,9 @@ class Terminal:
         )
 
     def run(self, *arguments: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
-        process = self.start(*arguments)
-        output, errors = process.communicate(typed, timeout=SECONDS)
-        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+        return zygote.run(
+            [sys.executable, "manage.py", "chat", *arguments], self.env, typed, timeout=SECONDS
+        )
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self._execute(query)

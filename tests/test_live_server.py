@@ -39,8 +39,9 @@ def test_a_terminated_server_ends_by_itself_and_keeps_its_folder(start_server):
     assert len(server.rows("SELECT id FROM auth_user")) == 1
 
 
-def test_a_killed_server_can_be_started_again(start_server):
-    server = start_server(program="daphne")
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_killed_server_can_be_started_again(start_server, fresh):
+    server = start_server(program="daphne", fresh=fresh)
     assert server.kill() == -signal.SIGKILL
     assert server.start().is_healthy()
 

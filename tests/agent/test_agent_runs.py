@@ -147,7 +147,7 @@ async def test_what_the_time_limit_of_the_call_cuts_off_is_on_record_as_interrup
     async def forever(_: ToolInvocation) -> None:
         await asyncio.Event().wait()
 
-    outer, rows = Script(ASKED, "sorry"), {"helper": ToolSettings("helper", timeout_seconds=0.1)}
+    outer, rows = Script(ASKED, "sorry"), {"helper": ToolSettings("helper", timeout_seconds=1)}
     helper = agent(Script(calling(("f", "{}"), ("g", "{}"))), tools=["f", "g"])
     await run(
         record, helper, outer=outer, rows=rows, tools=Provider("tools", "f", "g", answer=forever)
@@ -158,7 +158,7 @@ async def test_what_the_time_limit_of_the_call_cuts_off_is_on_record_as_interrup
         ("f", "unknown"),
         ("g", "failed"),
     ]
-    assert told(outer) == "工具执行失败: 超过 0.1 秒"
+    assert told(outer) == "工具执行失败: 超过 1 秒"
 
 
 async def test_a_call_that_is_stopped_while_its_run_begins_leaves_no_run_that_goes_on(record):

@@ -231,18 +231,21 @@ async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_an
     assert time.monotonic() - started < 10
 
 
-async def test_when_no_time_is_left_for_another_try_the_last_one_is_named(model, connect):
+async def test_when_no_time_is_left_for_another_try_the_last_one_is_named(
+    model, connect, monkeypatch
+):
+    monkeypatch.setattr("agent.llm.retrying.FIRST_PAUSE", 8)
     model.script([fails(500, message="boom")])
     with pytest.raises(LLMTimeout, match=r"answered 500: .*boom.*there was no time left"):
-        await connect(timeout_seconds=0.3).complete(HELLO)
+        await connect(timeout_seconds=4).complete(HELLO)
 
 
 async def test_when_the_time_runs_out_in_a_later_try_the_one_before_is_named(model, connect):
     model.script([fails(503, message="overloaded", retry_after=AT_ONCE), hangs()])
     with pytest.raises(
-        LLMTimeout, match=r"within 0\.5 s; the try before: the endpoint answered 503: .*overloaded"
+        LLMTimeout, match=r"within 2 s; the try before: the endpoint answered 503: .*overloaded"
     ):
-        await connect(timeout_seconds=0.5).complete(HELLO)
+        await connect(timeout_seconds=2).complete(HELLO)
 
 
 async def test_a_cancelled_call_is_clean_and_the_next_one_works(model, connect):

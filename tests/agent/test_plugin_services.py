@@ -187,11 +187,11 @@ async def test_a_model_that_takes_too_long_is_given_up_on_record(record):
     never = asyncio.get_running_loop().create_future()
 
     async def work(services: PluginServices, call: CallInFlight) -> Any:
-        hasty = PluginServices(record, lambda: Script(never), seconds=0.2)
+        hasty = PluginServices(record, lambda: Script(never), seconds=1)
         return await hasty.generate(call, "x")
 
     told, _ = await served(record, work)
-    assert told == "模型在 0.2 秒内没有给出结果"
+    assert told == "模型在 1 秒内没有给出结果"
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", STOPPED)
 

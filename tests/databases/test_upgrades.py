@@ -23,6 +23,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from agent.memory import full_text
 from frostproject.configuration.env import parse_database_url, sqlite_settings
+from tests import zygote
 from tests.agent.databases import in_place
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
@@ -178,6 +179,7 @@ def test_every_row_of_before_is_in_the_newest_tables_of_sqlite(
         database.close()
 
 
+@pytest.mark.slow
 @EACH
 def test_every_row_of_before_is_in_the_newest_tables_of_postgresql(
     release, tmp_path, postgres_url, django_db_setup, django_db_blocker
@@ -242,8 +244,11 @@ def on_postgresql(
     with django_db_blocker.unblock():
         load(release, tmp_path, postgres_url)
     server = LiveServer(scripted_env(model_server) | {"DATABASE_URL": postgres_url})
-    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    subprocess.run(command, cwd=PROJECT, env=server._environment(), check=True)
+    zygote.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
+        server._environment(),
+        check=True,
+    )
     with server:
         yield server
 
@@ -253,6 +258,7 @@ async def test_a_server_goes_on_with_a_database_of_before_on_sqlite(release, on_
     await goes_on(on_sqlite, model)
 
 
+@pytest.mark.slow
 @EACH
 async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(
     release, on_postgresql, model
@@ -263,6 +269,7 @@ async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(
 # --- Keeping one ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_database_that_is_kept_has_a_row_in_every_table(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "tests.databases.make", str(tmp_path / "now")],

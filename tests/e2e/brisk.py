@@ -2,14 +2,13 @@
 more."""
 
 import asyncio
-import subprocess
 import sys
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
 
-from tests.environment import PROJECT
+from tests import zygote
 from tests.live_server import LiveServer
 
 #: Seconds after which a process that shows no sign of life is taken for dead, instead of thirty.
@@ -50,8 +49,11 @@ class BriskServer(LiveServer):
             return connection.execute(query.replace("?", "%s"), values).fetchall()
 
     def migrate(self) -> "BriskServer":
-        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-        subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
+        zygote.run(
+            [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
+            self._environment(),
+            check=True,
+        )
         return self
 
 

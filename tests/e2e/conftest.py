@@ -27,9 +27,9 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 
 class ImpatientServer(LiveServer):
-    """The real server, but it waits half a second for clients where it would wait a minute."""
+    """The real server, but it waits a second for clients where it would wait a minute."""
 
-    SECONDS = 0.5
+    SECONDS = 1.0
 
     def _command(self) -> list[str]:
         code = _IMPATIENT.format(seconds=self.SECONDS)

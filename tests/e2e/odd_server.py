@@ -15,7 +15,7 @@ from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext
 from tools.functions.function_tool import tool
 
 PICTURE = sys.argv.pop(1)
-roster.LIST_SECONDS = roster.CLOSE_SECONDS = 0.3
+roster.LIST_SECONDS = roster.CLOSE_SECONDS = 1
 
 @tool(title="The <painter>", icons=[ToolIcon("https://example.org/brush.png")], annotation=ToolAnnotation(priority=5))
 def paint() -> ToolExecutionResult:

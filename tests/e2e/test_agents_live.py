@@ -219,7 +219,7 @@ async def test_the_time_of_the_run_around_ends_the_agents_run_too(server, model)
     model.script([held("too late")], model="scripted-agent")
     async with client(server) as bot:
         await bot.say_private(user, "hi")
-        assert "too late" not in spoken(await bot.next_action(timeout=10))
+        assert "too late" not in spoken(await bot.next_action())
     (inner,) = server.rows(RUNS, str(user))
     assert (inner["state"], inner["error"]) == (
         "interrupted",

@@ -33,7 +33,7 @@ async def answer_to(
     user = fresh_id()
     async with client(server) as bot:
         await bot.say_private(user, said)
-        action = await bot.next_action(timeout=10)
+        action = await bot.next_action()
         await bot.no_action(user=user)
     return action
 

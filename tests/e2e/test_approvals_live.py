@@ -269,6 +269,6 @@ async def test_an_unanswered_question_expires_and_the_call_is_not_made(start_lat
         await bot.say_private(user, "transfer!")
         await bot.next_action()
         assert spoken(await bot.next_action()) == "I asked."
-        assert spoken(await bot.next_action(timeout=20)) == "Nobody answered."
+        assert spoken(await bot.next_action()) == "Nobody answered."
     assert results(model.requests[-1]) == ["没有主人在时限内批准，这次调用已经作废，工具没有执行。"]
     assert transfers(server, to) == []

@@ -46,9 +46,7 @@ async def test_a_socket_is_read_no_further_while_too_much_waits_for_the_database
             other.rollback()
         await telling
         await server.row(
-            "SELECT 1 FROM onebot_clientevent GROUP BY self_id HAVING count(*) = ?",
-            len(told),
-            timeout=30,
+            "SELECT 1 FROM onebot_clientevent GROUP BY self_id HAVING count(*) = ?", len(told)
         )
 
 

@@ -10,6 +10,8 @@ from chaos.load import Load
 from chaos.play import Options, play
 from chaos.scenarios import Scenario
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.may_block("logs and records are read when everything is over")
 async def test_a_server_that_is_killed_under_load_comes_through_and_the_load_was_there():

@@ -110,7 +110,7 @@ async def test_a_wait_outlasts_the_time_of_run_and_tool(impatient, model):
     model.script([call("wait", seconds="2.5"), "There."])
     async with client(impatient) as bot:
         await bot.say_private(user, "wait")
-        assert spoken(await bot.next_action(timeout=10)) == "There."
+        assert spoken(await bot.next_action()) == "There."
 
 
 async def test_a_message_breaks_a_wait_in_private(live, model):
@@ -180,7 +180,7 @@ async def test_a_wait_goes_on_after_a_crash_where_it_was(start_server, model):
     server.kill()
     server.start()
     async with client(server, account) as bot:
-        assert spoken(await bot.next_action(timeout=15)) == "There."
+        assert spoken(await bot.next_action()) == "There."
     assert results(model.requests[-1])[0].startswith("等待结束：计划 3 秒，实际 ")
 
 
@@ -493,7 +493,7 @@ async def test_a_wait_of_the_gate_goes_on_after_a_crash_and_the_gate_decides_aga
     server.start()
     model.script([call("continue"), "There."])
     async with client(server, account) as bot:
-        assert spoken(await bot.next_action(timeout=20)) == "There."
+        assert spoken(await bot.next_action()) == "There."
     gate, planner = model.requests[-2:]
     assert results(gate) == [
         result := server.rows("SELECT result FROM agent_toolcall WHERE tool_name = 'wait'")[0][

@@ -111,7 +111,7 @@ class Witness:
     async def settled(self) -> None:
         """Wait until every message told is on record with its end."""
         query = f"{INCOMING} GROUP BY account HAVING count(settled_at) = ?"
-        await self.server.row(query, str(self.account), len(self.told), timeout=20)
+        await self.server.row(query, str(self.account), len(self.told))
 
     async def silence(self, bot: FakeOneBot) -> None:
         """Let the server finish with every chat, so that whatever it would still send has been
@@ -271,6 +271,7 @@ async def test_a_tool_call_that_was_broken_off_is_not_repeated_and_the_model_is_
     assert states == [{"state": "unknown"}]
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_again_and_again_comes_to_an_end(mortal, model):
     model.answer_with(announcing)
     witness, user = Witness(mortal), fresh_id()
@@ -295,6 +296,7 @@ def any_story(request: Request) -> Answer:
     return {"p": plain, "s": announcing, "m": looking_up}[question(request)[0]](request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_nothing_is_lost_or_doubled_when_the_server_is_killed_at_any_moment(
     mortal, model, seed
@@ -311,7 +313,7 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed_at_any_momen
             await witness.tell_again(bot)
             for said in words[part * 15 : part * 15 + 15]:
                 witness.told.append(await bot.say_private(chats[said[:2]], said))
-            await model.wait_for_requests(len(model.requests) + chance.randint(1, 6), timeout=10)
+            await model.wait_for_requests(len(model.requests) + chance.randint(1, 6))
             await asyncio.sleep(chance.uniform(0, 0.05))
             await asyncio.to_thread(mortal.kill)
     async with witness.life() as bot:

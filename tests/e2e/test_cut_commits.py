@@ -14,6 +14,8 @@ from tests.e2e.chat import client
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.scripted_model import Answer, Request, ScriptedModel, call, held, says
 
+pytestmark = pytest.mark.slow
+
 #: What is said to the database at each moment of one message's life, in their order: before the
 #: final answer, and at it.
 EARLY = [
@@ -64,11 +66,9 @@ async def server(
 
 
 async def is_answered_once(server: BriskServer, bot: FakeOneBot, user: int) -> None:
-    assert spoken(await bot.next_action(timeout=15)) == "sunny"
+    assert spoken(await bot.next_action()) == "sunny"
     await server.row(
-        "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'",
-        str(user),
-        timeout=15,
+        "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user)
     )
     found = await asyncio.to_thread(server.rows, ROWS, str(user))
     assert [(row["direction"], row["state"]) for row in found] == [
@@ -78,7 +78,7 @@ async def is_answered_once(server: BriskServer, bot: FakeOneBot, user: int) -> N
     assert await asyncio.to_thread(server.rows, CALLS, str(user)) == [
         {"run": "finished", "call": "succeeded"}
     ]
-    await bot.no_action(user=user, timeout=15)
+    await bot.no_action(user=user)
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
@@ -92,13 +92,13 @@ async def test_each_message_is_answered_once_whichever_of_its_commits_is_cut(
             cutter.want(place, moment)
             await bot.say_private(user, "weather?")
             await cutter.is_cut()
-            await model.wait_for_requests(2 * count + 2, timeout=15)
+            await model.wait_for_requests(2 * count + 2)
             model.release()
             await is_answered_once(server, bot, user)
         for count, moment in enumerate(LATE, start=len(EARLY)):
             user = fresh_id()
             await bot.say_private(user, "weather?")
-            await model.wait_for_requests(2 * count + 2, timeout=15)
+            await model.wait_for_requests(2 * count + 2)
             cutter.want(place, moment)
             model.release()
             await cutter.is_cut()

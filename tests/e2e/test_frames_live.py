@@ -14,9 +14,15 @@ from tests.conftest import TOKEN
 from tests.fake_onebot import MISSING, FakeOneBot, ok, spoken, text
 from tests.live_server import LiveServer
 
-MALFORMED = json.loads(
+PAYLOADS = json.loads(
     (Path(__file__).parents[1] / "payloads" / "malformed.json").read_text(encoding="utf-8")
 )
+#: One of each kind; what else there is goes through the decoder in ``tests/onebot/test_frames.py``.
+MALFORMED = [
+    each
+    for each in PAYLOADS
+    if each["name"] in ("no JSON", "list", "empty object", "OneBot 12: message")
+]
 MIB = 2**20
 
 
@@ -53,23 +59,19 @@ async def test_a_malformed_frame_is_passed_over(live, model, payload):
         await is_answered(bot, model)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x80" * 1000, b"[1]"])
-async def test_a_malformed_binary_frame_is_passed_over(live, model, data):
+async def test_a_malformed_binary_frame_is_passed_over(live, model):
     async with client(live, fresh_id()) as bot:
-        await bot.send_raw(data)
+        await bot.send_raw(b"\xff\xfe\x00")
         await is_answered(bot, model)
 
 
 @pytest.mark.parametrize(
     "frame",
     [
-        "[" * 10_000 + "]" * 10_000,
         '{"post_type":"message","a":' + '{"a":' * 10_000 + "1" + "}" * 10_001,
         json.dumps(private_event(1, 2, "x", message=[text("x")] * 100_000)),
-        '{"a":1,"a":2,"a":{}}',
-        '{"post_type":"message","self_id":' + "9" * 5_000 + "}",
     ],
-    ids=["deep list", "deep object", "100 000 segments", "a key three times", "an endless number"],
+    ids=["deep object", "100 000 segments"],
 )
 @pytest.mark.may_block("the test itself makes and sends frames of several MB")
 async def test_a_frame_made_to_hurt_is_passed_over(live, model, frame):
@@ -126,24 +128,26 @@ async def test_a_frame_in_a_hundred_pieces_is_put_together(live, model):
     assert model.requests[0].last_text.count("piece by piece") == 50
 
 
+@pytest.mark.slow
 @pytest.mark.may_block("the test itself makes and sends 40 MiB")
 async def test_an_event_of_40_mib_is_answered(live, model):
     model.script(["heard all of it"])
     recording = {"type": "record", "data": {"file": "base64://" + "A" * (40 * MIB)}}
     async with client(live, fresh_id()) as bot:
         await bot.say_private(fresh_id(), [recording, text("listen")])
-        assert spoken(await bot.next_action(timeout=30)) == "heard all of it"
+        assert spoken(await bot.next_action()) == "heard all of it"
         await is_answered(bot, model)
     assert model.requests[0].last_text.endswith("[语音]listen")
 
 
+@pytest.mark.slow
 @pytest.mark.may_block("the test itself makes and sends 70 MiB")
 async def test_a_frame_of_70_mib_costs_the_connection_and_not_the_server(live, model):
     account = fresh_id()
     async with client(live, account) as bot:
         with contextlib.suppress(ConnectionClosed):
             await bot.send_raw("x" * (70 * MIB))
-        assert await bot.close_code(timeout=20) in (1006, 1009)
+        assert await bot.close_code() in (1006, 1009)
     async with client(live, account) as bot:
         await is_answered(bot, model)
 
@@ -151,20 +155,15 @@ async def test_a_frame_of_70_mib_costs_the_connection_and_not_the_server(live, m
 # --- Events and responses told apart --------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "fields", [{"echo": "e"}, {"status": "ok"}, {"retcode": 0, "echo": None, "data": {}}]
-)
-async def test_an_event_that_looks_like_a_response_is_an_event(live, model, fields):
+async def test_an_event_that_looks_like_a_response_is_an_event(live, model):
     model.script(["an event"])
-    account = fresh_id()
+    account, fields = fresh_id(), {"status": "ok", "retcode": 0, "echo": "e", "data": {}}
     async with client(live, account) as bot:
         await bot.send_raw(json.dumps(private_event(account, fresh_id(), "hi", **fields)))
         assert spoken(await bot.next_action()) == "an event"
 
 
-@pytest.mark.parametrize(
-    "echo", ["never-sent", "", None, 1, 1.5, True, {"seq": 1}, ["e"], MISSING, "x" * 10_000]
-)
+@pytest.mark.parametrize("echo", ["never-sent", {"seq": 1}, MISSING])
 async def test_a_response_nobody_waits_for_is_passed_over(live, model, echo):
     frame = {**ok(), "echo": echo}
     async with client(live, fresh_id()) as bot:
@@ -186,7 +185,7 @@ async def test_an_event_of_another_account_is_ignored_and_told_to_the_operator(l
     await live.logged(f"Account {account} sent an event of account '{other}'")
 
 
-@pytest.mark.parametrize("form", ["string", "float", "missing"])
+@pytest.mark.parametrize("form", ["float", "missing"])
 async def test_an_account_is_recognised_in_every_form(live, model, form):
     model.script(["that is me"])
     account = fresh_id()
@@ -194,17 +193,14 @@ async def test_an_account_is_recognised_in_every_form(live, model, form):
     if form == "missing":
         del event["self_id"]
     frame = json.dumps(event)
-    forms = {"string": f'"{account}"', "float": f"{account}.0"}
     async with client(live, account) as bot:
         await bot.send_raw(
-            frame.replace(str(account), forms.get(form, ""), 1) if form in forms else frame
+            frame.replace(str(account), f"{account}.0", 1) if form == "float" else frame
         )
         assert spoken(await bot.next_action()) == "that is me"
 
 
-@pytest.mark.parametrize(
-    "group", ["90071992547409931", "9007199254740993.0", "4000000000.0", "9.007199254740993e15"]
-)
+@pytest.mark.parametrize("group", ["90071992547409931", "9007199254740993.0"])
 async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group):
     model.script(["exact"])
     account, user = fresh_id(), fresh_id()
@@ -213,10 +209,7 @@ async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group)
     async with client(live, account) as bot:
         await bot.send_raw(frame)
         action = await bot.next_action()
-    wanted = {"90071992547409931": 90071992547409931, "4000000000.0": 4000000000}.get(
-        group, 9007199254740993
-    )
-    assert action["params"]["group_id"] == wanted
+    assert action["params"]["group_id"] == int(group.removesuffix(".0"))
     assert action["params"]["message"][0] == {"type": "at", "data": {"qq": str(user)}}
 
 
@@ -227,12 +220,6 @@ async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group)
     ("post_type", "fields"),
     [
         ("notice", {"notice_type": "notify", "sub_type": "poke", "user_id": 1, "target_id": 2}),
-        (
-            "notice",
-            {"notice_type": "never_heard_of", "operator_id": 0, "user_id": 0, "duration": -1},
-        ),
-        ("request", {"request_type": "friend", "user_id": 1, "comment": None, "flag": "a|b|c"}),
-        ("meta_event", {"meta_event_type": "quota"}),
         ("telemetry", {"telemetry_type": "cpu", "nested": {"x": [1, None, 1.5]}}),
         (
             "message",
@@ -275,15 +262,8 @@ async def test_a_storm_of_typing_notices_leaves_no_trace(live, model):
     "overrides",
     [
         {"sender": MISSING},
-        {"sender": {}},
-        {"sender": None},
-        {"sender": {"nickname": None, "card": None, "level": 5, "age": "x"}},
-        {"time": 0},
-        {"time": MISSING},
         {"time": "soon"},
         {"message_id": MISSING, "font": None, "raw_message": MISSING, "sub_type": MISSING},
-        {"anonymous": None},
-        {"message_id": -2147483648},
         {"message_id": "1795228591665"},
     ],
 )

@@ -88,6 +88,7 @@ async def test_a_layer_that_leaves_the_time_limit_to_redis_does_not_survive_idli
 # --- Large frames -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.may_block("the test itself makes and sends 64 MiB")
 @pytest.mark.parametrize("server", ["live", "contrary"])
 async def test_a_frame_of_64_mib_is_accepted_under_both_commands(request, model, server):
@@ -104,7 +105,7 @@ async def test_a_frame_of_64_mib_is_accepted_under_both_commands(request, model,
         }
         size = 64 * 2**20 - len(json.dumps({**event, "padding": ""}))
         await bot.send_raw(json.dumps({**event, "padding": "x" * size}))
-        assert spoken(await bot.next_action(timeout=30)) == "heard all of it"
+        assert spoken(await bot.next_action()) == "heard all of it"
 
 
 # --- Many writers on SQLite ---------------------------------------------------------

@@ -14,6 +14,8 @@ from tests.e2e.seeing import VISION, answered, image, shown, text
 from tests.fake_onebot import ok, spoken
 from tests.pictures import noise, saved
 
+pytestmark = pytest.mark.slow
+
 MIB = 2**20
 SIZE = 40 * MIB
 

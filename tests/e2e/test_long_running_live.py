@@ -87,7 +87,7 @@ async def test_work_that_dies_with_the_server_is_told_of_and_not_repeated(start_
     server.start()
     model.script(["Lost."])
     async with client(server, account) as bot:
-        assert spoken(await bot.next_action(timeout=20)) == "Lost."
+        assert spoken(await bot.next_action()) == "Lost."
     assert results(model.requests[-1]) == [
         "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
     ]

@@ -24,6 +24,8 @@ from tests.live_server import LiveServer
 from tests.reference_servers import HttpServer, ReferenceServers, reference_servers
 from tests.scripted_model import Request, ScriptedModel, call
 
+pytestmark = pytest.mark.slow
+
 ECHO = "Echo: 你好"
 on_linux = pytest.mark.skipif(
     not Path("/proc/self").exists(), reason="processes are looked up in /proc"

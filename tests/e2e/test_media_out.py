@@ -60,7 +60,7 @@ async def sends(
     model.script([call("send_message", messages=list(parts)), THE_END])
     await bot.say_private(user, "send it")
     actions = []
-    while not is_closing(action := await bot.next_action(timeout=20)):
+    while not is_closing(action := await bot.next_action()):
         actions.append(action)
     return actions
 

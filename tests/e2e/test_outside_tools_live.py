@@ -15,6 +15,8 @@ from tests.file_server import FileServer
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(model_server: ScriptedModel, tmp_path: Path) -> Iterator[LiveServer]:

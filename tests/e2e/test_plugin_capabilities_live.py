@@ -68,9 +68,7 @@ class Operator:
         row = await self.server.row("SELECT id FROM tools_plugin WHERE folder = 'busy'")
         self.path = f"/admin/tools/plugin/{row['id']}/change/"
         await asyncio.to_thread(lambda: self.cockpit.fill(self.path, enabled=True, **changes))
-        await self.server.row(
-            "SELECT id FROM tools_pluginstatus WHERE state = 'running'", timeout=30
-        )
+        await self.server.row("SELECT id FROM tools_pluginstatus WHERE state = 'running'")
 
     async def page(self) -> str:
         return await asyncio.to_thread(self.cockpit.page, self.path)

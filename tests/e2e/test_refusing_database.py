@@ -63,7 +63,7 @@ class Newcomers:
 
     async def hear(self) -> None:
         """Everybody is answered once, in the own chat, and nobody else is spoken to."""
-        heard = [heard_by(await self._bot.next_action(timeout=30)) for _ in self.told]
+        heard = [heard_by(await self._bot.next_action()) for _ in self.told]
         assert sorted(heard) == sorted((peer, f"re {text}") for text, peer in self.told.items())
         await self._bot.no_action()
 
@@ -164,6 +164,6 @@ async def test_the_operator_sees_in_the_admin_what_is_wrong_and_when_it_is_over(
                 requests.get, f"{server.url}/admin/login/", timeout=10
             )
             assert BANNER not in stranger.text
-        assert spoken(await bot.next_action(timeout=20)) == "after"
+        assert spoken(await bot.next_action()) == "after"
         assert BANNER not in await asyncio.to_thread(cockpit.page, "/admin/")
     await asyncio.to_thread(cockpit.close)

@@ -23,6 +23,8 @@ pytest.importorskip(
 )
 from tests.services import RedisServer
 
+pytestmark = pytest.mark.slow
+
 # --- One server ---------------------------------------------------------------------
 
 
@@ -200,7 +202,7 @@ async def test_the_work_of_a_killed_process_is_taken_over_by_the_one_its_account
         await model.wait_for_requests(1)
         await asyncio.to_thread(first.kill)
     async with client(second, account) as bot:
-        assert [spoken(await bot.next_action(timeout=10)), spoken(await bot.next_action())] == [
+        assert [spoken(await bot.next_action()), spoken(await bot.next_action())] == [
             "taken over",
             "next",
         ]
@@ -227,9 +229,7 @@ async def test_what_a_killed_process_had_on_the_wire_is_not_sent_again_by_the_ot
     first.env["FROST_FAULT"] = ""
     async with client(second, account) as bot:
         await second.row(
-            "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'",
-            str(user),
-            timeout=10,
+            "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered'", str(user)
         )
         await bot.no_action(user=user)
         echo = str(action["echo"])
@@ -287,7 +287,5 @@ async def test_what_is_set_up_in_one_process_serves_in_both_and_is_switched_off_
         for source in TOOLS:
             await group.notices(sources, source)
     for table in ("mcpserver", "plugin"):
-        await first.row(
-            f"SELECT 1 FROM tools_{table}status HAVING count(DISTINCT process_id) = 2", timeout=20
-        )
+        await first.row(f"SELECT 1 FROM tools_{table}status HAVING count(DISTINCT process_id) = 2")
     cockpit.close()

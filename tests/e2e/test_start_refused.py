@@ -12,10 +12,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests import zygote
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
 from tests.e2e.test_first_start import BOTH, start
-from tests.environment import PROJECT, clean_environment
+from tests.environment import clean_environment
 from tests.fake_onebot import FakeOneBot
 from tests.live_server import LiveServer
 
@@ -38,17 +39,7 @@ def manage(folder: Path, *arguments: str, **env: str) -> "subprocess.CompletedPr
         "LANGUAGE_CODE": "en",
     }
     command = [sys.executable, "manage.py", *arguments]
-    environment = clean_environment(**(fixed | env))
-    return subprocess.run(
-        command,
-        cwd=PROJECT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return zygote.run(command, clean_environment(**(fixed | env)))
 
 
 def change(database: Path, *statements: str) -> None:
@@ -89,7 +80,9 @@ def database(folder: Path) -> Path:
 
 def refusal(program: str, folder: Path, **env: str) -> str:
     """The one line that a start ends with."""
-    status, errors = start(program, FROST_DATA_DIR=str(folder), LANGUAGE_CODE="en", **env)
+    status, errors = start(
+        program, fresh=False, FROST_DATA_DIR=str(folder), LANGUAGE_CODE="en", **env
+    )
     assert status not in (0, None)
     assert "Traceback" not in errors
     (line,) = errors.strip().splitlines()

@@ -23,6 +23,8 @@ pytest.importorskip(
 )
 from tests.services import RedisServer
 
+pytestmark = pytest.mark.slow
+
 AWAY = "away for longer than its lease"
 #: Messages that came in of a person, with what became of them and of their runs.
 ENDS = (
@@ -63,7 +65,7 @@ async def ended(server: BriskServer, user: int, count: int) -> list[dict[str, ob
     query = (
         "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'answered' HAVING count(*) = ?"
     )
-    await server.row(query, str(user), count, timeout=15)
+    await server.row(query, str(user), count)
     return server.rows(ENDS, str(user))
 
 
@@ -114,11 +116,11 @@ async def test_a_process_that_was_away_does_nothing_twice_says_so_once_and_serve
         bot.cut()
     try:
         async with client(second, account) as bot:
-            await model.wait_for_requests(5, timeout=15)
+            await model.wait_for_requests(5)
             model.release(100)
             assert sorted(await hear(bot, 3)) == ["re a", "re b", "wait a"]
             os.kill(first.pid, signal.SIGCONT)
-            await first.logged(AWAY, timeout=15)
+            await first.logged(AWAY)
             await bot.no_action(user=early)
             await bot.no_action(user=late)
             async with client(first, fresh_id()) as other:
@@ -195,7 +197,7 @@ async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_i
             await event.say_private(user, f"of {user}")
         model.release(100)
         pending = "SELECT 1 FROM agent_message WHERE text = ? AND state = 'pending'"
-        await two.row(pending, f"re of {users[1]}", timeout=10)
+        await two.row(pending, f"re of {users[1]}")
         await asyncio.to_thread(redis.start)
         assert sorted(await hear(api, 3, 30)) == sorted(f"re of {user}" for user in users)
         for user in users:
@@ -236,9 +238,7 @@ async def test_an_answer_finds_an_account_that_has_moved_while_it_was_made(
     await first.logged(f"Account {account} disconnected")
     if comes_back == "after the answer":
         model.release(100)
-        await second.row(
-            "SELECT 1 FROM agent_message WHERE text = 're hi' AND state = 'pending'", timeout=10
-        )
+        await second.row("SELECT 1 FROM agent_message WHERE text = 're hi' AND state = 'pending'")
     async with client(second, account, role="Api", greet=False) as api:
         await known_to_others(second, account)
         model.release(100)

@@ -24,16 +24,9 @@ def quote(message_id: int | str) -> dict:
     ("message", "said"),
     [
         ([at(ME), text(" hi")], "hi"),
-        ([{"type": "at", "data": {"qq": ME}}, text(" hi")], "hi"),
         ([{"type": "at", "data": {"qq": float(ME)}}, text(" hi")], "hi"),
-        ([{"type": "at", "data": {"qq": str(ME), "name": "@bot"}}, text("\u00a0hi\u2005")], "hi"),
-        ([text("so "), at(ME), text("hi")], "so hi"),
-        ([at(ME), text(" hi "), at(ME)], "hi"),
         ([at(20002), at(ME), text(" hi")], "[@20002] hi"),
-        ([at("all"), at(ME), text(" hi")], "[@all] hi"),
-        (f"[CQ:at,qq={ME}] hi", "hi"),
-        (f"[CQ:at,qq={ME},name=bot]&#91;hi&#93; &amp;#91;", "[hi] &#91;"),
-        (f"so [CQ:at,qq={ME}]hi[CQ:at,qq={ME}]", "so hi"),
+        (f"so [CQ:at,qq={ME},name=bot]&#91;hi&#93;", "so [hi]"),
         ([at(ME)], ""),
     ],
 )
@@ -50,18 +43,9 @@ async def test_a_mention_in_any_form_is_answered(live, model, message, said):
 @pytest.mark.parametrize(
     "message",
     [
-        [text("hi all")],
-        [at("all"), text(" hi")],
-        "[CQ:at,qq=all] hi",
-        [at(20002), text(" hi")],
-        [at(f"{ME}1"), text(" hi")],
-        [at(str(ME)[:-1]), text(" hi")],
+        [text(f"@{ME} hi all")],
+        [at("all"), at(f"{ME}1"), text(" hi")],
         f"&#91;CQ:at,qq={ME}&#93; hi",
-        [text(f"[CQ:at,qq={ME}] hi")],
-        [text(f"@{ME} hi")],
-        f"[CQ:at,qq={ME} hi",
-        [{"type": "at", "data": None}, text("hi")],
-        [{"type": "at", "data": {"qq": True}}, text("hi")],
         [quote(-33), at(40004), text(" yes")],
     ],
 )
@@ -76,9 +60,7 @@ async def test_a_group_message_for_others_is_recorded_and_not_answered(live, mod
 # --- Wake words and quotes ------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "said", ["frosty, are you there?", "FROSTY!", "hey Frosty", "小霜在吗", "ask f.R. about it"]
-)
+@pytest.mark.parametrize("said", ["hey FROSTY!", "小霜在吗"])
 async def test_a_wake_word_in_any_case_is_answered(contrary, model, said):
     model.script(["here"])
     group = fresh_id()
@@ -88,10 +70,7 @@ async def test_a_wake_word_in_any_case_is_answered(contrary, model, said):
         assert await verdict(contrary, group) == ("answered", "wake_word")
 
 
-@pytest.mark.parametrize(
-    "said",
-    ["frost", "fxrx", [{"type": "json", "data": {"data": "Frosty"}}], "[CQ:at,qq=5,name=Frosty]"],
-)
+@pytest.mark.parametrize("said", ["frost", "[CQ:at,qq=5,name=Frosty]"])
 async def test_what_holds_no_wake_word_is_not_answered(contrary, model, said):
     group = fresh_id()
     async with client(contrary) as bot:
@@ -198,9 +177,7 @@ async def test_two_connected_bots_do_not_talk_to_each_other_for_ever(live, model
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "message", [[], "", None, MISSING, {}, 5, [text("")], [text("  \n ")], "   ", [None, 5, {}]]
-)
+@pytest.mark.parametrize("message", [[], MISSING, [text("  \n ")]])
 async def test_an_empty_message_is_recorded_and_not_answered(live, model, message):
     user = fresh_id()
     async with client(live) as bot:
@@ -209,18 +186,15 @@ async def test_an_empty_message_is_recorded_and_not_answered(live, model, messag
         await bot.no_action(user=user)
 
 
-@pytest.mark.parametrize("age", [301, 7200, 86_400 * 365])
-async def test_a_message_that_comes_too_late_is_kept_and_not_answered(live, model, age):
+async def test_a_message_that_comes_too_late_is_kept_and_not_answered(live, model):
     user = fresh_id()
     async with client(live) as bot:
-        await bot.say_private(user, "hi", time=int(time.time()) - age)
+        await bot.say_private(user, "hi", time=int(time.time()) - 301)
         assert await verdict(live, user) == ("expired", "too_old")
         await bot.no_action(user=user)
 
 
-@pytest.mark.parametrize(
-    "moment", [lambda: time.time() - 240, lambda: time.time() * 1000, lambda: time.time() + 3600]
-)
+@pytest.mark.parametrize("moment", [lambda: time.time() - 240, lambda: time.time() * 1000])
 async def test_a_message_of_these_minutes_is_answered_whatever_its_clock(live, model, moment):
     model.script(["in time"])
     async with client(live) as bot:
@@ -249,8 +223,6 @@ ANONYMOUS = 80_000_000
             ANONYMOUS,
             {"sub_type": "anonymous", "anonymous": {"id": 1, "name": "Big Duck", "flag": "f"}},
         ),
-        (ANONYMOUS, {"sub_type": "anonymous", "anonymous": None}),
-        (ANONYMOUS, {"sub_type": "anonymous"}),
     ],
 )
 async def test_members_of_every_kind_are_answered(live, model, user, overrides):

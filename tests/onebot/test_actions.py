@@ -70,6 +70,15 @@ def test_two_halves_of_an_emoji_become_one_and_a_lone_half_is_replaced():
     assert json.loads(frame)["params"]["text"] == "😀\ufffd"
 
 
+@pytest.mark.parametrize("retcode", [1200, 100, 120, -1, 9057, 404, 1404, 1400])
+@pytest.mark.parametrize("field", ["wording", "message", "msg", "status"])
+def test_a_failure_is_kept_in_the_clients_words(retcode, field):
+    response = parse_response(
+        {"status": "failed", "retcode": retcode, "data": None, field: f"no because {retcode}"}
+    )
+    assert (response.is_success, response.error_text) == (False, f"no because {retcode}")
+
+
 @pytest.mark.parametrize("key", ["wording", "message", "msg"])
 def test_blank_words_of_a_failure_are_passed_over(key):
     frame = {

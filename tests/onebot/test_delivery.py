@@ -382,7 +382,7 @@ async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, mon
 
 
 async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, monkeypatch):
-    monkeypatch.setattr(web_media, "LOAD_SECONDS", 0.05)
+    monkeypatch.setattr(web_media, "LOAD_SECONDS", 1)
     line = Line(always(OK))
     async with line.delivery._web._turns, contextlib.AsyncExitStack() as turns:
         for _ in range(web_media.AT_ONCE - 1):

@@ -3,14 +3,14 @@ theirs would."""
 
 import json
 import re
-import subprocess
 import sys
 from html import unescape
 from typing import Any
 
 import requests
 
-from tests.environment import PROJECT, clean_environment
+from tests import zygote
+from tests.environment import clean_environment
 from tests.live_server import LiveServer
 
 PASSWORD = "a long password of a colleague"
@@ -41,14 +41,7 @@ def run(server: LiveServer, program: str, given: Any, *arguments: str) -> None:
     }
     environment = clean_environment(**(fixed | server.env))
     command = [sys.executable, "-c", program, *arguments]
-    subprocess.run(
-        command,
-        cwd=PROJECT,
-        env=environment,
-        input=json.dumps(given).encode(),
-        check=True,
-        timeout=60,
-    )
+    zygote.run(command, environment, json.dumps(given), check=True)
 
 
 class Person:

@@ -31,7 +31,7 @@ Start = Callable[..., LiveServer]
 def installation() -> Iterator[LiveServer]:
     """An installation that is not started yet, with an open data folder, as ``mkdir data`` leaves
     it."""
-    server = LiveServer({})
+    server = LiveServer({}, fresh=True)
     server.data_dir.mkdir(mode=0o755)
     server.data_dir.chmod(0o755)
     yield server
@@ -106,7 +106,7 @@ def test_the_talk_in_a_terminal_closes_it_too(installation):
 
 
 def test_the_daphne_command_closes_it_too(model_server):
-    server = LiveServer({}, "daphne")
+    server = LiveServer({}, "daphne", fresh=True)
     server.data_dir.mkdir()
     server.data_dir.chmod(0o755)
     try:

@@ -58,7 +58,7 @@ async def sent(bot: FakeOneBot, model: ScriptedModel, person: int, url: str) -> 
     """Have ``person`` send a file, and wait for the answer."""
     model.script(["seen"])
     await bot.say_private(person, file_part(url))
-    await bot.next_action(timeout=10)
+    await bot.next_action()
 
 
 def media(server: LiveServer) -> list[str]:

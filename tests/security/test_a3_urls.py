@@ -100,7 +100,7 @@ async def sent(bot: FakeOneBot, model: ScriptedModel, wanted: Answer, user: int 
     model.script([wanted, THE_END])
     await bot.say_private(user or fresh_id(), "send it", message_id=77)
     actions = []
-    while spoken_in(action := await bot.next_action(timeout=30)) != THE_END:
+    while spoken_in(action := await bot.next_action()) != THE_END:
         actions.append(action)
     return actions
 

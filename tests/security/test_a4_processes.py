@@ -12,6 +12,8 @@ from tests.e2e.chat import client
 from tests.scripted_model import ScriptedModel
 from tests.security.limits import DEFAULTS, answered, override, reasons, settled
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip(
     "tests.services", reason="no server wheels for this platform", exc_type=ImportError
 )

@@ -49,8 +49,7 @@ async def test_strangers_are_told_once_in_each_chat_and_owners_are_answered(star
         assert sum("请明天再来" in words for words in said) == 2
         assert said.count("fine") == 4
         await server.row(
-            "SELECT 1 FROM agent_message WHERE reason = 'owner_note' AND state = 'silent'",
-            timeout=15,
+            "SELECT 1 FROM agent_message WHERE reason = 'owner_note' AND state = 'silent'"
         )
         assert "TOKENS_PER_DAY" in "".join([*said, *await heard(bot)])
     assert spent(server) == 4 * COST

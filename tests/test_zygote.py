@@ -1,0 +1,111 @@
+"""Forked processes are what the command would be, and are told of as it would be."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import zygote
+from tests.environment import PROJECT, clean_environment
+
+pytestmark = pytest.mark.skipif(
+    not zygote.is_possible(), reason="processes are forked on Linux alone"
+)
+
+_TELL = """
+import json, os, signal, sys, threading
+from django.conf import settings
+print(json.dumps({
+    "arguments": sys.argv, "folder": os.getcwd(), "words": os.environ["WORDS"], "given": sys.stdin.read(), "zone": __import__("time").tzname,
+    "name": __name__, "configured": settings.configured, "threads": threading.active_count(), "open": sorted(os.listdir("/proc/self/fd")),
+    "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler, "same": vars(sys.modules["__main__"]) is globals(),
+}))
+"""
+
+
+def outcome(start: Any, tmp_path: Path, *arguments: str, **env: str) -> tuple[int, str]:
+    """The exit status of ``python *arguments`` and what it printed on both streams."""
+    given, printed = tmp_path / "given", tmp_path / "printed"
+    given.write_text("something")
+    with given.open("rb") as stdin, printed.open("wb") as out:
+        status = start(
+            [sys.executable, *arguments], clean_environment(**env), stdin, out, out
+        ).wait(60)
+    return status, printed.read_text()
+
+
+def test_a_forked_process_sees_what_the_command_sees(tmp_path):
+    found = [
+        outcome(
+            start, tmp_path, "-c", _TELL, "--here", "2", WORDS="雪 and more", TZ="Asia/Shanghai"
+        )
+        for start in (zygote.start, zygote.popen)
+    ]
+    assert found[0] == found[1]
+    assert json.loads(found[0][1])["words"] == "雪 and more"
+
+
+@pytest.mark.parametrize(
+    "program", ["import sys; sys.exit('in words')", "1 / 0", "import sys; sys.exit(7)"]
+)
+def test_it_ends_as_the_command_does(tmp_path, program):
+    (status, said), (expected, words) = (
+        outcome(start, tmp_path, "-c", program) for start in (zygote.start, zygote.popen)
+    )
+    assert (status, said.splitlines()[-1:]) == (expected, words.splitlines()[-1:])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("manage.py", "check", "--deploy", "-h"), ("-m", "daphne", "--help")]
+)
+def test_scripts_and_modules_run_too(tmp_path, arguments):
+    env = {
+        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+        "FROST_DATA_DIR": str(tmp_path / "data"),
+    }
+    found = [outcome(start, tmp_path, *arguments, **env) for start in (zygote.start, zygote.popen)]
+    assert found[0] == found[1]
+    assert "usage" in found[0][1]
+
+
+def test_a_signal_is_told_as_such():
+    process = zygote.start(
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        clean_environment(),
+        *[subprocess.DEVNULL] * 3,
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
+    process.send_signal(signal.SIGTERM)  # nothing happens to whoever has the number now
+
+
+def test_what_the_interpreter_reads_before_any_program_is_left_to_the_command():
+    process = zygote.start(
+        [sys.executable, "-c", ""], clean_environment(PYTHONHASHSEED="1"), *[subprocess.DEVNULL] * 3
+    )
+    assert isinstance(process, subprocess.Popen)
+    assert process.wait(60) == 0
+
+
+def test_forked_processes_end_with_whoever_started_them():
+    program = (
+        "import sys; from subprocess import DEVNULL; from tests import zygote; from tests.environment import clean_environment as env\n"
+        "print(zygote.start([sys.executable, '-c', 'import time; time.sleep(600)'], env(), DEVNULL, DEVNULL, DEVNULL).pid)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(said.stdout), 0)

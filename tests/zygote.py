@@ -1,0 +1,336 @@
+"""Python processes that start cheaply: forked from one that has imported what is heavy, and nothing
+that reads a setting.
+
+A start spends most of its time on imports of packages that no setting changes. The zygote does
+them once; every process forked from it reads its own environment and settings, installs its own
+event loop, and runs the command it is given as ``python`` would. What a test says about the
+start itself (what is printed, which settings are refused) is tested with the real command.
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import IO
+
+from django.conf import settings
+
+from tests.environment import PROJECT, clean_environment
+
+#: What servers import from other projects, without what asks Django for settings and without
+#: Twisted's reactor,
+#: which opens an event loop.
+HEAVY = (
+    *(
+        "django.core.management",
+        "django.core.handlers.asgi",
+        "django.db.models",
+        "django.db.migrations.executor",
+    ),
+    *(
+        "django.db.backends.sqlite3.base",
+        "django.forms",
+        "django.template.loader",
+        "django.test.signals",
+        "django.urls",
+    ),
+    *(
+        "django.contrib.admin.options",
+        "django.contrib.admin.views.main",
+        "django.contrib.staticfiles.handlers",
+    ),
+    *(
+        "aiohttp",
+        "asgiref.sync",
+        "attr",
+        "channels.generic.websocket",
+        "channels_redis.core",
+        "cryptography.fernet",
+    ),
+    *(
+        "autobahn.websocket.protocol",
+        "docstring_parser",
+        "jsonpath",
+        "jsonschema",
+        "openai.resources.chat",
+        "PIL.Image",
+    ),
+    *(
+        "openai.resources.embeddings",
+        "openai.resources.audio",
+        "packaging.specifiers",
+        "psycopg",
+        "pydantic",
+        "requests",
+    ),
+    *(
+        "segno",
+        "twisted.internet.asyncioreactor",
+        "twisted.web.http",
+        "urllib3",
+        "watchfiles",
+        "webauthn",
+        "yaml",
+    ),
+)
+Stream = int | IO[bytes]
+#: Variables that the interpreter or the system's libraries read before any program runs.
+_EARLY = ("PYTHON", "LC_", "LD_", "MALLOC_")
+_UNBUFFERED = "PYTHONUNBUFFERED"  # forked processes are it in any case
+
+
+def is_possible() -> bool:
+    """Whether this system lets processes be forked and waited for as is done here."""
+    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+def start(
+    command: Sequence[str], env: Mapping[str, str], stdin: Stream, stdout: Stream, stderr: Stream
+) -> "Process":
+    """Start ``command``, whose first word is this Python, in the project's folder; forked where
+    that is possible.
+
+    The streams are as ``subprocess`` takes them, except for pipes.
+    """
+    if is_possible() and command[0] == sys.executable and _early(env) == _early(_environment()):
+        return _zygote().fork(command[1:], env, (stdin, stdout, stderr))
+    return popen(command, env, stdin, stdout, stderr)
+
+
+def popen(
+    command: Sequence[str], env: Mapping[str, str], stdin: Stream, stdout: Stream, stderr: Stream
+) -> "Process":
+    """The same by the command itself."""
+    return subprocess.Popen(
+        command, cwd=PROJECT, env=env, stdin=stdin, stdout=stdout, stderr=stderr
+    )
+
+
+def run(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    given: str = "",
+    *,
+    check: bool = False,
+    timeout: float = 60,
+) -> "subprocess.CompletedProcess[str]":
+    """Start ``command`` with ``given`` on its standard input, and wait until it has ended. Blocks.
+
+    Raises subprocess.TimeoutExpired, and with ``check`` AssertionError where it does not end well.
+    """
+    with contextlib.ExitStack() as files:
+        stdin, stdout, stderr = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        stdin.write(given.encode())
+        stdin.seek(0)
+        process = start(command, env, stdin, stdout, stderr)
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            raise
+        stdout.seek(0)
+        stderr.seek(0)
+        ended = subprocess.CompletedProcess(
+            list(command), status, stdout.read().decode(), stderr.read().decode(errors="replace")
+        )
+    assert not check or status == 0, ended.stderr
+    return ended
+
+
+def _early(env: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in env.items()
+        if (name.startswith(_EARLY) or name == "LANG") and name != _UNBUFFERED
+    }
+
+
+def _environment() -> dict[str, str]:
+    return clean_environment(**{_UNBUFFERED: "1"})
+
+
+class Forked:
+    """A process forked from the zygote, with what is used of ``Popen``."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self.pid = self._told()
+        self.returncode: int | None = None
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, negative for a signal. Raises subprocess.TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self._channel], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("a forked process", timeout or 0)
+            self.returncode = self._told()
+            self._channel.close()
+        return self.returncode
+
+    def _told(self) -> int:
+        number = self._channel.recv(32)
+        assert number, "the zygote has ended"
+        return int(number)
+
+
+Process = subprocess.Popen[bytes] | Forked
+
+
+class Zygote:
+    """The process that others are forked from, as its user sees it. Both end with this process."""
+
+    def __init__(self) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", "tests.zygote", str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                cwd=PROJECT,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        atexit.register(self._end)
+
+    def fork(
+        self, arguments: Sequence[str], env: Mapping[str, str], streams: Sequence[Stream]
+    ) -> Forked:
+        """Start ``python *arguments``; returns when the process has its number."""
+        channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, open(os.devnull, "r+b", buffering=0) as null:
+            files = [null if stream == subprocess.DEVNULL else stream for stream in streams]
+            numbers = [
+                file if isinstance(file, int) else file.fileno() for file in (*files, theirs)
+            ]
+            socket.send_fds(
+                self._requests, [json.dumps([list(arguments), dict(env)]).encode()], numbers
+            )
+        return Forked(channel)
+
+    def _end(self) -> None:
+        self._requests.close()
+        self._process.wait(10)
+
+
+@functools.cache
+def _zygote() -> Zygote:
+    return Zygote()
+
+
+# --- In the zygote ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a forked process is to become."""
+
+    arguments: list[str]
+    env: dict[str, str]
+    streams: list[int]
+
+
+def load() -> None:
+    """Import what is heavy, and make sure that nothing is shared that each process has to have for
+    itself."""
+    for name in HEAVY:
+        importlib.import_module(name)
+    assert not settings.configured, "a setting was read before the fork"
+    assert "twisted.internet.reactor" not in sys.modules, "an event loop was opened before the fork"
+    assert threading.active_count() == 1, "a thread was started before the fork"
+    gc.collect()
+    gc.freeze()  # what is shared stays shared
+
+
+def serve(requests: socket.socket) -> Request | None:
+    """Fork at each request, and tell its sender when that process has ended.
+
+    Returns the request in the forked process; None in the zygote, when nobody can ask any more.
+    """
+    running: dict[
+        int, tuple[int, socket.socket]
+    ] = {}  # by the descriptor that tells of the end: the process, and who asked
+    poll = select.poll()  # not epoll, which forked processes would share
+    poll.register(requests, select.POLLIN)
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor != requests.fileno():
+                poll.unregister(descriptor)
+                pid, channel = running.pop(descriptor)
+                _tell(channel, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                channel.close()
+                os.close(descriptor)
+                continue
+            said, descriptors, _flags, _address = socket.recv_fds(requests, 2**18, 4)
+            if not said:
+                for pid, _ in running.values():
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                return None
+            channel = socket.socket(fileno=descriptors.pop())
+            if (pid := os.fork()) == 0:
+                for each in (requests, channel, *(other for _, other in running.values())):
+                    each.close()
+                return Request(*json.loads(said), descriptors)
+            _tell(channel, pid)
+            running[number := os.pidfd_open(pid)] = pid, channel
+            poll.register(number, select.POLLIN)
+            for each in descriptors:
+                os.close(each)
+
+
+def _tell(channel: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):  # whoever asked has gone
+        channel.send(str(number).encode())
+
+
+def become(request: Request) -> None:
+    """Be the process that was asked for."""
+    for number, stream in enumerate(request.streams):
+        os.dup2(stream, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(request.env)
+    time.tzset()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    first, *rest = request.arguments
+    if first == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), main.__dict__)
+    else:
+        sys.argv = request.arguments
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # who runs the tests and ends them by Ctrl-C is heard by the others
+    load()
+    if wanted := serve(socket.socket(fileno=int(sys.argv[1]))):
+        become(wanted)
