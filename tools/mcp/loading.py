@@ -15,8 +15,6 @@ async def load_session_opener(destinations: DestinationResolver) -> SessionOpene
     """What connects to servers whose addresses ``destinations`` judges. The loop goes on
     meanwhile."""
     module = await run_in_thread(partial(importlib.import_module, _MODULE))
-
-    connected = module.connected
-    return lambda settings, signals, is_old: connected(
-        settings, destinations, signals, is_old=is_old
+    return lambda settings, callbacks, is_old: module.open_session(
+        settings, destinations, callbacks, is_old=is_old
     )

@@ -217,7 +217,7 @@ async def test_a_server_that_dies_again_and_again_is_given_longer_and_longer_res
         rests.append(failures)
         return 0.01
 
-    monkeypatch.setattr(link_module, "pause", rest)
+    monkeypatch.setattr(link_module, "retry_delay", rest)
     async with linked(hostile("down", "/nowhere"), is_up=False):
         await until(lambda: len(rests) >= 3)
     assert rests[:3] == [1, 2, 3]
