@@ -32,7 +32,7 @@ from tools.registry import outcomes
 from tools.registry.definitions import sort_for_model
 from tools.registry.discovery import SEARCH_TOOL
 from tools.registry.registry import ToolRegistry
-from tools.schemas.size_limits import check_size
+from tools.schemas.coercion import check_size
 from tools.text.storable import make_storable
 
 STOPPED = gettext_noop("the caller went away, or the server stopped, before the tool had finished")

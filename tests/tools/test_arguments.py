@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tools.contract import JsonSchema
 from tools.errors import InvalidArguments, ToolFailed
 from tools.schemas.arguments import check_arguments, parse_arguments
-from tools.schemas.size_limits import (
+from tools.schemas.coercion import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_VALUES,

@@ -12,7 +12,7 @@ from tools.functions.function_tool import FunctionTool
 from tools.functions.provider import FunctionProvider
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
-from tools.schemas.size_limits import MAX_VALUES
+from tools.schemas.coercion import MAX_VALUES
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

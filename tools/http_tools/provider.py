@@ -19,11 +19,11 @@ from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
 from tools.http_tools.cache import AnswerCache
-from tools.http_tools.settings import PROVIDER, HttpToolSettings
-from tools.http_tools.store import load_http_tools
+from tools.http_tools.settings import FIELDS, PROVIDER, HttpToolSettings
 from tools.http_tools.tool import ReadyHttpTool, build_ready_tool, request_digest
 from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.log_limit import LogLimit
+from tools.models import HttpTool
 from tools.registry import outcomes
 from tools.registry.catalogue import ensure_tool_rows
 from tools.secrets.masked import SecretMask, SecretRefused, SecretValues
@@ -166,3 +166,10 @@ def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:
             return build_ready_tool(row)
         logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))
     return None
+
+
+def load_http_tools() -> list[HttpToolSettings]:
+    """Every row, switched off ones as well, by name."""
+    return [
+        HttpToolSettings(**values) for values in HttpTool.objects.values(*FIELDS).order_by("name")
+    ]

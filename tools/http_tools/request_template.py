@@ -8,8 +8,7 @@ from typing import Any
 from tools.errors import InvalidArguments
 from tools.fetch.request import FetchRequest
 from tools.http_tools.body_template import BodyTemplate, body_template
-from tools.http_tools.row_templates import row_templates
-from tools.http_tools.settings import HttpToolSettings
+from tools.http_tools.settings import HttpToolSettings, row_templates
 from tools.http_tools.substitution import Encode, TemplateValues
 from tools.http_tools.templates import Template, parse_template, template_secrets
 from tools.http_tools.url_template import (

@@ -9,9 +9,9 @@ from jsonschema.exceptions import SchemaError
 
 from tools.errors import InvalidArguments
 from tools.http_tools.templates import PARAMETER_NAME
+from tools.schemas.coercion import check_size
 from tools.schemas.json_schema import REFUSED, UNEVALUATED, check_schema
 from tools.schemas.patterns import PatternRefused
-from tools.schemas.size_limits import check_size
 
 BYTES = 64 * 1024
 """The schema stands in every request to the model."""

@@ -15,9 +15,14 @@ from tools.fetch.request import METHODS, check_headers
 from tools.fetch.urls import check_url
 from tools.http_tools.body_template import content_type
 from tools.http_tools.jsonpath import compile_jsonpath
-from tools.http_tools.row_templates import parse_json_or_none, row_templates
 from tools.http_tools.schema_validation import check_parameters_schema, has_ascii_classes
-from tools.http_tools.settings import HttpToolSettings, declared_parameters, required_parameters
+from tools.http_tools.settings import (
+    HttpToolSettings,
+    declared_parameters,
+    parse_json_or_none,
+    required_parameters,
+    row_templates,
+)
 from tools.http_tools.templates import (
     check_template,
     has_placeholders,
@@ -26,7 +31,7 @@ from tools.http_tools.templates import (
     template_secrets,
 )
 from tools.http_tools.url_template import is_dot_segment, url_template
-from tools.schemas.size_limits import check_size
+from tools.schemas.coercion import check_size
 from tools.secrets.hosts import SecretHosts, format_origin
 from tools.secrets.masked import secret_refusal_message
 

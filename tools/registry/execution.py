@@ -26,7 +26,7 @@ from tools.registry.result_validation import validate_result
 from tools.registry.settings import ToolSettings
 from tools.registry.time_limits import time_limit
 from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
-from tools.schemas.size_limits import check_size
+from tools.schemas.coercion import check_size
 from tools.text.placeholders import render_mock
 
 logger = logging.getLogger(__name__)

@@ -12,10 +12,9 @@ from referencing.exceptions import Unresolvable
 
 from tools.contract import JsonSchema
 from tools.errors import InvalidArguments, ToolFailed
-from tools.schemas.coercion import coerce_value
+from tools.schemas.coercion import TOO_DEEP, check_size, check_text_size, coerce_value
 from tools.schemas.json_schema import build_validator
 from tools.schemas.patterns import PatternRefused, TooMuchText, limit_matching
-from tools.schemas.size_limits import TOO_DEEP, check_size, check_text_size
 from tools.schemas.validation_messages import limit_lines, validation_messages
 
 UNUSABLE_SCHEMA = (SchemaError, UnknownType, Unresolvable, PatternRefused, RecursionError)

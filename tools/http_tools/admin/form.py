@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.admin.json_field import JSON_INPUT
 from tools.http_tools.admin.parameters_field import ParametersField
 from tools.http_tools.admin.table_field import EntriesField, EntryColumns
-from tools.http_tools.row_templates import parse_json_or_none
+from tools.http_tools.settings import parse_json_or_none
 from tools.models import HttpTool
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from tools.http_tools.admin.openapi_plan import (
     read_source,
     save_plan,
 )
-from tools.http_tools.admin.secret_field import build_secret_field
+from tools.http_tools.admin.secrets import build_secret_field
 from tools.http_tools.openapi.document import DocumentError
 from tools.http_tools.openapi.operations import outline_document
 from tools.http_tools.openapi.security import SecretWanted

@@ -5,6 +5,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
@@ -27,16 +28,19 @@ from tools.admin.record_pages import (
     render_badge,
 )
 from tools.fetch.allow_list import AllowList
+from tools.fetch.fetcher import Fetcher
 from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
-from tools.http_tools.admin.secret_uses import secret_names_of
-from tools.http_tools.admin.trial import dry_run_context, run_dry_run
+from tools.http_tools.admin.secrets import secret_names_of
+from tools.http_tools.dry_run import DryRun, dry_run_tool
 from tools.http_tools.settings import PROVIDER, to_http_tool_settings
 from tools.http_tools.validation import ValidationContext, check_http_tool, list_tool_warnings
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.secrets.hosts import format_origin, parse_host
 from tools.secrets.masked import MASK
+from tools.secrets.store import load_secrets
 from tools.secrets.url_masking import mask_url
+from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 #: Secrets that are looked at for a page.
 SECRETS_READ = 1_000
@@ -291,3 +295,42 @@ def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
         for name in sorted(secret_names_of(row))
         if secrets.get(name) is False
     ]
+
+
+def run_dry_run(row: HttpTool, arguments: Any) -> DryRun:
+    """Make the request of ``row`` once, switched on or not, over a way out of its own that is
+    closed again."""
+    secrets = load_secrets()
+
+    async def tried() -> DryRun:
+        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
+        try:
+            return await dry_run_tool(row, arguments, secrets, fetcher)
+        finally:
+            await fetcher.close()
+
+    return async_to_sync(tried)()
+
+
+def dry_run_context(trial: DryRun) -> dict[str, Any]:
+    """The request and the answer as a page shows them, whatever a server sent; secrets are masked
+    already."""
+    result = trial.result
+    return {
+        "trial": trial,
+        "milliseconds": round(trial.seconds * 1000),
+        "request_url": drop_surrogates(trial.url),
+        "request_headers": _lines(trial.headers),
+        "request_body": drop_surrogates(shorten_text(trial.body)),
+        "answer_headers": _lines(trial.answer_headers),
+        "answer_text": drop_surrogates(shorten_text(trial.text)),
+        "told": drop_surrogates(shorten_text(result.get_history_content() or "")),
+        "structured_json": ""
+        if result.structured_content is None
+        else format_readable(result.structured_content),
+        "error": drop_surrogates(shorten_text(trial.error)),
+    }
+
+
+def _lines(headers: Any) -> str:
+    return drop_surrogates("\n".join(f"{name}: {value}" for name, value in headers.items()))

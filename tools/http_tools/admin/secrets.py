@@ -1,23 +1,108 @@
 """Secrets: entered and replaced by name, and never shown again."""
 
+import re
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.record_pages import PageAdmin, format_moment, render_badge
-from tools.http_tools.admin.secret_field import HostsField, build_secret_field
-from tools.http_tools.admin.secret_uses import tool_links, tools_by_secret
-from tools.models import Secret
+from tools.admin.record_pages import PageAdmin, format_moment, record_link, render_badge
+from tools.http_tools.settings import row_templates, to_http_tool_settings
+from tools.http_tools.templates import parse_template, template_secrets
+from tools.models import HttpTool, Secret
 from tools.secrets.hosts import SecretHosts
+
+TOOLS_READ = 1_000
+"""HTTP tools that are looked through; more are no longer a list that somebody made."""
+
+
+def tools_by_secret() -> dict[str, list[HttpTool]]:
+    """The tools that name each secret, by the secret's name, in the order of their names."""
+    uses: dict[str, list[HttpTool]] = {}
+    for tool in HttpTool.objects.order_by("name")[:TOOLS_READ]:
+        for name in secret_names_of(tool):
+            uses.setdefault(name, []).append(tool)
+    return uses
+
+
+def secret_names_of(tool: HttpTool) -> set[str]:
+    """The names of the secrets that ``tool`` carries, whether there are such secrets or not."""
+    return {
+        name
+        for _field, text in row_templates(to_http_tool_settings(tool))
+        for name in template_secrets(parse_template(text))
+    }
+
+
+def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:
+    """Links to the pages of ``tools``; "-" for none."""
+    return (
+        format_html_join(
+            ", ", "{}", ((record_link("tools_httptool", tool.pk, tool.name),) for tool in tools)
+        )
+        or "-"
+    )
+
+
+VALUE_LIMIT = 8_000
+"""Characters of a secret, which is one line: it stands in a header or a URL."""
+HOSTS_HELP = _(
+    "Where the secret may be sent, one a line: api.example.com, or *.example.com for every name below it, with :8443 behind it for"
+    " another port. Requests have to be https; http://192.168.1.5:8123 permits them in the clear. program:npx permits MCP servers"
+    " that are started with npx. Whoever answers at one of these hosts can read the secret."
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def build_secret_field(**options: Any) -> forms.CharField:
+    """A field whose value is sent by the browser and never sent to it."""
+    widget = forms.PasswordInput(
+        attrs={"class": "vTextField", "autocomplete": "new-password", "spellcheck": "false"}
+    )
+    return forms.CharField(
+        widget=widget, max_length=VALUE_LIMIT, validators=[refuse_control_characters], **options
+    )
+
+
+class HostsField(forms.CharField):
+    """The hosts of a secret, one a line; cleaned to the text that
+    :class:`tools.secrets.hosts.SecretHosts` is stored as."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.Textarea(
+            attrs={"rows": 3, "class": "vLargeTextField template", "spellcheck": "false"}
+        )
+        super().__init__(
+            widget=widget, label=_("Hosts"), help_text=HOSTS_HELP, max_length=VALUE_LIMIT, **options
+        )
+
+    def clean(self, value: Any) -> str:
+        try:
+            return str(SecretHosts.parse(super().clean(value)))
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+
+
+def refuse_control_characters(value: str) -> None:
+    """Raise ValidationError for what no header can carry. The message does not hold the value."""
+    if _CONTROL.search(value):
+        raise ValidationError(
+            gettext(
+                "The secret holds a line break or another control character: copy it again, in one line."
+            )
+        )
+
 
 #: Secrets that a warning names.
 LISTED = 1_000

@@ -9,8 +9,12 @@ from typing import Any
 from django.utils.translation import gettext
 
 from tools.http_tools.openapi.operations import Operation, list_servers
-from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
-from tools.http_tools.openapi.schemas import SchemaReader, short_description
+from tools.http_tools.openapi.schemas import (
+    BrokenReferenceError,
+    ReferenceResolver,
+    SchemaReader,
+    short_description,
+)
 from tools.http_tools.openapi.security import SecretWanted, find_credentials
 from tools.http_tools.templates import PARAMETER_NAME
 from tools.text.untrusted import clean_line, clean_untrusted

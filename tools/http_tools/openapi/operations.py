@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
+from tools.http_tools.openapi.schemas import BrokenReferenceError, ReferenceResolver
 from tools.text.untrusted import clean_line
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext
 
 from tools.http_tools.openapi.operations import Operation, to_snake_case
-from tools.http_tools.openapi.references import BrokenReferenceError, ReferenceResolver
+from tools.http_tools.openapi.schemas import BrokenReferenceError, ReferenceResolver
 
 SECRET_LIMIT = 64
 
