@@ -104,7 +104,7 @@ def test_an_own_address_is_found_where_the_system_lets_any_be_bound(monkeypatch)
 
 def test_what_the_machine_is_called_is_judged_by_its_addresses(monkeypatch):
     monkeypatch.setattr(
-        "tools.fetch.allow_list.is_own", lambda address: str(address) == "93.184.215.77"
+        "tools.fetch.allow_list.is_own_address", lambda address: str(address) == "93.184.215.77"
     )
     assert not AllowList().permits(socket.gethostname(), ip_address("93.184.215.77"))
     assert AllowList.parse([socket.gethostname()]).permits(

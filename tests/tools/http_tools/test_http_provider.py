@@ -171,7 +171,7 @@ async def test_a_faulty_row_costs_itself_only(bench, caplog):
 async def test_a_row_that_breaks_its_reading_costs_itself_only(bench, caplog, monkeypatch):
     bench.server.serve("/w", sends(b"ok", "text/plain"))
     await bench.has()
-    monkeypatch.setattr("tools.http_tools.provider.ready_tool", lambda row: 1 / 0)
+    monkeypatch.setattr("tools.http_tools.provider.build_ready_tool", lambda row: 1 / 0)
     await bench.has(name="broken")
     assert [spec.name for spec in await bench.registry.list_tools()] == ["weather"]
     assert "HTTP tool broken cannot be used" in caplog.text
@@ -179,7 +179,7 @@ async def test_a_row_that_breaks_its_reading_costs_itself_only(bench, caplog, mo
 
 async def test_a_tool_whose_settings_cannot_be_made_works_with_its_own(bench, caplog, monkeypatch):
     bench.server.serve("/w", sends(b"ok", "text/plain"))
-    monkeypatch.setattr("tools.http_tools.provider.ensure_rows", lambda specs: 1 / 0)
+    monkeypatch.setattr("tools.http_tools.provider.ensure_tool_rows", lambda specs: 1 / 0)
     await bench.has()
     assert (await bench.call()).content == "ok"
     assert "could not be made" in caplog.text
