@@ -59,7 +59,14 @@ from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbac
 from tools.mcp.rate_limits import ServerRateLimit
 from tools.mcp.server_log import ServerLog
 from tools.mcp.settings import McpServerSettings
-from tools.mcp.stdio import MAX_MESSAGE, TOO_LARGE, UNREADABLE, stdio_transport
+from tools.mcp.stdio import (
+    MAX_CONTAINERS,
+    MAX_MESSAGE,
+    TOO_LARGE,
+    TOO_MANY_CONTAINERS,
+    UNREADABLE,
+    stdio_transport,
+)
 from tools.mcp.web import MORE_BYTES, track_sending, web_transport
 from tools.text.untrusted import clean_line, clean_untrusted
 
@@ -300,6 +307,11 @@ class LibrarySession:
             return ServerRefusedError(
                 _("An answer was larger than %s MiB.") % LARGEST_MIB,
                 f"MCP 服务器返回的内容超过 {LARGEST_MIB} MiB，无法接收",
+            )
+        if error.data == TOO_MANY_CONTAINERS:
+            return ServerRefusedError(
+                _("An answer had more than %s objects and lists.") % f"{MAX_CONTAINERS:,}",
+                f"MCP 服务器返回的内容超过 {MAX_CONTAINERS:,} 个对象和列表，无法接收",
             )
         if words == "Server returned an error response":  # the library's words for any status
             status = self._journal.reason

@@ -138,6 +138,15 @@ def called(number: Any, name: str) -> None:
             answer(number, {"content": {"text": 5}})
         case "huge-result":
             answer(number, text("x" * (20 * 2**20)))
+        case "many-lists":
+            result = {"content": [], "structuredContent": {"a": [[]] * (2 * 2**20)}}
+            out(
+                json.dumps(
+                    {"jsonrpc": "2.0", "id": number, "result": result}, separators=(",", ":")
+                )
+            )
+        case "many-brackets":
+            answer(number, text('[{\\"' * 2**20))
         case "asks":
             out(
                 json.dumps(

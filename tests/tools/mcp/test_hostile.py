@@ -97,6 +97,18 @@ async def test_an_answer_beyond_the_limit_fails_the_call():
         assert await said(link) == "fine"
 
 
+async def test_an_answer_of_too_many_lists_fails_the_call():
+    async with linked(hostile("many-lists")) as link:
+        with pytest.raises(ServerRefusedError, match="more than 200,000 objects and lists"):
+            await said(link, "tool")
+        assert await said(link) == "fine"
+
+
+async def test_brackets_in_a_text_are_no_lists():
+    async with linked(hostile("many-brackets")) as link:
+        assert await said(link, "tool") == '[{\\"' * 2**20
+
+
 async def test_a_request_to_use_our_model_is_declined():
     async with linked(hostile("asks")) as link:
         assert "not supported" in await said(link, "tool")

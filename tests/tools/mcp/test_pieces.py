@@ -1,5 +1,6 @@
 """The small parts: words from outside, rates, the breaker, lines of a pipe, and what a row says."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from tools.mcp import breaker
 from tools.mcp.breaker import CircuitBreaker, retry_delay
 from tools.mcp.rate_limits import TokenBucket
 from tools.mcp.settings import to_server_settings
-from tools.mcp.stdio import LineSplitter, TruncatedLine
+from tools.mcp.stdio import LineSplitter, TruncatedLine, count_containers
 from tools.models import McpServer
 from tools.text.untrusted import clean_line, clean_tool_name, clean_untrusted
 
@@ -112,6 +113,20 @@ def test_of_a_line_that_is_too_long_the_ends_are_kept():
         True,
         b"next",
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (b'{"a":[[],{"b":1}]}', 4),
+        (b'{"a":"[[[","b":"]{","c":[]}', 2),
+        (rb'{"a":"\\","b":[1],"c":"\"[[","d":"\\\"[[","e":""}', 2),
+        (b'["[","[",["["]]', 2),
+    ],
+)
+def test_containers_are_counted_outside_of_texts(line: bytes, number: int):
+    json.loads(line)
+    assert count_containers(line) == number
 
 
 def test_values_of_headers_and_variables_are_masked():
