@@ -54,7 +54,7 @@ class ExternalCalls:
     async def list_tools(self) -> list[ToolSpec]:
         """What may be called now, by what the operator has set up by now; a spec is the same object
         while it is unchanged."""
-        await self._record.refresh()
+        await self._record.submit(self._record.run_starter.reload_settings, None)
         return sort_for_model(await self._registry.list_tools(self._context().availability()))
 
     async def call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolExecutionResult:
@@ -63,8 +63,8 @@ class ExternalCalls:
         When cancelled, the tool was cancelled with it, and the record says that its outcome
         is unknown. Raises what the database raises when the call could not be put on record.
         """
-        await self._record.room()
-        await self._record.refresh()
+        await self._record.wait_for_room()
+        await self._record.submit(self._record.run_starter.reload_settings, None)
         given = _given(arguments)
         new = NewCall(
             f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), ""

@@ -31,7 +31,9 @@ class StatelessQueries:
 
         The persona's prompt goes first unless ``messages`` begin with a system message.
         """
-        begun = await self._record.begin(StartRun(RunPlan(RunOrigin.HTTP, self._engine.model.name)))
+        begun = await self._record.begin_run(
+            StartRun(RunPlan(RunOrigin.HTTP, self._engine.model.name))
+        )
         journal = RunJournal(self._record, begun.claim)
         context = ToolExecutionContext(metadata={"chat_state": ChatState()})
         noted: list[str] = []

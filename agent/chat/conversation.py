@@ -27,7 +27,7 @@ from agent.llm.messages import (
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_context import MemoryContext
 from agent.memory.service import MemoryService
-from agent.record.approvals import ApprovalDecision, ApprovalOutcome
+from agent.record.approvals import ApprovalDecision, ApprovalOutcome, apply_approval_decisions
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage
 from agent.record.replies import RunCompletion, SendResult
@@ -124,7 +124,7 @@ class ConversationHandler:
                 left.is_later_result,
                 left.claim_number,
             )
-            begun = await self.record.begin(wish)
+            begun = await self.record.begin_run(wish)
         speaker = MessageSender(
             RunJournal(self.record, begun.claim),
             self.outbox,
@@ -164,8 +164,9 @@ class ConversationHandler:
         if word is None:
             return None
         is_owner = message.sender_id in self.outbox.owners(message.chat)
-        ruling, fault = await self.record.rule(
-            ApprovalDecision(word, message.chat.account, message.sender_id, is_owner)
+        ruling, fault = await self.record.submit(
+            apply_approval_decisions,
+            ApprovalDecision(word, message.chat.account, message.sender_id, is_owner),
         )
         if ruling is ApprovalOutcome.UNKNOWN and not is_owner:
             return None

@@ -7,9 +7,8 @@ found again in the record.
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Coroutine
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils import timezone
 
@@ -18,9 +17,20 @@ from agent.domain.errors import ClaimLost
 from agent.domain.triggers import TriggerRules
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.media.pipeline import PrefetchTask
-from agent.record.arrivals import AcceptedMessage, MessageArrival
+from agent.record.arrivals import AcceptedMessage, MessageArrival, refuse_messages
 from agent.record.record import Record
-from agent.record.recovery import GivenUpMessage, HeldMessage, PendingMessage, give_up_messages
+from agent.record.recovery import (
+    ClaimMessages,
+    GivenUpMessage,
+    HeldMessage,
+    PendingMessage,
+    claim_messages,
+    find_held_messages,
+    give_up_messages,
+    is_next_in_session,
+    reclaim_messages,
+    release_messages,
+)
 from agent.record.runs import ActiveRun
 from tools.error_boundary import capture_error
 from tools.log_limit import LogLimit
@@ -66,7 +76,7 @@ class Inbox:
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._arriving: Counter[ChatAddress] = Counter()
         self._claiming: Counter[str] = Counter()
-        self._side_tasks: set[asyncio.Task[None]] = set()
+        self._side_tasks: set[asyncio.Future[None]] = set()
         self._waiting_count = 0
         self._at_work: set[int] = set()
         self._failures: Counter[int] = Counter()
@@ -81,18 +91,16 @@ class Inbox:
         chat = message.chat
         plan = self._conversations.plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
-        committed = self.record.accept(
-            MessageArrival(message, received_at or timezone.now(), self._rules, plan)
-        )
+        arrival = MessageArrival(message, received_at or timezone.now(), self._rules, plan)
+        committed = self.record.submit(self.record.arrivals.accept_messages, arrival)
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
         """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at
         once."""
         self._claiming[account] += 1
-        self.record.claim(account).add_done_callback(
-            lambda future: self._on_claimed(account, future)
-        )
+        claimed = self.record.submit(claim_messages, ClaimMessages(account, self.record.process_id))
+        claimed.add_done_callback(lambda future: self._on_claimed(account, future))
 
     async def abandon(self) -> None:
         """Stop at once with everything that was in hand: this process was taken for dead, and
@@ -109,13 +117,13 @@ class Inbox:
         Nothing should be; what is, twice in a row, would otherwise wait for the next start
         and hold its chat up until then.
         """
-        held = await self.record.held()
+        held = await self.record.submit(find_held_messages, self.record.process_id)
         known = self._at_work | {job.left.pk for queue in self._queues.values() for job in queue}
         missed = {pk: number for pk, number in held.items() if pk not in known}
         for pk, number in missed.items():
             if self._missed.get(pk) == number and pk not in self._at_work:
                 logger.warning("Message %s was in nobody's hands; it is taken up again", pk)
-                await self.record.release(HeldMessage(pk, number))
+                await self.record.submit(release_messages, HeldMessage(pk, number))
         self._missed = missed
 
     async def drain(self, seconds: float) -> None:
@@ -188,7 +196,7 @@ class Inbox:
             logger.warning(
                 "Message %s in %s is refused: too many are waiting", job.left.pk, chat.address
             )
-            self._keep(self.record.refuse(job.left.pk))
+            self._keep(self.record.submit(refuse_messages, job.left.pk))
             return
         if not job.resumed:
             job = job._replace(gathering=self._conversations.attend(job.left))
@@ -252,11 +260,12 @@ class Inbox:
             return
         logger.error("Message %s found no end; it is taken up again", left.pk, exc_info=error)
         await asyncio.sleep(TURN_PAUSE)
-        if again := await self.record.take_again(HeldMessage(left.pk, left.claim_number)):
+        held = HeldMessage(left.pk, left.claim_number)
+        if again := await self.record.submit(reclaim_messages, (held, self.record.process_id)):
             self._enqueue(QueuedMessage(again, resumed=True))
 
     async def _give_back(self, left: PendingMessage) -> bool:
-        return await self.record.release(HeldMessage(left.pk, left.claim_number))
+        return await self.record.submit(release_messages, HeldMessage(left.pk, left.claim_number))
 
     async def _give_up(self, left: PendingMessage, error: Exception) -> None:
         await self.record.submit(
@@ -266,9 +275,10 @@ class Inbox:
 
     async def _is_next(self, left: PendingMessage) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""
-        return not self.shares_database or await self.record.is_next(left.pk, left.session_pk)
+        return not self.shares_database or await self.record.submit(
+            is_next_in_session, (left.pk, left.session_pk)
+        )
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._side_tasks.add(task)
-        task.add_done_callback(self._side_tasks.discard)
+    def _keep(self, written: "asyncio.Future[None]") -> None:
+        self._side_tasks.add(written)
+        written.add_done_callback(self._side_tasks.discard)

@@ -163,7 +163,7 @@ class ArrivalStore:
         self._quotas = quotas
         self._sessions = SessionCache()
 
-    def accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
+    def accept_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
         return self._begin(arrivals, self._accept(arrivals))
 
@@ -208,7 +208,7 @@ class ArrivalStore:
             return list(accepted)
         version = self._quotas.version if self._quotas is not None else None
         begun = dict(
-            zip(wishes, self._beginnings.begin(list(wishes.values()), version), strict=True)
+            zip(wishes, self._beginnings.begin_runs(list(wishes.values()), version), strict=True)
         )
         return [
             replace(one, begun=run if isinstance(run := begun.get(place), ActiveRun) else None)

@@ -39,7 +39,7 @@ ForgetCallback = Callable[[], None]
 
 #: Requests in one transaction, at most: bounds the time the write lock is held.
 BATCH_SIZE = 256
-#: Requests that may wait before :meth:`GroupCommit.room` holds back those who can wait.
+#: Requests that may wait before :meth:`GroupCommit.wait_for_room` holds back those who can wait.
 HIGH_WATER = 5_000
 #: Pauses between tries while the database refuses, in seconds; the last one is repeated.
 RETRY_PAUSES = (0.05, 0.2, 0.5, 1, 2)
@@ -177,20 +177,20 @@ class GroupCommit:
             self._writer = loop.create_task(self._write(), name="group-commit")
         return future
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Return once fewer than ``HIGH_WATER`` requests wait."""
         while len(self._waiting) >= HIGH_WATER:
             self._drained.clear()
             await self._drained.wait()
 
-    def end_within(self, seconds: float) -> None:
+    def fail_pending_after(self, seconds: float) -> None:
         """What a refusing database has not taken by then fails, and is lost: the process ends."""
         end = asyncio.get_running_loop().time() + seconds
         self._ends_at = end if self._ends_at is None else min(end, self._ends_at)
 
     async def close(self) -> None:
         """Commit what waits, then end the thread."""
-        self.end_within(CLOSE_SECONDS)
+        self.fail_pending_after(CLOSE_SECONDS)
         while self._writer is not None:
             await asyncio.wait([self._writer])
         self.is_closed = True

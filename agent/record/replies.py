@@ -80,34 +80,28 @@ class RunCompletion:
     in_history: bool = False
 
 
-class ReplyStore:
-    """Stores what one server process sends."""
-
-    def __init__(self, process_id: str) -> None:
-        self._process_id = process_id
-
-    def add(self, replies: Sequence[OutgoingMessage]) -> list[int]:
-        """Store ``replies``; in state ``sent`` they may be on the wire from now on."""
-        now = timezone.now()
-        if steps := [reply.step for reply in replies if reply.step is not None]:
-            record_steps(steps)
-        rows = [
-            {
-                "session_id": reply.session_pk,
-                "direction": Direction.OUT,
-                "state": reply.state,
-                "text": reply.text,
-                "segments": reply.segments,
-                "echo": reply.echo,
-                "run_id": reply.run_pk,
-                "tool_call_id": reply.tool_call_pk,
-                "temp_group_id": reply.temp_group_id,
-                "claimed_by": self._process_id,
-                "created_at": now,
-            }
-            for reply in replies
-        ]
-        return insert_messages(rows)
+def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
+    """Store messages of processes; in state ``sent`` they may be on the wire from now on."""
+    now = timezone.now()
+    if steps := [reply.step for reply, _ in replies if reply.step is not None]:
+        record_steps(steps)
+    rows = [
+        {
+            "session_id": reply.session_pk,
+            "direction": Direction.OUT,
+            "state": reply.state,
+            "text": reply.text,
+            "segments": reply.segments,
+            "echo": reply.echo,
+            "run_id": reply.run_pk,
+            "tool_call_id": reply.tool_call_pk,
+            "temp_group_id": reply.temp_group_id,
+            "claimed_by": process_id,
+            "created_at": now,
+        }
+        for reply, process_id in replies
+    ]
+    return insert_messages(rows)
 
 
 def mark_replies_sent(resent: Sequence[tuple[int, str]]) -> list[int]:

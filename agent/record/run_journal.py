@@ -40,7 +40,7 @@ class RunJournal:
         await self._put(gates.set_continuing, (session_pk, is_continuing))
 
     def add_reply(self, reply: replies.OutgoingMessage) -> "asyncio.Future[int]":
-        return self.record.add_reply(reply, self.claim)
+        return self._put(replies.add_replies, (reply, self.record.process_id))
 
     def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
         return self._put(replies.mark_replies_sent, (pk, echo))

@@ -154,7 +154,7 @@ class RunStarter:
         self._reload = reload
         self._reloaded: int | None = None
 
-    def refresh(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
+    def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
         """Obey what the operator has changed since it was looked at last, once the present
         transaction is committed."""
         self._obey_from(settings_version())
@@ -176,7 +176,7 @@ class RunStarter:
             self._reload()
             self._reloaded = self._settings.version
 
-    def begin(
+    def begin_runs(
         self, wishes: Sequence[StartRun], version: int | None = None
     ) -> list[ActiveRun | ClaimLost]:
         """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands.

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from functools import partial
 
 from agent.domain.states import ToolCallState
-from agent.record.deferred_calls import INTERRUPTED, CallCompletion, ProgressReport
+from agent.record.deferred_calls import (
+    INTERRUPTED,
+    CallCompletion,
+    ProgressReport,
+    complete_calls,
+    record_progress,
+)
 from agent.record.record import Record
 from agent.record.steps import CallOutcome
 from agent.run.tool_results import call_outcome, following_messages, result_text
@@ -85,11 +91,11 @@ class BackgroundCalls:
             pk, work, round((time.monotonic() - begun) * 1000), can_see=can_see
         )
         with log_errors(logger, "What came of tool call %s could not be recorded", pk):
-            if await self._record.complete(completion):
+            if await self._record.submit(complete_calls, completion):
                 self.wake(account)
 
     def _note(self, progress: ProgressReport, account: str) -> None:
-        self._record.note_progress(progress).add_done_callback(
+        self._record.submit(record_progress, progress).add_done_callback(
             partial(self._noted, progress, account)
         )
 

@@ -85,7 +85,7 @@ class Runtime:
         loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
-        first = self.record.appear(
+        first = self.record.renew_lease(
             alone=alone, is_first=True
         )  # before anything can be claimed from the dead
         self._presence = loop.create_task(self._stay_present(first), name="presence")
@@ -112,7 +112,7 @@ class Runtime:
 
     async def room(self) -> None:
         """Wait while the record is so far behind that sockets should not be read."""
-        await self.record.room()
+        await self.record.wait_for_room()
 
     def accept(self, message: IncomingMessage) -> None:
         """Take a message in; see :meth:`agent.chat.inbox.Inbox.accept`."""
@@ -129,7 +129,7 @@ class Runtime:
 
     async def drain(self, seconds: float) -> None:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
-        self.record.end_within(seconds + LAST_SECONDS)
+        self.record.fail_pending_after(seconds + LAST_SECONDS)
         await asyncio.gather(
             self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds)
         )
@@ -173,7 +173,7 @@ class Runtime:
                     await self._start_over()
                 await self._inbox.audit()
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            sighting = self.record.appear(alone=False)
+            sighting = self.record.renew_lease(alone=False)
             for account in self._accounts:
                 self._inbox.resume(account)
 
@@ -193,7 +193,7 @@ class Runtime:
         it."""
         while True:
             with log_errors(logger, "What the operator has changed could not be looked up"):
-                await self.record.refresh()
+                await self.record.submit(self.record.run_starter.reload_settings, None)
             with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
             await asyncio.sleep(WATCH_SECONDS)

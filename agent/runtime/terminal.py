@@ -22,7 +22,13 @@ from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.triggers import TriggerRules
 from agent.domain.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
 from agent.record.arrivals import MessageArrival
-from agent.record.recovery import HeldMessage, PendingMessage
+from agent.record.recovery import (
+    ClaimMessages,
+    HeldMessage,
+    PendingMessage,
+    claim_messages,
+    release_messages,
+)
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
 from agent.record.runs import ActiveRun, StartRun
@@ -127,7 +133,7 @@ class TerminalChat:
     async def say(self, text: str) -> int:
         """Put ``text`` on record and answer it; the key of its row. When cancelled, it ends as cut
         off."""
-        await self._record.appear(alone=False)
+        await self._record.renew_lease(alone=False)
         await self._runtime.put_down_tools()
         await self.give_up_leftovers()
         presence = asyncio.create_task(self._stay_present(), name="presence")
@@ -145,7 +151,7 @@ class TerminalChat:
             wish = StartRun(
                 plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number
             )
-            begun = await self._record.begin(wish)
+            begun = await self._record.begin_run(wish)
             journal = RunJournal(self._record, begun.claim)
             for call in (
                 call
@@ -158,7 +164,9 @@ class TerminalChat:
 
     async def _claimed(self) -> list[PendingMessage]:
         """What was said and left; outcomes of earlier calls are put aside, to be told."""
-        claimed = await self._record.claim(ACCOUNT)
+        claimed = await self._record.submit(
+            claim_messages, ClaimMessages(ACCOUNT, self._record.process_id)
+        )
         self._later += [left for left in claimed if left.is_later_result]
         return [left for left in claimed if not left.is_later_result]
 
@@ -177,7 +185,8 @@ class TerminalChat:
         await self._runtime.close()
 
     async def _answer(self, message: IncomingMessage) -> int:
-        committed = self._record.accept(MessageArrival(message, timezone.now(), TriggerRules()))
+        arrival = MessageArrival(message, timezone.now(), TriggerRules())
+        committed = self._record.submit(self._record.arrivals.accept_messages, arrival)
         try:
             accepted = await asyncio.shield(committed)
             await self._conversations.answer(
@@ -186,7 +195,8 @@ class TerminalChat:
         except ClaimLost:  # this terminal was asleep for longer than its lease
             await self.give_up_leftovers()
         except asyncio.CancelledError:
-            await self._record.release(HeldMessage((await committed).pk, FIRST_CLAIM))
+            held = HeldMessage((await committed).pk, FIRST_CLAIM)
+            await self._record.submit(release_messages, held)
             await self.give_up_leftovers()
             raise
         return accepted.pk
@@ -196,7 +206,7 @@ class TerminalChat:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             with log_errors(logger, "The sign of life of this terminal could not be written"):
-                await self._record.appear(alone=False)
+                await self._record.renew_lease(alone=False)
 
 
 def _incoming(text: str) -> IncomingMessage:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agent.record.replies import LateSendResult
+from agent.record.replies import LateSendResult, correct_send_results
 from agent.record.targets import MessageRecall, record_recalls
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
@@ -149,7 +149,7 @@ class Gateway:
             return
         await self.runtime.room()
         late = LateSendResult(self_id, response.echo, to_delivery(response))
-        self._keep(asyncio.get_running_loop().create_task(self.runtime.record.correct(late)))
+        self._keep(self.runtime.record.submit(correct_send_results, late))
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing more, and let runs finish within ``seconds``, while the sockets are still

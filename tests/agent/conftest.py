@@ -38,7 +38,7 @@ def say(record: Record, registry: ToolRegistry) -> Say:
     async def say(model: Script, chat: Any = PRIVATE) -> Script:
         engine.model = model
         said: MessageArrival = arrival(message("hi", chat, mentions_bot=True))
-        accepted = await record.accept(said)
+        accepted = await record.submit(record.arrivals.accept_messages, said)
         await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said.message))
         return model
 

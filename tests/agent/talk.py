@@ -15,7 +15,7 @@ from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
 from agent.models import Message, Run
 from agent.record.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
-from agent.record.replies import OutgoingMessage, ReplyStore
+from agent.record.replies import OutgoingMessage, add_replies
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
 from tools.registry.settings import SettingsCache
 
@@ -46,7 +46,7 @@ def beginnings(process_id: str = PROCESS) -> RunStarter:
 
 def begin(wishes: Sequence[StartRun], process_id: str = PROCESS) -> list[ActiveRun]:
     """The runs of messages that nobody else has taken over."""
-    runs = [run for run in beginnings(process_id).begin(wishes) if isinstance(run, ActiveRun)]
+    runs = [run for run in beginnings(process_id).begin_runs(wishes) if isinstance(run, ActiveRun)]
     assert len(runs) == len(wishes)
     return runs
 
@@ -62,7 +62,7 @@ def arrival(said: IncomingMessage, **fields: Any) -> MessageArrival:
 
 def accept(*said: IncomingMessage, process_id: str = PROCESS) -> list[AcceptedMessage]:
     """Put messages on record, all in one commit."""
-    return arrivals(process_id).accept([arrival(one) for one in said])
+    return arrivals(process_id).accept_messages([arrival(one) for one in said])
 
 
 def reasons(accepted: list[AcceptedMessage]) -> list[str]:
@@ -86,8 +86,8 @@ def reply(
         "echo": f"e-{text}",
         "state": Message.State(state),
     }
-    (pk,) = ReplyStore(process_id).add(
-        [OutgoingMessage(wish.session_pk, run_pk, text, **usual | fields)]
+    (pk,) = add_replies(
+        [(OutgoingMessage(wish.session_pk, run_pk, text, **usual | fields), process_id)]
     )
     return pk
 

@@ -35,7 +35,7 @@ async def begun(record: Record, said: str = "hi") -> tuple[ActiveRun, StartRun]:
     """The run of a new message, and the wish that began it."""
     (accepted,) = await sync_to_async(accept)(message(said))
     wish = StartRun(PLAN, accepted.pk, accepted.session_pk)
-    return await record.begin(wish), wish
+    return await record.begin_run(wish), wish
 
 
 async def run(
@@ -204,7 +204,7 @@ async def test_after_a_crash_the_run_around_is_taken_up_and_not_that_of_the_agen
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", SERVER_STOPPED)
     assert [state for _, state, *_ in await calls_of(inner)] == ["unknown", "failed"]
-    again = await record.begin(
+    again = await record.begin_run(
         StartRun(PLAN, wish.message_pk, wish.session_pk, resumed=True, claim_number=2)
     )
     assert (again.run_pk, [one.state for one in again.steps[0].calls]) == (

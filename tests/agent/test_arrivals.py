@@ -65,7 +65,7 @@ def test_a_message_is_stored_with_everything_that_was_said_of_it():
         raw={"a": 1},
         mentions_bot=True,
     )
-    (accepted,) = arrivals().accept([arrival(said, received_at=at)])
+    (accepted,) = arrivals().accept_messages([arrival(said, received_at=at)])
     row = Message.objects.get(pk=accepted.pk)
     assert (row.text, row.sender_id, row.sender_name, row.sender_role, row.message_id) == (
         "hi",
@@ -124,13 +124,13 @@ def test_each_chat_of_each_account_has_a_session_of_its_own():
 def test_a_session_takes_over_a_new_title_and_keeps_it_when_none_is_given():
     store = arrivals()
     for title in ("old", "new", ""):
-        store.accept([arrival(message(chat_title=title))])
+        store.accept_messages([arrival(message(chat_title=title))])
         assert ChatSession.objects.get().title == (title or "new")
 
 
 def test_a_session_knows_when_it_was_spoken_in_last():
     at = timezone.now() + timedelta(seconds=5)
-    arrivals().accept([arrival(message("one")), arrival(message("two"), received_at=at)])
+    arrivals().accept_messages([arrival(message("one")), arrival(message("two"), received_at=at)])
     assert ChatSession.objects.get().last_message_at == at
 
 
@@ -139,9 +139,9 @@ def test_a_session_that_is_remembered_is_not_looked_up_again(
 ):
     store = arrivals()
     with django_capture_on_commit_callbacks(execute=True):
-        store.accept([arrival(message())])
+        store.accept_messages([arrival(message())])
     with django_assert_num_queries(2):  # the message, and the time of the session
-        store.accept([arrival(message())])
+        store.accept_messages([arrival(message())])
 
 
 def test_a_session_whose_creation_was_rolled_back_is_made_again(monkeypatch):
@@ -149,9 +149,9 @@ def test_a_session_whose_creation_was_rolled_back_is_made_again(monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(ArrivalStore, "_row", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            store.accept([arrival(message())])
+            store.accept_messages([arrival(message())])
     ChatSession.objects.all().delete()
-    (accepted,) = store.accept([arrival(message())])
+    (accepted,) = store.accept_messages([arrival(message())])
     assert ChatSession.objects.get().pk == accepted.session_pk
 
 
@@ -186,9 +186,9 @@ def test_messages_without_an_id_are_all_kept():
 
 def test_an_id_that_a_client_uses_again_days_later_is_a_new_message_and_then_known_too():
     store, later = arrivals(), timezone.now() + timedelta(days=2)
-    store.accept([arrival(message("old", message_id="7"))])
+    store.accept_messages([arrival(message("old", message_id="7"))])
     outcomes = [
-        store.accept([arrival(message("new", message_id="7"), received_at=later)])[0]
+        store.accept_messages([arrival(message("new", message_id="7"), received_at=later)])[0]
         for _ in range(2)
     ]
     assert [bool(one.decision) for one in outcomes] == [True, False]
@@ -248,7 +248,7 @@ def test_a_quote_of_somebody_else_or_of_another_chat_is_not():
 
 
 def test_a_planned_run_begins_in_the_same_commit():
-    (accepted,) = arrivals().accept([arrival(message(), plan=PLAN)])
+    (accepted,) = arrivals().accept_messages([arrival(message(), plan=PLAN)])
     run = Run.objects.get()
     assert accepted.begun is not None
     assert accepted.begun.run_pk == run.pk
@@ -264,13 +264,13 @@ def test_a_planned_run_begins_in_the_same_commit():
 def test_no_run_begins_for_what_is_not_answered():
     silent, again = message("hi", GROUP), message(message_id="7")
     accept(again)
-    accepted = arrivals().accept([arrival(silent, plan=PLAN), arrival(again, plan=PLAN)])
+    accepted = arrivals().accept_messages([arrival(silent, plan=PLAN), arrival(again, plan=PLAN)])
     assert [one.begun for one in accepted] == [None, None]
     assert not Run.objects.exists()
 
 
 def test_the_rules_are_those_of_the_moment_it_arrived():
-    accepted = arrivals().accept(
+    accepted = arrivals().accept_messages(
         [arrival(message("Frost?", GROUP), rules=TriggerRules(words)) for words in ((), ("Frost",))]
     )
     assert reasons(accepted) == ["not_addressed", "wake_word"]
@@ -296,7 +296,7 @@ async def test_a_chat_that_another_process_stored_in_the_same_moment_costs_no_me
         store, "session_query", lambda *place: [] if early and early.pop() else query(*place)
     )
     commit, record = GroupCommit(), arrivals()
-    accepted = await commit.submit(record.accept, arrival(message("hi", GROUP)))
+    accepted = await commit.submit(record.accept_messages, arrival(message("hi", GROUP)))
     await commit.close()
     assert accepted.pk
     assert await ChatSession.objects.acount() == 1

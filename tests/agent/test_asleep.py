@@ -36,7 +36,7 @@ async def test_what_nobody_has_taken_over_is_sent_once_its_lease_is_renewed(
 ):
     answer = held()
     inbox = make(Script(answer))
-    await record.appear(alone=False, is_first=True)
+    await record.renew_lease(alone=False, is_first=True)
     inbox.accept(message("hi"))
     await until(lambda: not inbox._arriving)
     sleep(60)
@@ -44,7 +44,7 @@ async def test_what_nobody_has_taken_over_is_sent_once_its_lease_is_renewed(
     answer.set_result("hello")
     await until_pending()
     assert mailbox.sent == []
-    assert not await record.appear(alone=False)
+    assert not await record.renew_lease(alone=False)
     await idle(inbox)
     assert mailbox.texts == ["hello"]
 
@@ -52,7 +52,7 @@ async def test_what_nobody_has_taken_over_is_sent_once_its_lease_is_renewed(
 async def test_what_others_have_taken_over_is_not_sent(make: Make, mailbox: Mailbox, record, sleep):
     answer = held()
     inbox = make(Script(answer))
-    await record.appear(alone=False, is_first=True)
+    await record.renew_lease(alone=False, is_first=True)
     inbox.accept(message("hi"))
     await until(lambda: not inbox._arriving)
     sleep(60)

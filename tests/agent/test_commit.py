@@ -209,9 +209,9 @@ async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(
     monkeypatch.setattr(module, "HIGH_WATER", 2)
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    await asyncio.wait_for(commit.room(), 1)
+    await asyncio.wait_for(commit.wait_for_room(), 1)
     others = [commit.submit(store, name) for name in "bc"]
-    waiting = asyncio.create_task(commit.room())
+    waiting = asyncio.create_task(commit.wait_for_room())
     await asyncio.sleep(0)
     assert not waiting.done()
     store.go_on.set()

@@ -291,7 +291,7 @@ async def test_what_is_in_its_own_hands_is_not_taken_up_twice(make, mailbox):
     first = held()
     model = Script(first)
     inbox = make(model)
-    await inbox.record.appear(alone=True)
+    await inbox.record.renew_lease(alone=True)
     inbox.accept(message("hi"))
     await until(lambda: model.requests)
     inbox.resume(PRIVATE.account)
@@ -365,11 +365,11 @@ async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_b
                 pass
     go_on = threading.Event()
     slow = first.record.submit(lambda items: [go_on.wait(5) for _ in items], None)
-    await until(lambda: not first.record._commit._waiting)
+    await until(lambda: not first.record._waiting)
     mailbox.connected.set()
     if client == "was there":
         answer.set_result("hello")
-    await until(lambda: first.record._commit._waiting)
+    await until(lambda: first.record._waiting)
     draining = asyncio.create_task(first.drain(0))
     for _ in range(10):
         await asyncio.sleep(0)

@@ -22,8 +22,8 @@ async def test_what_one_run_puts_down_keeps_its_order_beside_what_others_do(reco
     journals, pks = [], []
     for chat in (PRIVATE, GROUP):
         said = message("hi", chat, mentions_bot=True)
-        accepted = await record.accept(arrival(said))
-        begun = await record.begin(
+        accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+        begun = await record.begin_run(
             StartRun(replace(PLAN, place=chat.place), accepted.pk, accepted.session_pk)
         )
         journals.append(RunJournal(record, begun.claim))
@@ -35,7 +35,7 @@ async def test_what_one_run_puts_down_keeps_its_order_beside_what_others_do(reco
         )
     go_on = threading.Event()
     slow = record.submit(lambda items: [go_on.wait(5) for _ in items], None)
-    while record._commit._waiting:  # noqa: ASYNC110
+    while record._waiting:  # noqa: ASYNC110
         await asyncio.sleep(0)
     other = journals[0].mark_sent(pks[0], "other")
     journals[1].settle(SendResult(pks[1], Delivery(State.PENDING)))

@@ -110,7 +110,7 @@ async def test_what_this_process_claims_and_has_not_in_hand_is_taken_up_again(
     make: Make, mailbox: Mailbox
 ):
     inbox = make(Script("one"))
-    await inbox.record.appear(alone=True)
+    await inbox.record.renew_lease(alone=True)
     await sync_to_async(accept)(message("a"), process_id=PROCESS)
     inbox.resume(PRIVATE.account)
     await idle(inbox)
@@ -126,7 +126,7 @@ async def test_what_is_in_hand_or_waits_behind_it_is_left_there(make: Make, mail
     first = held()
     model = Script(first, "two")
     inbox = make(model)
-    await inbox.record.appear(alone=True)
+    await inbox.record.renew_lease(alone=True)
     inbox.accept(message("a"))
     inbox.accept(message("b"))
     await until(lambda: model.requests)

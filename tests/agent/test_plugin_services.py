@@ -58,7 +58,7 @@ async def served(
     registry = ToolRegistry()
     registry.register_provider(provider)
     said = arrival(message("current", chat, mentions_bot=True))
-    accepted = await record.accept(said)
+    accepted = await record.submit(record.arrivals.accept_messages, said)
     conversations = ConversationHandler(
         record, Engine(Script(CALL), registry), mailbox, BackgroundCalls(record, lambda _: None)
     )

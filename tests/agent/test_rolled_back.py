@@ -39,13 +39,15 @@ async def test_a_new_chat_beside_a_request_that_fails_is_recorded_as_itself_and_
     record, plan
 ):
     private, failing = (
-        record.accept(arrival(message("secret"), plan=plan)),
+        record.submit(record.arrivals.accept_messages, arrival(message("secret"), plan=plan)),
         record.submit(slip, None),
     )
     outcomes = await asyncio.gather(private, failing, return_exceptions=True)
     assert isinstance(outcomes[1], Slip)
-    await record.accept(arrival(message("all", GROUP, mentions_bot=True)))
-    await record.accept(arrival(message("more")))
+    await record.submit(
+        record.arrivals.accept_messages, arrival(message("all", GROUP, mentions_bot=True))
+    )
+    await record.submit(record.arrivals.accept_messages, arrival(message("more")))
     assert await filed() == {
         "secret": PRIVATE.peer_id,
         "all": GROUP.peer_id,
@@ -57,24 +59,24 @@ async def test_a_new_chat_whose_own_commit_fails_leaves_nothing_behind_that_the_
     record,
 ):
     def accepted_and_slipped(items: Sequence[Any]) -> NoReturn:
-        record._arrivals.accept(items)
+        record.arrivals.accept_messages(items)
         raise Slip
 
     with pytest.raises(Slip):
         await record.submit(accepted_and_slipped, arrival(message("lost")))
     for text, chat in (("a", OTHER), ("b", PRIVATE), ("c", OTHER)):
-        await record.accept(arrival(message(text, chat)))
+        await record.submit(record.arrivals.accept_messages, arrival(message(text, chat)))
     assert await filed() == {"a": OTHER.peer_id, "b": PRIVATE.peer_id, "c": OTHER.peer_id}
 
 
 @pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
 async def test_a_chat_that_was_deleted_in_the_admin_begins_anew_with_its_next_message(record, plan):
-    await record.accept(arrival(message("before")))
-    await record.accept(arrival(message("elsewhere", OTHER)))
+    await record.submit(record.arrivals.accept_messages, arrival(message("before")))
+    await record.submit(record.arrivals.accept_messages, arrival(message("elsewhere", OTHER)))
     await sync_to_async(ChatSession.objects.filter(peer_id=PRIVATE.peer_id).delete)()
     accepted = await asyncio.gather(
-        record.accept(arrival(message("after"), plan=plan)),
-        record.accept(arrival(message("beside", OTHER))),
+        record.submit(record.arrivals.accept_messages, arrival(message("after"), plan=plan)),
+        record.submit(record.arrivals.accept_messages, arrival(message("beside", OTHER))),
     )
     assert all(one.decision.is_to_be_answered for one in accepted)
     assert await filed() == {
@@ -95,16 +97,16 @@ async def test_settings_that_were_never_committed_are_not_obeyed_and_those_that_
 
     def described_and_slipped(_items: Sequence[Any]) -> NoReturn:
         ToolConfig.objects.update(description="never")
-        record._beginnings.refresh([None])
+        record.run_starter.reload_settings([None])
         raise Slip
 
     await describe("first")
-    await record.refresh()
+    await record.submit(record.run_starter.reload_settings, None)
     with pytest.raises(Slip):
         await record.submit(described_and_slipped, None)
     assert cache.current["f"].description == "first"
     await describe("second")
-    await record.refresh()
+    await record.submit(record.run_starter.reload_settings, None)
     assert cache.current["f"].description == "second"
     assert reloads[-1] == "second"
     await record.close()

@@ -164,9 +164,9 @@ def test_tool_settings_are_as_new_as_the_beginning_of_the_run(django_capture_on_
     for value in ("rain", "snow"):
         ToolConfig.objects.update_or_create(name="f", defaults={"mock_value": value})
         with django_capture_on_commit_callbacks(execute=True):
-            store.begin([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
+            store.begin_runs([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
         assert cache.current["f"].mock_value == value
-    store.begin([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
+    store.begin_runs([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
     assert len(reloads) == 2
 
 

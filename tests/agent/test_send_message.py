@@ -295,7 +295,7 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     """One message of a private chat, answered by a script that may call the tool."""
     model = Script(*answers)
     said = message("hi")
-    accepted = await record.accept(arrival(said))
+    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
     left = PendingMessage(accepted.pk, accepted.session_pk, said)
     await ConversationHandler(
         record, Engine(model, registry()), mailbox, BackgroundCalls(record, lambda _account: None)

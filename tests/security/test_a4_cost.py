@@ -44,7 +44,7 @@ async def statements(record: Record, **said: Any) -> list[str]:
 
     def accept(items: Sequence[Any]) -> list[list[str]]:
         with CaptureQueriesContext(connection) as queries:
-            record._arrivals.accept(items)
+            record.arrivals.accept_messages(items)
         return [[query["sql"] for query in queries]]
 
     return await record.submit(accept, arrival(message(**said)))
@@ -55,7 +55,7 @@ def about(found: list[str], table: str) -> int:
 
 
 async def test_what_is_not_for_the_bot_asks_nothing_of_the_limits(limited):
-    await limited.accept(arrival(message("chatter", GROUP)))
+    await limited.submit(limited.arrivals.accept_messages, arrival(message("chatter", GROUP)))
     found = await statements(limited, text="chatter", chat=GROUP)
     assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (
         0,
@@ -65,7 +65,7 @@ async def test_what_is_not_for_the_bot_asks_nothing_of_the_limits(limited):
 
 
 async def test_what_is_answered_asks_and_counts_once(limited):
-    await limited.accept(arrival(message("hi")))
+    await limited.submit(limited.arrivals.accept_messages, arrival(message("hi")))
     found = await statements(limited, text="hi")
     assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (
         2,
@@ -94,7 +94,9 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
             BackgroundCalls(limited, lambda account: None),
         )
         said = message("hi", PRIVATE)
-        accepted = await limited.accept(arrival(said, plan=conversations.plan(said)))
+        accepted = await limited.submit(
+            limited.arrivals.accept_messages, arrival(said, plan=conversations.plan(said))
+        )
         await conversations.answer(
             PendingMessage(accepted.pk, accepted.session_pk, said), accepted.begun
         )

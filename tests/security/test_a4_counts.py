@@ -59,7 +59,7 @@ async def said(
     one = arrival(
         message("hi", chat, mentions_bot=True, **fields), received_at=at or timezone.now()
     )
-    decision = (await record.accept(one)).decision
+    decision = (await record.submit(record.arrivals.accept_messages, one)).decision
     assert decision is not None
     return f"{decision.reason} {decision.state}"
 
@@ -77,7 +77,7 @@ async def test_what_was_not_committed_was_not_counted(limited):
 
 async def test_a_batch_that_is_rolled_back_whole_leaves_no_count(limited):
     def accepted_and_slipped(items: Sequence[Any]) -> NoReturn:
-        limited._arrivals.accept(items)
+        limited.arrivals.accept_messages(items)
         raise Slip
 
     for _ in range(5):
@@ -88,7 +88,10 @@ async def test_a_batch_that_is_rolled_back_whole_leaves_no_count(limited):
 
 async def test_messages_of_one_commit_count_one_after_the_other(limited):
     accepted = await asyncio.gather(
-        *(limited.accept(arrival(message(f"hi {number}"))) for number in range(6))
+        *(
+            limited.submit(limited.arrivals.accept_messages, arrival(message(f"hi {number}")))
+            for number in range(6)
+        )
     )
     assert [one.decision.reason for one in accepted] == ["private"] * 3 + ["person_limit"] * 3
     assert [one.decision.state for one in accepted] == ["waiting"] * 4 + ["silent"] * 2
@@ -96,7 +99,9 @@ async def test_messages_of_one_commit_count_one_after_the_other(limited):
 
 async def test_a_message_that_comes_twice_counts_once(limited):
     for _ in range(4):
-        await limited.accept(arrival(message("hi", message_id="77")))
+        await limited.submit(
+            limited.arrivals.accept_messages, arrival(message("hi", message_id="77"))
+        )
     assert [await said(limited) for _ in range(2)] == ["private waiting"] * 2
 
 
@@ -117,7 +122,7 @@ async def test_counts_from_a_clock_that_was_put_back_are_deleted(limited):
 
 async def test_what_is_not_for_the_bot_counts_nothing(limited):
     for _ in range(10):
-        await limited.accept(arrival(message("chatter", GROUP)))
+        await limited.submit(limited.arrivals.accept_messages, arrival(message("chatter", GROUP)))
     assert await said(limited, GROUP) == "mention waiting"
 
 

@@ -88,7 +88,7 @@ async def perceive(
 ) -> MediaText:
     """Put ``said`` on record, fetch its media and read them, as is done for a message that is
     answered."""
-    accepted = await record.accept(arrival(said))
+    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
     left = PendingMessage(accepted.pk, accepted.session_pk, said)
     senses = MediaPipeline(record, client, files, [reader])
     try:
