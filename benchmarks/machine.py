@@ -1,14 +1,14 @@
 """The machine: what it is, how its cores are shared out, and what a process has used (Linux
 only)."""
 
+import contextlib
 import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+import psutil
 
 
 def describe() -> dict[str, Any]:
@@ -47,36 +47,23 @@ class Usage:
 def usage(pid: int) -> Usage:
     """Processes that end meanwhile are left out."""
     totals = [0.0] * 5
-    for member in _tree(pid):
-        try:
-            totals = [total + value for total, value in zip(totals, _one(member), strict=True)]
-        except OSError:
-            continue
+    members = list[psutil.Process]()
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        members = [root, *root.children(recursive=True)]
+    for member in members:
+        with contextlib.suppress(psutil.Error), member.oneshot():
+            memory, times = member.memory_info(), member.cpu_times()
+            own = (
+                times.user + times.system,
+                memory.rss / 2**20,
+                (memory.rss - memory.shared) / 2**20,
+            )
+            totals = [
+                total + one
+                for total, one in zip(
+                    totals, (*own, member.num_threads(), member.num_fds()), strict=True
+                )
+            ]
     cpu, rss, anonymous, threads, files = totals
     return Usage(cpu, round(rss, 1), round(anonymous, 1), int(threads), int(files))
-
-
-def _one(pid: int) -> tuple[float, ...]:
-    stat = _stat(pid)
-    resident, mapped = (int(pages) for pages in Path(f"/proc/{pid}/statm").read_text().split()[1:3])
-    files = len(os.listdir(f"/proc/{pid}/fd"))
-    cpu = (int(stat[11]) + int(stat[12])) / _TICKS
-    return cpu, resident * _PAGE / 2**20, (resident - mapped) * _PAGE / 2**20, int(stat[17]), files
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name, so that field N of proc(5) is at N - 3."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-
-
-def _tree(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            children.setdefault(int(_stat(int(name))[1]), []).append(int(name))
-        except OSError:
-            continue
-    found = [root]
-    for pid in found:
-        found += children.get(pid, [])
-    return found

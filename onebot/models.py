@@ -10,6 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from agent.models.session import MOST_ANSWERS
 from tools.models import ConfigVersion
 from tools.models.row_validation import check_ids, parse_ids
+from tools.secrets.url_masking import masked
+from tools.tracked import Tracked
 
 
 class AudienceChoice(models.TextChoices):
@@ -163,6 +165,15 @@ class Bot(models.Model):
     chat_per_minute = _limit(
         _("answers in one chat a minute"),
         _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE. A chat's page may say otherwise."),
+    )
+
+    tracked = Tracked(
+        fields=(
+            *("owners", "hear_voice", "read_files", "timing_gate", "media_by_url", "answered"),
+            *("listed_people", "listed_groups", "blocked_people", "blocked_groups"),
+            *("person_per_minute", "person_per_day", "chat_per_minute"),
+        ),
+        masked={"token_hash": (_("access token"), masked)},
     )
 
     class Meta:

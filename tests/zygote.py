@@ -268,9 +268,8 @@ def serve(requests: socket.socket) -> Request | None:
 
     Returns the request in the forked process; None in the zygote, when nobody can ask any more.
     """
-    running: dict[
-        int, tuple[int, socket.socket]
-    ] = {}  # by the descriptor that tells of the end: the process, and who asked
+    # By the descriptor that tells of the end: the process, and who asked.
+    running: dict[int, tuple[int, socket.socket]] = {}
     poll = select.poll()  # not epoll, which forked processes would share
     poll.register(requests, select.POLLIN)
     while True:
@@ -292,12 +291,13 @@ def serve(requests: socket.socket) -> Request | None:
             if (pid := os.fork()) == 0:
                 for each in (requests, channel, *(other for _, other in running.values())):
                     each.close()
-                return Request(*json.loads(said), descriptors)
+                arguments, env = json.loads(said)
+                return Request(arguments, env, descriptors)
             _tell(channel, pid)
             running[number := os.pidfd_open(pid)] = pid, channel
             poll.register(number, select.POLLIN)
-            for each in descriptors:
-                os.close(each)
+            for stream in descriptors:
+                os.close(stream)
 
 
 def _tell(channel: socket.socket, number: int) -> None:

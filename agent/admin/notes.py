@@ -15,9 +15,10 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
 from agent.domain.notes import TEXT_LIMIT
-from agent.memory.erasure import erase_person, find_person_notes
+from agent.memory.erasure import delete_notes, erase_person, find_person_notes
 from agent.memory.full_text import search_notes
 from agent.models import Note
+from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
@@ -62,7 +63,7 @@ class NoteForm(_Form):
 
 
 @admin.register(Note)
-class NoteAdmin(RecordAdmin):
+class NoteAdmin(HistoryAdmin, RecordAdmin):
     form = NoteForm
     actions = ("export_as_csv", "export_as_json", "erase_people")  # type: ignore[assignment]
     list_display = ("recorded", "excerpt", "about", "seen_by", "origin", "used")
@@ -105,6 +106,10 @@ class NoteAdmin(RecordAdmin):
         if obj.visibility == Note.Visibility.EVERYONE:
             obj.source = Note.Source.OPERATOR
         super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: Note) -> None:
+        """With what its changes kept of it."""
+        delete_notes(Note.objects.filter(pk=obj.pk))
 
     @admin.display(description=_("recorded at"))
     def recorded(self, note: Note) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db.models import Model, Q
 from django.http import HttpRequest
 from django.utils import timezone
@@ -16,6 +17,8 @@ from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from agent.record.states import save_changes
 from agent.record.tallies import find_silences
+from tools.admin.changes import HistoryAdmin
+from tools.admin.config_history import recorded
 from tools.admin.filters import PeriodFilter, Rows
 from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number
 from tools.models import ConfigVersion
@@ -58,7 +61,7 @@ def known_accounts(platform: str = "onebot") -> list[str]:
 
 
 @admin.register(ChatSession)
-class ChatSessionAdmin(RecordAdmin):
+class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
     list_display = ("name", "kind", "peer_id", "account", "active")
     list_filter = (RecentlyActive, "kind", AccountFilter)
     ordering = ("-last_message_at", "-id")
@@ -79,10 +82,11 @@ class ChatSessionAdmin(RecordAdmin):
     ) -> None:
         """Store what was changed on the page and nothing else of the row, which goes on living
         meanwhile."""
-        save_changes([form.change()])
-        if changes := form.changed_columns():
-            ChatSession.objects.filter(pk=obj.pk).update(**changes)
-            ConfigVersion.bump()
+        with recorded(cast("User", request.user), obj):
+            save_changes([form.change()])
+            if changes := form.changed_columns():
+                ChatSession.objects.filter(pk=obj.pk).update(**changes)
+                ConfigVersion.bump()
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Chats are few beside messages: walking them in order is short whatever the condition."""

@@ -3,13 +3,13 @@
 import contextlib
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -33,6 +33,8 @@ from agent.stickers.store import (
     sync_stickers,
     words_from_path,
 )
+from tools.admin.changes import HistoryAdmin
+from tools.admin.config_history import recorded
 from tools.admin.record_pages import (
     ModelAdmin,
     RecordAdmin,
@@ -111,7 +113,7 @@ class NewStickerForm(StickerForm):
 
 
 @admin.register(Sticker)
-class StickerAdmin(RecordAdmin):
+class StickerAdmin(HistoryAdmin, RecordAdmin):
     form = StickerForm
     actions = ("enable", "disable", "delete_selected")  # type: ignore[assignment] # the base has none
     list_display = ("preview", "described", "condition", "used")
@@ -217,11 +219,11 @@ class StickerAdmin(RecordAdmin):
 
     @admin.action(description=_("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
-        _switch(queryset, enabled=True)
+        _switch(request, queryset, enabled=True)
 
     @admin.action(description=_("Disable"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
-        _switch(queryset, enabled=False)
+        _switch(request, queryset, enabled=False)
 
     @admin.display(description=_("picture"))
     def picture(self, sticker: Sticker) -> str:
@@ -272,8 +274,8 @@ def _shown(sticker: Sticker, height: int) -> str:
     )
 
 
-def _switch(stickers: QuerySet[Sticker], *, enabled: bool) -> None:
-    with transaction.atomic():
+def _switch(request: HttpRequest, stickers: QuerySet[Sticker], *, enabled: bool) -> None:
+    with recorded(cast("User", request.user), *stickers):
         ConfigVersion.bump()
         stickers.update(enabled=enabled)
 

@@ -22,12 +22,12 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Literal
 
-import charset_normalizer
 import docx
 import pypdf
 from docx.table import Table
 
 from agent.media.document_kinds import DocumentKind, document_kind
+from tools.text.encodings import guessed_encoding, without_mark
 
 try:
     import resource
@@ -46,17 +46,6 @@ MAX_ENTRIES = 5_000
 MAX_UNPACKED = 64 * 2**20
 #: No encoding that is read takes more bytes for a character.
 BYTES_PER_CHARACTER = 4
-#: Bytes that are looked at to find out an encoding.
-SAMPLE_BYTES = 65_536
-#: Beside UTF-8, and all that have a byte order mark.
-ENCODINGS = ["gb18030", "big5", "shift_jis", "utf_16_le", "utf_16_be", "cp1252"]
-MARKS = (  # UTF-32's marks begin with those of UTF-16
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
@@ -180,32 +169,16 @@ def decode_document(data: bytes, *, is_whole: bool) -> str:
 
     Raises :class:`UnreadableDocumentError` when no encoding makes sense of it.
     """
-    for mark, encoding in MARKS:
-        if data.startswith(mark):
-            return codecs.getincrementaldecoder(encoding)("replace").decode(
-                data[len(mark) :], is_whole
-            )
+    unmarked, mark = without_mark(data)
+    if mark:
+        return codecs.getincrementaldecoder(mark)("replace").decode(unmarked, is_whole)
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(data, is_whole)
     except UnicodeDecodeError:
-        return codecs.getincrementaldecoder(_guessed(data[:SAMPLE_BYTES]))("replace").decode(
-            data, is_whole
-        )
-
-
-def _guessed(sample: bytes) -> str:
-    whole_lines = sample[: sample.rfind(b"\n") + 1] if len(sample) == SAMPLE_BYTES else sample
-    found = charset_normalizer.from_bytes(whole_lines or sample, cp_isolation=ENCODINGS)
-    best = found.best()
-    if best is None:
-        raise UnreadableDocumentError("kind")
-    # A few characters make sense in several encodings; among those of this application's users it
-    # is nearly always this one.
-    chinese = next(
-        (match for match in found if match.encoding == "gb18030" and match.chaos <= best.chaos),
-        best,
-    )
-    return chinese.encoding
+        encoding = guessed_encoding(data)
+        if not encoding:
+            raise UnreadableDocumentError("kind") from None
+        return codecs.getincrementaldecoder(encoding)("replace").decode(data, is_whole)
 
 
 READERS: dict[DocumentKind, Callable[[bytes, int], DocumentText]] = {

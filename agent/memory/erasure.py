@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from agent.models import ChatSession, Digest, Note, NoteProposal
+from tools.admin.config_history import forget_changes
 
 
 def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":
@@ -30,8 +31,15 @@ def erase_person(platform: str, person_id: str) -> int:
             platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id
         )
         Digest.objects.filter(session__in=private).update(text="")
-        find_person_notes(platform, person_id).delete()
+        delete_notes(find_person_notes(platform, person_id))
     return len(pks)
+
+
+def delete_notes(notes: "QuerySet[Note]") -> int:
+    """Delete ``notes`` with all that their changes keep of them; how many there were."""
+    with transaction.atomic():
+        forget_changes(notes)
+        return notes.delete()[0]
 
 
 def _drop_proposals(note_pks: Collection[int]) -> None:

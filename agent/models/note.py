@@ -15,6 +15,7 @@ from agent.domain.states import NoteOwner, NoteSource, NoteVisibility
 from agent.models.message import Message
 from tools.text.search_terms import index_terms, key_term, normalize_text
 from tools.text.storable import make_storable
+from tools.tracked import Tracked
 
 #: Fields that follow from the others.
 DERIVED = ("audience", "fingerprint", "words", "embedding_model", "signs", "embedding")
@@ -91,6 +92,13 @@ class Note(models.Model):
     embedding_model = models.CharField(max_length=200, blank=True, default="", editable=False)
     signs = models.BinaryField(default=bytes, editable=False)
     embedding = models.BinaryField(null=True, editable=False)
+
+    tracked = Tracked(
+        fields=(
+            *("text", "tags", "visibility", "platform", "account", "chat"),
+            *("owner_kind", "owner_id", "expires_at"),
+        )
+    )
 
     class Meta:
         verbose_name = _("memory note")

@@ -7,6 +7,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import SessionKind
+from tools.tracked import Tracked
 
 #: The highest limit of answers that can be set.
 MOST_ANSWERS = 1_000_000
@@ -65,6 +66,10 @@ class ChatSession(models.Model):
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
     discovered_tools = models.JSONField(default=list, editable=False)
+
+    tracked = Tracked(
+        fields=("timing_gate", "person_per_minute", "person_per_day", "chat_per_minute", "state")
+    )
 
     class Meta:
         verbose_name = _("chat session")

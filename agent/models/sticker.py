@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from tools.models import ConfigVersion
+from tools.tracked import Tracked
 
 #: The folder of the stickers, inside the media folder.
 FOLDER = "stickers"
@@ -56,6 +57,8 @@ class Sticker(models.Model):
     created_at = models.DateTimeField(_("found at"), default=timezone.now, editable=False)
 
     objects = StickerQuerySet.as_manager()
+
+    tracked = Tracked(fields=("words", "tags", "enabled"))
 
     class Meta:
         verbose_name = _("sticker")

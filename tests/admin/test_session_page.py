@@ -142,6 +142,6 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        8
-    ):  # the login's three, the session, its silences, its messages, their runs, their media
+        9
+    ):  # the login's three, session, changes, silences, messages, runs, media
         page(browser, address(session))

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -79,7 +79,8 @@ def test_a_payload_becomes_what_its_file_says(case):
 
 
 def test_a_binary_frame_says_the_same_as_a_text_frame():
-    for case in (case for (case,) in (each.values for each in CASES)):
+    for each in CASES:
+        (case,) = cast("tuple[dict[str, Any]]", each.values)
         text = case["text"] if "text" in case else json.dumps(case["frame"])
         assert decode_frame(text.encode()) == decode_frame(text), case["name"]
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
-from tools.admin.config_history import record_change, revert_change, snapshot_settings
+from tools.admin.config_history import recorded, revert_change
 from tools.models import ToolConfig, ToolConfigChange
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
@@ -45,10 +45,10 @@ def faults(config: ToolConfig, **values: Any) -> dict[str, list[str]]:
 
 
 def changed(config: ToolConfig, author: User | None, **values: Any) -> ToolConfigChange | None:
-    before = snapshot_settings(config)
     assert faults(config, **values) == {}
-    config.save()
-    return record_change(config, author, before)
+    with recorded(author, config) as made:
+        config.save()
+    return made[0] if made else None
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_change_is_taken_back_and_what_came_later_stays(weather, author):
     )
     changed(weather, author, description="later", timeout_seconds=9)
     assert first is not None
-    back = revert_change(first, author)
+    back = revert_change(first, weather, author)
     weather.refresh_from_db()
     assert (weather.scope, weather.timeout_seconds, weather.parameter_descriptions) == (
         "all",
@@ -168,17 +168,17 @@ def test_a_change_is_taken_back_and_what_came_later_stays(weather, author):
 def test_taking_back_twice_changes_nothing_more(weather, author):
     change = changed(weather, author, enabled=False)
     assert change is not None
-    assert revert_change(change, author) is not None
-    assert revert_change(change, author) is None
+    assert revert_change(change, weather, author) is not None
+    assert revert_change(change, weather, author) is None
     assert ToolConfigChange.objects.count() == 2
 
 
 def test_a_revert_can_be_reverted(weather, author):
     change = changed(weather, author, enabled=False)
     assert change is not None
-    back = revert_change(change, author)
+    back = revert_change(change, weather, author)
     assert back is not None
-    revert_change(back, author)
+    revert_change(back, weather, author)
     weather.refresh_from_db()
     assert not weather.enabled
 
@@ -188,7 +188,7 @@ def test_a_value_that_is_no_longer_valid_is_not_brought_back(weather, author):
     ToolConfig.objects.update(parameter_names=["town"])
     assert change is not None
     with pytest.raises(ValidationError):
-        revert_change(change, author)
+        revert_change(change, weather, author)
     weather.refresh_from_db()
     assert weather.mock_value == ""
     assert ToolConfigChange.objects.count() == 1
@@ -199,7 +199,7 @@ def test_a_revert_is_obeyed_from_the_next_message_on(weather, author):
     change = changed(weather, author, enabled=False)
     assert not cache.refresh()["get_weather"].enabled
     assert change is not None
-    revert_change(change, author)
+    revert_change(change, weather, author)
     assert cache.refresh()["get_weather"].enabled
 
 
@@ -207,6 +207,6 @@ def test_a_field_of_an_older_version_is_left_out_of_a_revert(weather, author):
     change = ToolConfigChange.objects.create(
         config=weather, before={"enabled": False, "name": "x", "colour": "red"}, after={}
     )
-    revert_change(change, author)
+    revert_change(change, weather, author)
     weather.refresh_from_db()
     assert (weather.enabled, weather.name) == (False, "get_weather")

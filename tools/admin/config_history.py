@@ -1,56 +1,70 @@
-"""What was changed in a tool's settings, by whom, and the way back."""
+"""What operators changed in rows, by whom, and the way back.
 
+Nothing listens to saves: whoever lets an operator edit rows does it within
+:func:`recorded`, and what the program itself writes costs nothing and leaves nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
+from django.db.models import DateField, Model, Q, QuerySet
+from django.utils.translation import gettext
 
-from tools.models import ToolConfig, ToolConfigChange
+from tools.models import ConfigVersion, ToolConfig, ToolConfigChange
+from tools.secrets.encryption import DecryptionError, decrypt, encrypt
+from tools.tracked import Tracked
 
-SETTINGS = (
-    "enabled",
-    "visibility",
-    "pinned",
-    "scope",
-    "allowed",
-    "allowed_ids",
-    "looked_at",
-    "requires_approval",
-    "calls_per_minute_person",
-    "calls_per_minute_chat",
-    "mock_enabled",
-    "mock_value",
-    "description",
-    "parameter_descriptions",
-    "timeout_seconds",
-)
-"""The fields that people decide on, and that a change is about."""
+SHOWN, SEALED = "$shown", "$sealed"
 
 
-def snapshot_settings(config: ToolConfig) -> dict[str, Any]:
-    """The operator's settings of ``config`` as JSON, for :func:`record_change` to compare with."""
-    return {field: getattr(config, field) for field in SETTINGS}
+def tracked(model: type[Model]) -> Tracked:
+    found: Tracked = model.tracked  # type: ignore[attr-defined]
+    return found
 
 
-def record_change(
-    config: ToolConfig, author: User | None, before: dict[str, Any]
-) -> ToolConfigChange | None:
-    """Put on record what differs from ``before``, a :func:`snapshot_settings`; None, and nothing
-    recorded, where nothing does.
+def subject(row: Model) -> str:
+    """Which row a change is about, as the column of that name has it; a tool config has a column of
+    its own."""
+    return f"{row._meta.label_lower}:{row.pk}"
 
-    ``author`` is None for the program itself. Call it after ``config`` was saved, in
-    the same transaction.
-    """
-    now = snapshot_settings(config)
-    changed = [field for field in SETTINGS if before[field] != now[field]]
-    if not changed:
-        return None
-    return ToolConfigChange.objects.create(
-        config=config,
-        author=author,
-        before={field: before[field] for field in changed},
-        after={field: now[field] for field in changed},
+
+def changes_of(row: Model) -> "QuerySet[ToolConfigChange]":
+    """The changes of ``row``, the newest first."""
+    return ToolConfigChange.objects.filter(
+        Q(config=row) if isinstance(row, ToolConfig) else Q(subject=subject(row))
     )
+
+
+def forget_changes(rows: "QuerySet[Any]") -> None:
+    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing."""
+    subjects = [
+        f"{rows.model._meta.label_lower}:{pk}"
+        for pk in rows.order_by().values_list("pk", flat=True)
+    ]
+    for start in range(0, len(subjects), 500):
+        ToolConfigChange.objects.filter(subject__in=subjects[start : start + 500]).delete()
+
+
+@contextmanager
+def recorded(author: User | None, *rows: Model) -> Iterator[list[ToolConfigChange]]:
+    """Put on record what is changed in the stored ``rows`` meanwhile, in one transaction with it.
+
+    ``author`` is None for the program itself. What is handed out is filled at the end: a
+    change for each row in which something is different.
+    """
+    made: list[ToolConfigChange] = []
+    with transaction.atomic():
+        before = [(row, _values(row)) for row in rows]
+        yield made
+        made += [
+            change for row, was in before if (change := _change(row, author, was, _values(row)))
+        ]
 
 
 def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
@@ -63,14 +77,15 @@ def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
         )
         if config is None or config.fingerprint != fingerprint:
             return False
-        before = snapshot_settings(config)
-        config.looked_at, config.looked_declaration = config.fingerprint, config.declaration
-        config.save(update_fields=["looked_at", "looked_declaration", "updated_at"])
-        record_change(config, author, before)
+        with recorded(author, config):
+            config.looked_at, config.looked_declaration = config.fingerprint, config.declaration
+            config.save(update_fields=["looked_at", "looked_declaration", "updated_at"])
         return True
 
 
-def revert_change(change: ToolConfigChange, author: User | None) -> ToolConfigChange | None:
+def revert_change(
+    change: ToolConfigChange, row: Model, author: User | None
+) -> ToolConfigChange | None:
     """Give the fields of ``change`` back what they held before it, and record that as a change of
     its own.
 
@@ -78,13 +93,90 @@ def revert_change(change: ToolConfigChange, author: User | None) -> ToolConfigCh
     Raises :class:`django.core.exceptions.ValidationError` when an old value is no longer
     valid, and then nothing is changed.
     """
-    with transaction.atomic():
-        config = ToolConfig.objects.select_for_update().get(pk=change.config_id)
-        before = snapshot_settings(config)
-        for field in change.before.keys() & set(SETTINGS):
-            setattr(config, field, change.before[field])
-        if config.looked_at != before["looked_at"]:
-            config.looked_declaration = None  # only the newest is kept
-        config.full_clean()
-        config.save()
-        return record_change(config, author, before)
+    known = tracked(type(row))
+    names = sorted(change.before.keys() & {*known.fields, *known.sealed})
+    with recorded(author, row) as made:
+        stored = type(row)._base_manager.select_for_update().get(pk=row.pk)
+        columns = stored._meta.concrete_fields
+        for column in (one for one in columns if one.name in names):
+            kept = change.before[column.name]
+            value = _opened(column.name, kept) if column.name in known.sealed else kept
+            setattr(stored, column.name, column.to_python(value))
+        if "looked_at" in names:
+            names.append("looked_declaration")
+            stored.looked_declaration = None  # type: ignore[attr-defined] # only the newest is kept
+        stored.full_clean(exclude={one.name for one in columns} - {*known.fields, *known.sealed})
+        stamps = [one.name for one in columns if isinstance(one, DateField) and one.auto_now]
+        if names:
+            stored.save(update_fields=[*names, *stamps])
+            ConfigVersion.bump()
+    return made[0] if made else None
+
+
+def _values(row: Model) -> dict[str, Any]:
+    """What is tracked of the stored row, by name; nothing of a row that is not there."""
+    known = tracked(type(row))
+    stored = type(row)._base_manager.filter(pk=row.pk).first()
+    return (
+        {name: _read(stored, name) for name in (*known.fields, *known.sealed, *known.masked)}
+        if stored
+        else {}
+    )
+
+
+def _read(row: Model, name: str) -> Any:
+    try:
+        return json.loads(json.dumps(getattr(row, name), cls=DjangoJSONEncoder))
+    except DecryptionError:
+        return None
+
+
+def _change(
+    row: Model, author: User | None, was: dict[str, Any], now: dict[str, Any]
+) -> ToolConfigChange | None:
+    changed = [name for name in was if name in now and was[name] != now[name]]
+    if not changed:
+        return None
+    known = tracked(type(row))
+    names = [
+        *changed,
+        *(
+            name
+            for name in known.sealed
+            if name not in changed and known.sealed.keys() & set(changed)
+        ),
+    ]
+    return ToolConfigChange.objects.create(
+        config=row if isinstance(row, ToolConfig) else None,
+        subject="" if isinstance(row, ToolConfig) else subject(row),
+        name=str(row)[:200],
+        author=author,
+        before={name: _kept(known, name, was, now) for name in names},
+        after={name: _kept(known, name, now, was) for name in names},
+    )
+
+
+def _kept(known: Tracked, name: str, values: dict[str, Any], others: dict[str, Any]) -> Any:
+    value, other = values[name], others[name]
+    if name in known.fields:
+        return value
+    show = known.sealed[name] if name in known.sealed else known.masked[name][1]
+    is_object = isinstance(value, dict) and isinstance(other, dict)
+    different = (
+        {key: one for key, one in value.items() if key not in other or other[key] != one}
+        if is_object
+        else value
+    )
+    if name in known.masked:
+        return show(different)
+    return {SEALED: encrypt(json.dumps(value))} | (
+        {SHOWN: show(different)} if value != other else {}
+    )
+
+
+def _opened(name: str, kept: Any) -> Any:
+    try:
+        return json.loads(decrypt(kept[SEALED]))
+    except DecryptionError as error:
+        words = gettext("What is stored here was sealed under another secret key.")
+        raise ValidationError({name: words}) from error

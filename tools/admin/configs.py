@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.changes import list_differences, tool_field_label
-from tools.admin.config_history import record_change, record_look, revert_change, snapshot_settings
+from tools.admin.changes import HistoryAdmin
+from tools.admin.config_history import record_look
 from tools.admin.declaration_review import (
     LOOK_NEEDED,
     MOST_AT_ONCE,
@@ -27,11 +27,8 @@ from tools.admin.declaration_review import (
 )
 from tools.admin.declared import declared_title, readable_declaration
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin.record_pages import PageAdmin, parse_row_number
-from tools.models import ToolConfig, ToolConfigChange
-
-#: Changes that a tool's page shows.
-CHANGES_SHOWN = 20
+from tools.admin.record_pages import parse_row_number
+from tools.models import ToolConfig
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[ToolConfig]
@@ -72,7 +69,7 @@ class ToolConfigForm(_Form):
 
 
 @admin.register(ToolConfig)
-class ToolConfigAdmin(PageAdmin):
+class ToolConfigAdmin(HistoryAdmin):
     form = ToolConfigForm
     actions = ("look",)
     list_display = (
@@ -142,20 +139,9 @@ class ToolConfigAdmin(PageAdmin):
         """The list edits a few fields; the form's own checks are of others."""
         return forms.ModelForm
 
-    def save_model(self, request: HttpRequest, obj: ToolConfig, form: Any, change: bool) -> None:
-        """Save, and put on record what became different, by whom. Django holds one transaction
-        around both."""
-        before = snapshot_settings(ToolConfig.objects.get(pk=obj.pk))
-        super().save_model(request, obj, form, change)
-        record_change(obj, cast("User", request.user), before)
-
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.revert_view)
-        own = path("<path:object_id>/revert/<int:change_id>/", view, name="tools_toolconfig_revert")
-        looked = path(
-            "look/", self.admin_site.admin_view(self.look_view), name="tools_toolconfig_look"
-        )
-        return [looked, own, *super().get_urls()]
+        view = self.admin_site.admin_view(self.look_view)
+        return [path("look/", view, name="tools_toolconfig_look"), *super().get_urls()]
 
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
     def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
@@ -211,43 +197,6 @@ class ToolConfigAdmin(PageAdmin):
         self.message_user(request, words, messages.WARNING)
         return False
 
-    def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
-        """Undo one change, then show the tool's page, with what came of it."""
-        config = self.changeable(request, object_id)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        change = get_object_or_404(ToolConfigChange, pk=change_id, config=config)
-        try:
-            made = revert_change(change, cast("User", request.user))
-        except ValidationError as error:
-            for line in form_error_lines(error):
-                self.message_user(request, line, messages.ERROR)
-        else:
-            self._tell(request, config, change, made)
-        return redirect("admin:tools_toolconfig_change", config.pk)
-
-    def _tell(
-        self,
-        request: HttpRequest,
-        config: ToolConfig,
-        change: ToolConfigChange,
-        made: ToolConfigChange | None,
-    ) -> None:
-        if made is None:
-            self.message_user(
-                request,
-                gettext("There was nothing to take back: these values are in force."),
-                messages.INFO,
-            )
-            return
-        self.log_change(
-            request, config, gettext("Took back change #%(number)d.") % {"number": change.pk}
-        )
-        fields = ", ".join(tool_field_label(name) for name in made.after)
-        self.message_user(
-            request, gettext("Taken back: %(fields)s.") % {"fields": fields}, messages.SUCCESS
-        )
-
     def changeable(self, request: HttpRequest, object_id: str) -> ToolConfig:
         """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
         if not self.has_change_permission(request):
@@ -259,19 +208,4 @@ class ToolConfigAdmin(PageAdmin):
         page: dict[str, Any] = {"declared": readable_declaration(config.declaration)}
         if look_state(config):
             page["glance"] = DeclarationDiff(config)
-        if request.user.has_perm("tools.view_toolconfigchange"):
-            rows = config.changes.select_related("author")[:CHANGES_SHOWN]
-            page["changes"] = [(change, list_differences(change)) for change in rows]
-            page["all_changes_url"] = (
-                f"{reverse('admin:tools_toolconfigchange_changelist')}?config__id__exact={config.pk}"
-            )
         return page
-
-
-def form_error_lines(error: ValidationError) -> list[str]:
-    """A line for each fault, with the field it is about."""
-    return [
-        f"{tool_field_label(field)}: {line}"
-        for field, lines in error.message_dict.items()
-        for line in lines
-    ]

@@ -15,6 +15,8 @@ from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.live_rows import LiveModel
 from tools.models.tool_config import ToolConfig
 from tools.secrets.models import Secret
+from tools.secrets.url_masking import mask_url, masked
+from tools.tracked import Tracked
 
 FROM_ROWS = ("mcp", "plugin", PROVIDER)
 """Types of tools that come and go: what one of them was once called is free again."""
@@ -129,6 +131,28 @@ class HttpTool(LiveModel):
         blank=True,
         default=dict,
         help_text=_("The arguments of the tool, as a JSON Schema of the type object."),
+    )
+
+    tracked = Tracked(
+        fields=(
+            *(
+                "name",
+                "enabled",
+                "description",
+                "parameters_schema",
+                "method",
+                "body_kind",
+                "answer_kind",
+                "answer_path",
+            ),
+            *("timeout_seconds", "max_kib", "cache_seconds"),
+        ),
+        sealed={
+            "url": mask_url,
+            "query": masked,
+            "headers": masked,
+            "body": masked,
+        },  # keys may stand in these
     )
 
     class Meta:

@@ -8,6 +8,8 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.live_rows import LiveModel
 from tools.secrets.encryption import decrypt, encrypt
+from tools.secrets.url_masking import MASK, mask_command, mask_url, masked
+from tools.tracked import Tracked
 
 
 class McpServer(LiveModel):
@@ -61,6 +63,28 @@ class McpServer(LiveModel):
     sealed_headers = models.TextField(editable=False, default="")
     sealed_environment = models.TextField(editable=False, default="")
     sealed_arguments = models.TextField(editable=False, default="", db_default="")
+
+    #: Where it is and what is sent there is not taken back: keys that are stored would go to
+    #: another place.
+    tracked = Tracked(
+        fields=(
+            "name",
+            "enabled",
+            "connect_seconds",
+            "call_seconds",
+            "include",
+            "exclude",
+            "name_prefix",
+        ),
+        masked={
+            "transport": (_("transport"), str),
+            "command": (_("command"), lambda command: mask_command(command, ())),
+            "arguments": (_("arguments"), lambda arguments: [MASK for _ in arguments or ()]),
+            "environment": (_("environment variables"), masked),
+            "url": (_("URL"), mask_url),
+            "headers": (_("headers"), masked),
+        },
+    )
 
     class Meta:
         verbose_name = _("MCP server")

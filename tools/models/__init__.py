@@ -4,7 +4,8 @@ obeys."""
 from tools.http_tools.models import HttpTool
 from tools.live_rows import ConfigVersion, LiveModel, LiveQuerySet
 from tools.mcp.models import McpServer, McpServerStatus
-from tools.models.tool_config import ToolConfig, ToolConfigChange
+from tools.models.change import ToolConfigChange
+from tools.models.tool_config import ToolConfig
 from tools.plugins.models import Plugin, PluginCrash, PluginLogLine, PluginStatus, PluginValue
 from tools.secrets.models import Secret
 

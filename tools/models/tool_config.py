@@ -1,9 +1,8 @@
-"""The rows that configure single tools, and what was changed about them."""
+"""The rows that configure single tools."""
 
 from collections.abc import Collection
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -15,6 +14,7 @@ from tools.live_rows import LiveModel
 from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.models.row_validation import check_descriptions, check_ids, parse_ids
 from tools.text.placeholders import check_mock_template
+from tools.tracked import Tracked
 
 MOST_CALLS = 10_000
 """Calls per minute that a row can set as a limit."""
@@ -148,6 +148,23 @@ class ToolConfig(LiveModel):
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
+    tracked = Tracked(
+        fields=(
+            *(
+                "enabled",
+                "visibility",
+                "pinned",
+                "scope",
+                "allowed",
+                "allowed_ids",
+                "looked_at",
+                "requires_approval",
+            ),
+            *("calls_per_minute_person", "calls_per_minute_chat", "mock_enabled", "mock_value"),
+            *("description", "parameter_descriptions", "timeout_seconds"),
+        )
+    )
+
     class Meta:
         verbose_name = _("tool config")
         verbose_name_plural = _("tool configs")
@@ -189,31 +206,3 @@ class ToolConfig(LiveModel):
                 )
             ]
         return check_ids(self.allowed_ids)
-
-
-class ToolConfigChange(models.Model):
-    """One change of a tool's settings: ``before`` and ``after`` hold the changed fields alone."""
-
-    config = models.ForeignKey(
-        ToolConfig, models.CASCADE, related_name="changes", verbose_name=_("tool config")
-    )
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("author"),
-        help_text=_("Empty: the program itself."),
-    )
-    at = models.DateTimeField(_("changed"), auto_now_add=True)
-    before = models.JSONField(_("before"), default=dict)
-    after = models.JSONField(_("after"), default=dict)
-
-    class Meta:
-        verbose_name = _("change of a tool config")
-        verbose_name_plural = _("changes of tool configs")
-        ordering = ("-id",)
-
-    def __str__(self) -> str:
-        return f"#{self.pk} {', '.join(self.after)}"

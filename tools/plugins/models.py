@@ -4,6 +4,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from tools.live_rows import LiveModel
+from tools.secrets.url_masking import masked
+from tools.tracked import Tracked
 
 
 class Plugin(LiveModel):
@@ -23,6 +25,8 @@ class Plugin(LiveModel):
     found_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     manifest = models.JSONField(_("manifest"), editable=False, default=dict)
+
+    tracked = Tracked(fields=("enabled", "granted"), sealed={"config": masked})
 
     class Meta:
         verbose_name = _("plugin")

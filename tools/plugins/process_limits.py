@@ -1,17 +1,15 @@
-"""What a plugin's processes may take, and what they have taken (Linux: elsewhere nothing can be
-seen)."""
+"""What a plugin's processes may take, and what they have taken."""
 
-import os
+import contextlib
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
+import psutil
 from django.conf import settings
 from django.utils.translation import gettext
 
 from tools.processes.tree import find_descendants
 
 MIB = 2**20
-_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +62,20 @@ class ProcessUsage:
 
 
 def measure_usage(process: int) -> ProcessUsage:
-    """What the descendants of ``process`` have taken; of those that end meanwhile, nothing."""
-    used = [found for found in map(_used, find_descendants(process)) if found is not None]
-    return ProcessUsage(len(used), sum(memory for memory, _ in used), sum(cpu for _, cpu in used))
+    """What the descendants of ``process`` have taken; of those that end meanwhile, nothing.
 
-
-def _used(process: int) -> tuple[int, float] | None:
-    """Bytes of memory that are not shared, and seconds of processor time, those of its ended
-    children included."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        resident, shared = (
-            int(pages) for pages in Path(f"/proc/{process}/statm").read_text().split()[1:3]
-        )
-    except (OSError, ValueError):
-        return None
-    if stat[0] == "Z":
-        return None
-    return (resident - shared) * _PAGE, sum(map(int, stat[11:15])) / _TICKS
+    Memory is what is not shared, as far as the system tells; processor time includes that of ended
+    children on Linux.
+    """
+    number, memory, seconds = 0, 0, 0.0
+    for found in find_descendants(process):
+        with contextlib.suppress(psutil.Error):
+            one = psutil.Process(found)
+            with one.oneshot():
+                if one.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                taken, times = one.memory_info(), one.cpu_times()
+            number += 1
+            memory += taken.rss - getattr(taken, "shared", 0)
+            seconds += sum(times[:4])
+    return ProcessUsage(number, memory, seconds)

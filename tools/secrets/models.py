@@ -7,6 +7,8 @@ from django.utils.translation import gettext_lazy as _
 from tools.live_rows import LiveModel
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 from tools.secrets.hosts import SecretHosts
+from tools.secrets.url_masking import masked
+from tools.tracked import Tracked
 
 
 class Secret(LiveModel):
@@ -36,6 +38,10 @@ class Secret(LiveModel):
         help_text=_("Where it may be sent; nowhere while this is empty."),
     )
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    #: The value is never kept; where it is sent changes only together with it, so nothing is taken
+    #: back.
+    tracked = Tracked(masked={"hosts": (_("hosts"), str), "value": (_("value"), masked)})
 
     class Meta:
         verbose_name = _("secret")

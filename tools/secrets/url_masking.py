@@ -7,8 +7,9 @@ handed on has a placeholder for everything else.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 from urllib.parse import urlsplit
 
 from tools.secrets.hosts import format_origin
@@ -122,3 +123,10 @@ def _handed_pair(pair: str) -> str:
     if not sign or not _NAME.fullmatch(name):
         return export_placeholder("query")
     return f"{name}={export_placeholder(name) if value else ''}"
+
+
+def masked(value: Any) -> Any:
+    """A value of which nothing is shown, or an object of which the names are."""
+    if isinstance(value, Mapping):
+        return dict.fromkeys(value, MASK)
+    return MASK if value else ""

@@ -50,10 +50,23 @@ def told(answer: FetchResponse, path: str = "", *secrets: str) -> ToolExecutionR
         ("天气晴".encode(), "text/plain; charset=nonsense"),
         ("<meta charset=gbk><p>天气晴".encode("gbk"), "text/html"),
         ("天气晴".encode(), ""),
+        ("天气晴".encode("utf-32"), "text/plain"),
     ],
 )
 def test_text_is_read_in_its_charset_whatever_it_claims(body, content_type):
     assert told(fetched(body, content_type)).content == "天气晴"
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("今天天氣晴朗，適合出門散步，記得帶水。", "big5"),
+        ("今日の天気は晴れです。散歩に行きましょう。", "shift_jis"),
+        ("Déjà vu à la crème brûlée", "latin-1"),
+    ],
+)
+def test_text_without_a_claim_is_read_in_the_encoding_that_fits(text, charset):
+    assert told(fetched(text.encode(charset), "text/plain")).content == text
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """The pages that make HTTP tools of an OpenAPI document: read, choose, look, make."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,6 +15,7 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 
+from tools.admin.config_history import recorded
 from tools.http_tools.admin.openapi_forms import (
     OPERATIONS_SHOWN,
     ChoiceForm,
@@ -38,6 +40,7 @@ from tools.http_tools.admin.secrets import build_secret_field
 from tools.http_tools.openapi.document import DocumentError
 from tools.http_tools.openapi.operations import outline_document
 from tools.http_tools.openapi.security import SecretWanted
+from tools.models import Secret
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -138,7 +141,11 @@ class ImportPages(ModelAdmin):
             missing if may_enter else [], planned, request.POST if step == "make" else None
         )
         if step == "make" and secrets.is_valid():
-            return self._told(request, save_plan(planned, secrets.values()), planned)
+            there_already = [plan.row for plan in planned if plan.is_made and plan.is_there]
+            entered = Secret.objects.filter(name__in=secrets.values())
+            with recorded(cast("User", request.user), *there_already, *entered):
+                outcome = save_plan(planned, secrets.values())
+            return self._told(request, outcome, planned)
         known = {
             "kept_secrets": there,
             "refusals": check_secret_hosts(planned, there),

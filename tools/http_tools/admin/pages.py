@@ -3,12 +3,13 @@ may."""
 
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from asgiref.sync import async_to_sync
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -20,13 +21,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.argument_form import ArgumentForm
-from tools.admin.record_pages import (
-    PageAdmin,
-    clamp_text,
-    format_moment,
-    parse_row_number,
-    render_badge,
-)
+from tools.admin.changes import HistoryAdmin
+from tools.admin.config_history import recorded
+from tools.admin.record_pages import clamp_text, format_moment, parse_row_number, render_badge
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.http_tools.admin.form import HttpToolForm
@@ -50,7 +47,7 @@ NO_ARGUMENTS = {"type": "object", "properties": {}}
 
 
 @admin.register(HttpTool)
-class HttpToolAdmin(ImportPages, PageAdmin):
+class HttpToolAdmin(ImportPages, HistoryAdmin):
     form = HttpToolForm
     actions = ("enable", "disable")
     list_display = ("name", "enabled", "changed")
@@ -188,7 +185,8 @@ class HttpToolAdmin(ImportPages, PageAdmin):
     def _switch(self, request: HttpRequest, rows: Any, *, enabled: bool) -> None:
         for row in (changed := list(rows.exclude(enabled=enabled))):
             self.log_change(request, row, [{"changed": {"fields": ["enabled"]}}])
-        rows.filter(pk__in=[row.pk for row in changed]).update(enabled=enabled)
+        with recorded(cast("User", request.user), *changed):
+            rows.filter(pk__in=[row.pk for row in changed]).update(enabled=enabled)
         self.message_user(
             request, gettext("Changed: %(count)d.") % {"count": len(changed)}, messages.SUCCESS
         )

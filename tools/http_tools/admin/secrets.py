@@ -17,7 +17,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.record_pages import PageAdmin, format_moment, record_link, render_badge
+from tools.admin.changes import HistoryAdmin
+from tools.admin.record_pages import format_moment, record_link, render_badge
 from tools.http_tools.settings import row_templates, to_http_tool_settings
 from tools.http_tools.templates import parse_template, template_secrets
 from tools.models import HttpTool, Secret
@@ -200,7 +201,7 @@ def describe_hosts_change(before: str, after: str) -> str:
 
 
 @admin.register(Secret)
-class SecretAdmin(PageAdmin):
+class SecretAdmin(HistoryAdmin):
     form = SecretForm
     search_fields = ("name",)
     show_facets = admin.ShowFacets.NEVER

@@ -1,10 +1,11 @@
 """MCP servers in and out: the pages that read and write the ``mcpServers`` JSON of other
 programs."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +15,8 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.record_pages import PageAdmin
+from tools.admin.changes import HistoryAdmin
+from tools.admin.config_history import recorded
 from tools.mcp.admin.form import is_other_origin, is_other_program
 from tools.mcp.admin.importing import ImportRights, PlannedServer, plan_import
 from tools.mcp.commands import may_run_commands
@@ -100,7 +102,7 @@ def _text(cleaned: dict[str, Any]) -> str:
         raise ValidationError(gettext("The file is not UTF-8 text.")) from error
 
 
-class McpExchangeAdmin(PageAdmin):
+class McpExchangeAdmin(HistoryAdmin):
     """The pages for import and export."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -146,7 +148,8 @@ class McpExchangeAdmin(PageAdmin):
         for one in saved:
             is_new = one.row.pk is None
             before = None if is_new else McpServer.objects.get(pk=one.row.pk)
-            one.row.save()
+            with recorded(cast("User", request.user), *([] if is_new else [one.row])):
+                one.row.save()
             if before is None:
                 self.log_addition(request, one.row, [{"added": {}}])
             else:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -16,6 +17,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from tools.admin.changes import HistoryAdmin
+from tools.admin.config_history import recorded
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (
     RecordAdmin,
@@ -132,7 +135,7 @@ class PluginForm(_Form):
 
 
 @admin.register(Plugin)
-class PluginAdmin(RecordAdmin):
+class PluginAdmin(HistoryAdmin, RecordAdmin):
     form = PluginForm
     ordering = ("folder", "id")
     list_display = ("plugin", "state", "tools")
@@ -236,7 +239,8 @@ class PluginAdmin(RecordAdmin):
         return page
 
     def save_model(self, request: HttpRequest, obj: Plugin, form: PluginForm, change: bool) -> None:
-        Plugin.objects.filter(pk=obj.pk).update(**form.values(), updated_at=timezone.now())
+        with recorded(cast("User", request.user), obj):
+            Plugin.objects.filter(pk=obj.pk).update(**form.values(), updated_at=timezone.now())
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

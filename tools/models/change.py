@@ -1,0 +1,54 @@
+"""Changes of rows that operators edit."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class ToolConfigChange(models.Model):
+    """One change of one row: ``before`` and ``after`` hold the changed fields alone. See
+    :mod:`tools.admin.config_history`.
+
+    It is named after the rows that had it first, because its table, permissions and address
+    are public names. ``config`` is the row where that is a tool config; ``subject`` says which
+    it is otherwise, as ``app.model:number``, and stays when the row is deleted.
+    """
+
+    config = models.ForeignKey(
+        "tools.ToolConfig",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="changes",
+        verbose_name=_("tool config"),
+    )
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("author"),
+        help_text=_("Empty: the program itself."),
+    )
+    at = models.DateTimeField(_("changed"), auto_now_add=True)
+    before = models.JSONField(_("before"), default=dict)
+    after = models.JSONField(_("after"), default=dict)
+    subject = models.CharField(
+        max_length=100, blank=True, default="", db_default="", editable=False
+    )
+    name = models.CharField(
+        _("name"), max_length=200, blank=True, default="", db_default="", editable=False
+    )
+    """What the row was called then."""
+
+    class Meta:
+        verbose_name = _("change")
+        verbose_name_plural = _("changes")
+        ordering = ("-id",)
+        indexes: ClassVar = [models.Index(fields=["subject", "-id"], name="change_subject")]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {', '.join(self.after)}"

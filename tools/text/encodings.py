@@ -1,0 +1,44 @@
+"""The encoding of a text that does not name one. Pure, and without Django: documents are read in a
+process of their own."""
+
+import codecs
+
+import charset_normalizer
+
+SAMPLE_BYTES = 65_536
+"""Bytes that are looked at to find out an encoding."""
+#: Beside UTF-8, and all that have a byte order mark.
+ENCODINGS = ["gb18030", "big5", "shift_jis", "utf_16_le", "utf_16_be", "cp1252"]
+MARKS = (  # UTF-32's marks begin with those of UTF-16
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def without_mark(data: bytes) -> tuple[bytes, str]:
+    """``data`` without its byte order mark, and the encoding that the mark stands for; "" where
+    there is none."""
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :], encoding
+    return data, ""
+
+
+def guessed_encoding(data: bytes) -> str:
+    """The encoding in which the beginning of ``data`` makes most sense; "" when none does."""
+    sample = data[:SAMPLE_BYTES]
+    whole_lines = sample[: sample.rfind(b"\n") + 1] if len(sample) < len(data) else sample
+    found = charset_normalizer.from_bytes(whole_lines or sample, cp_isolation=ENCODINGS)
+    best = found.best()
+    if best is None:
+        return ""
+    # A few characters make sense in several encodings; among those of this application's users it
+    # is nearly always this one.
+    chinese = next(
+        (match for match in found if match.encoding == "gb18030" and match.chaos <= best.chaos),
+        best,
+    )
+    return chinese.encoding
