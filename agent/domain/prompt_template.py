@@ -14,8 +14,6 @@ the prompt. The model reads them in the frame of each message, as data
 (:mod:`agent.llm.messages`).
 """
 
-import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,13 +23,12 @@ from typing import Any
 from agent.domain.types import ChatKind
 from tools.contract import TOOL_NAME
 from tools.text.fences import neutralize_marks
+from tools.text.placeholders import Placeholder, format_value, split_placeholders
 
 PREFIXES = ("app", "user", "temp")
 TOOL_PREFIX = "tool:"
 KIND_WORDS: dict[ChatKind, str] = {"group": "群聊", "private": "私聊"}
 WEEKDAYS = "一二三四五六日"
-
-_BRACED = re.compile(r"(\{+)([^{}]*)(\}+)")
 
 
 class PromptTemplateError(ValueError):
@@ -130,34 +127,23 @@ def program_values(bot_name: str, kind: ChatKind | None, now: datetime) -> dict[
 
 @lru_cache(maxsize=64)
 def _pieces(template: str) -> tuple[str | PromptPlaceholder, ...]:
-    """``template`` in order: text, and the placeholders between."""
-    pieces: list[str | PromptPlaceholder] = []
-    end = 0
-    for found in _BRACED.finditer(template):
-        width = min(
-            len(found[1]), len(found[3])
-        )  # a brace without its counterpart is text: {"city": {city}}
-        start, stop = found.start(2) - width, found.end(2) + width
-        if placeholder := _placeholder(template[start:stop], found[2]):
-            pieces += (template[end:start], placeholder)
-            end = stop
-    return (*pieces, template[end:])
+    """``template`` in order: text, and the placeholders between. A brace without its counterpart
+    is text: ``{"city": {city}}``."""
+    return tuple(
+        piece if isinstance(piece, str) else _placeholder(piece) or piece.written
+        for piece in split_placeholders(template, has_escapes=False)
+    )
 
 
-def _placeholder(written: str, inside: str) -> PromptPlaceholder | None:
-    name = inside.strip()
+def _placeholder(found: Placeholder) -> PromptPlaceholder | None:
+    name = found.inside.strip()
     is_optional = name.endswith("?")
     name = name.removesuffix("?")
-    if name.startswith(TOOL_PREFIX):
-        tool = name.removeprefix(TOOL_PREFIX)
-        return (
-            PromptPlaceholder(written, tool, is_tool=True, is_optional=is_optional)
-            if TOOL_NAME.fullmatch(tool)
-            else None
-        )
-    return (
-        PromptPlaceholder(written, name, is_optional=is_optional) if is_value_name(name) else None
-    )
+    is_tool = name.startswith(TOOL_PREFIX)
+    name = name.removeprefix(TOOL_PREFIX)
+    if not (TOOL_NAME.fullmatch(name) if is_tool else is_value_name(name)):
+        return None
+    return PromptPlaceholder(found.written, name, is_tool, is_optional)
 
 
 def _value(
@@ -165,17 +151,10 @@ def _value(
 ) -> str:
     name = placeholder.name
     if name in (tools if placeholder.is_tool else values):
-        return name if placeholder.is_tool else _text(values[name])
+        value = name if placeholder.is_tool else values[name]
+        return "" if value is None else neutralize_marks(format_value(value))
     if placeholder.is_optional:
         return ""
     if placeholder.is_tool:
         raise MissingToolError(placeholder.written, "no such tool is enabled here")
     raise MissingValueError(placeholder.written, "there is no value of this name")
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return neutralize_marks(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    )

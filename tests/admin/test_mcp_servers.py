@@ -19,7 +19,7 @@ from tests.admin.mcp import (
 )
 from tests.admin.record import CHINESE, page
 from tools.models import ConfigVersion, McpServer
-from tools.secrets.url_masking import MASK
+from tools.secrets.masked import MASK
 
 KEY = "sk-a-key-that-nobody-may-see"
 

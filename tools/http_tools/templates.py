@@ -1,8 +1,7 @@
 """Templates: texts in which ``{name}`` stands for an argument and ``{secret:NAME}`` for a secret.
 Pure.
 
-``{{`` and ``}}`` are plain braces, as in mock values (:mod:`tools.text.placeholders`). Nothing is
-evaluated.
+``{{`` and ``}}`` are plain braces, as in mock values (:mod:`tools.text.placeholders`).
 """
 
 import re
@@ -12,12 +11,12 @@ from difflib import get_close_matches
 
 from django.utils.translation import gettext
 
+from tools.text.placeholders import Placeholder, check_placeholders, split_placeholders
+
 PARAMETER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of arguments that every model endpoint takes; ``:`` is not among their signs, so none is a
 secret's."""
-_PIECE = re.compile(
-    r"(?P<brace>\{\{|\}\})|\{secret:(?P<secret>[^{}]*)\}|\{(?P<name>[^{}]*)\}|(?P<stray>[{}])"
-)
+PREFIX = "secret:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +40,10 @@ Template = tuple[str | ArgumentPlaceholder | SecretPlaceholder, ...]
 def parse_template(text: str, encode: Callable[[str], str] = str) -> Template:
     """``text`` as a template, its literal parts encoded by ``encode``. Stray braces stay as they
     are written."""
-    pieces: list[str | ArgumentPlaceholder | SecretPlaceholder] = []
-    literal, end = "", 0
-    for piece in _PIECE.finditer(text):
-        literal, end = literal + text[end : piece.start()], piece.end()
-        if piece["brace"] or piece["stray"]:
-            literal += piece[0][0]
-            continue
-        pieces += [encode(literal)] if literal else []
-        pieces.append(
-            ArgumentPlaceholder(piece["name"])
-            if piece["name"] is not None
-            else SecretPlaceholder(piece["secret"])
-        )
-        literal = ""
-    literal += text[end:]
-    return (*pieces, encode(literal)) if literal else tuple(pieces)
+    return tuple(
+        encode(piece) if isinstance(piece, str) else _classified(piece)
+        for piece in split_placeholders(text)
+    )
 
 
 def template_arguments(template: Template) -> Iterator[str]:
@@ -71,9 +58,12 @@ def template_secrets(template: Template) -> Iterator[str]:
 
 def has_placeholders(text: str) -> bool:
     """Whether anything stands in braces in ``text``."""
-    return any(
-        piece["name"] is not None or piece["secret"] is not None for piece in _PIECE.finditer(text)
-    )
+    return any(isinstance(piece, Placeholder) for piece in split_placeholders(text))
+
+
+def literal_text(template: Template, filler: str = "") -> str:
+    """The literal parts of ``template``, with ``filler`` for each value between them."""
+    return "".join(piece if isinstance(piece, str) else filler for piece in template)
 
 
 def check_template(
@@ -81,41 +71,29 @@ def check_template(
 ) -> list[str]:
     """What keeps ``text`` from being a template over these names, a translated line each. None: any
     name may stand there."""
-    faults = []
-    for piece in _PIECE.finditer(text):
-        if piece["stray"]:
-            faults.append(_stray(text, piece))
-        elif piece["secret"] is not None and secrets is not None and piece["secret"] not in secrets:
-            faults.append(
-                _unknown(
-                    gettext("“%(placeholder)s” names no secret."),
-                    piece[0],
-                    piece["secret"],
-                    secrets,
-                )
-            )
-        elif piece["name"] is not None and arguments is not None and piece["name"] not in arguments:
-            faults.append(
-                _unknown(
-                    gettext("“%(placeholder)s” names no argument."),
-                    piece[0],
-                    piece["name"],
-                    arguments,
-                )
-            )
-    return list(dict.fromkeys(faults))
+
+    def check(written: Placeholder) -> str:
+        place = _classified(written)
+        is_secret = isinstance(place, SecretPlaceholder)
+        known = secrets if is_secret else arguments
+        if known is None or place.name in known:
+            return ""
+        words = (
+            gettext("“%(placeholder)s” names no secret.")
+            if is_secret
+            else gettext("“%(placeholder)s” names no argument.")
+        )
+        if near := get_close_matches(place.name[:64], known, 1):
+            advice = gettext("Perhaps “%(name)s” is meant.") % {"name": near[0]}
+        else:
+            names = ", ".join(sorted(known)[:50]) or gettext("none")
+            advice = gettext("Known: %(names)s.") % {"names": names}
+        return f"{words % {'placeholder': written.written[:100]}} {advice}"
+
+    return check_placeholders(text, check)
 
 
-def _stray(text: str, piece: re.Match[str]) -> str:
-    line = text.count("\n", 0, piece.start()) + 1
-    return gettext("Line %(line)d: “%(brace)s” stands alone; write it twice for a plain brace.") % {
-        "line": line,
-        "brace": piece["stray"],
-    }
-
-
-def _unknown(fault: str, placeholder: str, name: str, known: Collection[str]) -> str:
-    fault = fault % {"placeholder": placeholder[:100]}
-    if near := get_close_matches(name[:64], known, 1):
-        return f"{fault} {gettext('Perhaps “%(name)s” is meant.') % {'name': near[0]}}"
-    return f"{fault} {gettext('Known: %(names)s.') % {'names': ', '.join(sorted(known)[:50]) or gettext('none')}}"
+def _classified(placeholder: Placeholder) -> ArgumentPlaceholder | SecretPlaceholder:
+    if placeholder.inside.startswith(PREFIX):
+        return SecretPlaceholder(placeholder.inside.removeprefix(PREFIX))
+    return ArgumentPlaceholder(placeholder.inside)

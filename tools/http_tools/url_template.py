@@ -13,7 +13,12 @@ from yarl import URL
 from tools.errors import InvalidArguments, ToolFailed
 from tools.fetch.urls import MAX_LENGTH, parse_url
 from tools.http_tools.substitution import Encode, TemplateValues, render_value
-from tools.http_tools.templates import Template, parse_template, template_arguments
+from tools.http_tools.templates import (
+    Template,
+    literal_text,
+    parse_template,
+    template_arguments,
+)
 
 _PARTS = re.compile(r"(https?://[^/?#\\{}]+)(/[^?#]*)?(?:\?([^#]*))?", re.IGNORECASE)
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -174,9 +179,7 @@ def _entry(entry: str) -> tuple[str, Template]:
     name, equals, value = entry.partition("=")
     if not equals:
         return "", parse_template(entry, _kept)
-    return "".join(
-        piece for piece in parse_template(name, _kept) if isinstance(piece, str)
-    ), parse_template(value, _kept)
+    return literal_text(parse_template(name, _kept)), parse_template(value, _kept)
 
 
 def _kept(text: str) -> str:

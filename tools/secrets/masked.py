@@ -16,6 +16,7 @@ from tools.errors import ToolFailed
 from tools.secrets.hosts import SecretHosts, format_origin
 
 MASK = "••••"
+"""What stands for a value that is stored and not shown."""
 
 
 class SecretRefused(ToolFailed):

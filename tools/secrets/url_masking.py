@@ -13,9 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tools.secrets.hosts import format_origin
+from tools.secrets.masked import MASK
 
-MASK = "••••"
-"""What stands for a value that is stored and not shown."""
 PLACEHOLDER = re.compile(r"\$\{[^{}]*\}")
 
 _OPTION = re.compile(r"(--[A-Za-z][A-Za-z0-9_.-]{0,39}|-[A-Za-z])(=)?(.*)", re.DOTALL)

@@ -20,7 +20,7 @@ from tools.mcp.validation import (
 )
 from tools.models import McpServer
 from tools.secrets.hosts import parse_host
-from tools.secrets.url_masking import MASK
+from tools.secrets.masked import MASK
 
 PROGRAM = ("command", "arguments", "environment")
 """What a program is run with; of these only somebody who may run commands changes anything."""

@@ -19,8 +19,8 @@ from tools.mcp.validation import (
     server_values,
 )
 from tools.models import McpServer
+from tools.secrets.masked import MASK
 from tools.secrets.url_masking import (
-    MASK,
     export_arguments,
     export_placeholder,
     export_url,

@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from tools.secrets.url_masking import MASK
+from tools.secrets.masked import MASK
 from tools.text.storable import make_storable
 
 #: Characters that such a field takes.

@@ -34,7 +34,8 @@ from tools.mcp.probe import ProbeResult, probe_mcp_server
 from tools.mcp.settings import to_server_settings
 from tools.mcp.validation import check_server_row, decrypt_field
 from tools.models import McpServer
-from tools.secrets.url_masking import MASK, mask_command, mask_url
+from tools.secrets.masked import MASK
+from tools.secrets.url_masking import mask_command, mask_url
 from tools.text.readable import drop_surrogates, shorten_text
 
 #: Tools that the result of a test shows.
