@@ -11,7 +11,8 @@ from tools.contract import (
 )
 from tools.errors import InvalidArguments
 from tools.registry.discovery import SEARCH_TOOL, format_tool_names
-from tools.registry.search import normalize_query, rank_tools
+from tools.registry.search import rank_tools
+from tools.text.search_terms import normalize_text
 
 LIMIT, HIGHEST_LIMIT = 5, 20
 NOTHING_FOUND = "没有找到与“{query}”相关的工具。可以换一种说法，或者直接用工具的名称搜索。"
@@ -41,7 +42,7 @@ async def tool_search(
     """Look among the deferred tools of this run. Raises :class:`InvalidArguments` for a query of
     nothing but white space."""
     query = invocation.arguments["query"].strip()
-    if not normalize_query(query):
+    if not normalize_text(query):
         raise InvalidArguments(["query 不能为空"])
     limit = invocation.arguments.get("limit")
     limit = LIMIT if limit is None else min(max(limit, 1), HIGHEST_LIMIT)

@@ -3,7 +3,8 @@
 import pytest
 
 from tools.contract import ToolSpec
-from tools.registry.search import TERM_LIMIT, normalize_query, query_terms, rank_tools, score_tool
+from tools.registry.search import TERM_LIMIT, query_terms, rank_tools, score_tool
+from tools.text.search_terms import normalize_text
 
 TOOLS = [
     ToolSpec(name="get_weather", description="查询指定城市的天气预报"),
@@ -32,7 +33,8 @@ TOOLS = [
 )
 def test_the_scores_of_all_that_fits_add_up(query: str, points: int):
     described = "calls get_weather and reads" if "_" in query else "get and reads"
-    assert score_tool(query, "get_weather", described) == points
+    wanted = normalize_text(query)
+    assert score_tool(wanted, query_terms(wanted), "get_weather", described) == points
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_the_scores_of_all_that_fits_add_up(query: str, points: int):
     ],
 )
 def test_what_is_written_without_spaces_is_looked_for_in_pairs(query: str, terms: list[str]):
-    assert query_terms(normalize_query(query)) == terms
+    assert query_terms(normalize_text(query)) == terms
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_equal_scores_are_in_the_order_of_the_names():
 
 
 def test_a_query_of_any_length_has_a_bounded_number_of_terms():
-    assert len(query_terms(normalize_query("".join(map(chr, range(0x4E00, 0x5E00)))))) == TERM_LIMIT
+    assert len(query_terms(normalize_text("".join(map(chr, range(0x4E00, 0x5E00)))))) == TERM_LIMIT
     assert [tool.name for tool in rank_tools("get_weather " + "x" * 10**6, TOOLS)] == [
         "get_weather",
         "get_forecast",

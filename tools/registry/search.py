@@ -8,11 +8,11 @@ Chinese, Japanese or Korean stands for its words and its pairs of signs as well
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from tools.contract import ToolSpec
+from tools.text.search_terms import fold_text, is_unspaced, normalize_text, sign_pairs, split_runs
 
 EXACT, BEGINNING, IN_NAME, IN_DESCRIPTION = 1000, 300, 200, 100
 TERM_IN_NAME, TERM_IN_DESCRIPTION = 25, 10
@@ -20,39 +20,28 @@ TERM_IN_NAME, TERM_IN_DESCRIPTION = 25, 10
 #: Characters of a query and of a description that are compared, and terms of a query.
 QUERY_LIMIT, DESCRIPTION_LIMIT, TERM_LIMIT = 200, 1_000, 24
 
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _SEPARATORS = re.compile(r"[ _-]+")
 # A pair with one of the first, or of two of the others, stands in requests for anything.
 _PARTICLES = frozenset("的了是吗呢吧啊呀么哪")
 _COMMON_SIGNS = frozenset(
     "我你您他她它们这那不在有和与就都也很还要会能可以什怎样请问一个些下上来去给把被让跟对为谁几帮想用找查看"
 )
+_folded = lru_cache(maxsize=4096)(fold_text)
 
 
 def rank_tools(query: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
     """The tools that have anything of ``query``, the best first, and by name where they are
     equal."""
-    wanted = normalize_query(query[:QUERY_LIMIT])
+    wanted = normalize_text(query[:QUERY_LIMIT])
     terms = query_terms(wanted)
-    scores = ((_score(wanted, terms, tool.name, tool.description), tool) for tool in tools)
-    return [
-        tool
-        for _, tool in sorted(
-            ((s, t) for s, t in scores if s), key=lambda one: (-one[0], one[1].name)
-        )
-    ]
+    scores = ((score_tool(wanted, terms, tool.name, tool.description), tool) for tool in tools)
+    found = [(score, tool) for score, tool in scores if score]
+    return [tool for _, tool in sorted(found, key=lambda pair: (-pair[0], pair[1].name))]
 
 
-def score_tool(query: str, name: str, description: str) -> int:
-    """How well a tool fits; 0 where it has nothing of the query, and for a query of nothing but
-    white space."""
-    wanted = normalize_query(query[:QUERY_LIMIT])
-    return _score(wanted, query_terms(wanted), name, description)
-
-
-def _score(wanted: str, terms: list[str], name: str, description: str) -> int:
+def score_tool(wanted: str, terms: list[str], name: str, description: str) -> int:
+    """How well a tool fits the normalized query ``wanted`` and its ``terms``; 0 where it has
+    nothing of it, and for a query of nothing but white space."""
     if not wanted:
         return 0
     name, description = _folded(name), _folded(description[:DESCRIPTION_LIMIT])
@@ -66,34 +55,14 @@ def _score(wanted: str, terms: list[str], name: str, description: str) -> int:
     return found
 
 
-def normalize_query(query: str) -> str:
-    """``query`` without differences of case, width and white space."""
-    return " ".join(_folded(query).split())
-
-
-@lru_cache(maxsize=4096)
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
 def query_terms(wanted: str) -> list[str]:
-    """What a :func:`normalize_query` query is looked for by, each once."""
-    parts = [part for part in _SEPARATORS.split(wanted) if part]
-    return list(dict.fromkeys([*parts, *(piece for part in parts for piece in _pieces(part))]))[
-        :TERM_LIMIT
-    ]
+    """What a normalized query is looked for by, each once."""
+    terms = [part for part in _SEPARATORS.split(wanted) if part]
+    for part in filter(is_unspaced, terms.copy()):
+        for run in split_runs(part):
+            terms += [run] if not is_unspaced(run) else filter(_is_telling, sign_pairs(run))
+    return list(dict.fromkeys(terms))[:TERM_LIMIT]
 
 
-def _pieces(part: str) -> Iterator[str]:
-    """The words and pairs of signs of a part in which there are signs of a script without
-    spaces."""
-    if not _IS_UNSPACED.search(part):
-        return
-    for run in _RUN.findall(part):
-        if not _IS_UNSPACED.match(run):
-            yield run
-            continue
-        for place in range(len(run) - 1):
-            pair = run[place : place + 2]
-            if _PARTICLES.isdisjoint(pair) and not _COMMON_SIGNS.issuperset(pair):
-                yield pair
+def _is_telling(pair: str) -> bool:
+    return _PARTICLES.isdisjoint(pair) and not _COMMON_SIGNS.issuperset(pair)

@@ -8,7 +8,6 @@ becomes pairs alone, as long as there is more than one character.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
 
 #: Characters of one word that count.
 WORD_LIMIT = 32
@@ -86,15 +85,34 @@ _COMMON_WORDS = frozenset(
 
 def normalize_text(text: str) -> str:
     """``text`` without differences of case, width and white space."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return " ".join(fold_text(text).split())
+
+
+def fold_text(text: str) -> str:
+    """``text`` without differences of case and width."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def split_runs(text: str) -> list[str]:
+    """The words of ``text``; signs of scripts without spaces that stand together are one run."""
+    return _RUN.findall(text)
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether there are signs of a script without spaces in ``text``."""
+    return bool(_IS_UNSPACED.search(text))
+
+
+def sign_pairs(run: str) -> list[str]:
+    """Each two signs that stand together in a run of :func:`split_runs`; none for a word."""
+    return [run[i : i + 2] for i in range(len(run) - 1)] if is_unspaced(run) else []
 
 
 def index_terms(text: str) -> list[str]:
     """Every term under which ``text`` can be found, once each."""
-    found = (
-        term for run in _RUN.findall(normalize_text(text)) for term in (*_signs(run), *_pairs(run))
-    )
-    return _distinct(found, INDEX_LIMIT)
+    runs = split_runs(normalize_text(text))
+    found = (term for run in runs for term in (*_signs(run), *sign_pairs(run)))
+    return list(dict.fromkeys(found))[:INDEX_LIMIT]
 
 
 def search_terms(text: str) -> list[str]:
@@ -105,10 +123,11 @@ def search_terms(text: str) -> list[str]:
     """
     if len(text) > 2 * READ_LIMIT:
         text = f"{text[:READ_LIMIT]} {text[-READ_LIMIT:]}"
-    every = _distinct(
-        term for run in _RUN.findall(normalize_text(text)) for term in _pairs(run) or _signs(run)
-    )
-    telling = [term for term in every if not _is_common(term)] or every
+    runs = split_runs(normalize_text(text))
+    every = list(dict.fromkeys(term for run in runs for term in sign_pairs(run) or _signs(run)))
+    telling = [
+        term for term in every if term not in _COMMON_WORDS and not _COMMON_SIGNS.issuperset(term)
+    ] or every
     half = SEARCH_LIMIT // 2
     return telling if len(telling) <= SEARCH_LIMIT else telling[:half] + telling[-half:]
 
@@ -118,10 +137,8 @@ def key_term(*parts: str) -> str:
 
     It narrows a search and never decides: two keys could in theory have the same word.
     """
-    return (
-        "k"
-        + hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
-    )
+    key = "\0".join(parts).encode("utf-8", "replace")
+    return f"k{hashlib.blake2b(key, digest_size=8).hexdigest()}"
 
 
 def term_weight(term: str) -> float:
@@ -131,16 +148,4 @@ def term_weight(term: str) -> float:
 
 
 def _signs(run: str) -> list[str]:
-    return list(run) if _IS_UNSPACED.match(run) else [run[:WORD_LIMIT]]
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(len(run) - 1)] if _IS_UNSPACED.match(run) else []
-
-
-def _is_common(term: str) -> bool:
-    return term in _COMMON_WORDS or all(sign in _COMMON_SIGNS for sign in term)
-
-
-def _distinct(terms: Iterable[str], limit: int | None = None) -> list[str]:
-    return list(dict.fromkeys(terms))[:limit]
+    return list(run) if is_unspaced(run) else [run[:WORD_LIMIT]]
