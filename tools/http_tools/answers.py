@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from tools.contract import ToolContentItem, ToolExecutionResult
 from tools.fetch.errors import RETRYABLE_STATUSES
@@ -16,6 +16,8 @@ from tools.http_tools.jsonpath import JsonPathQuery, TooManyNodesError, compile_
 from tools.http_tools.page_text import extract_text
 from tools.http_tools.settings import HttpToolSettings
 from tools.registry.outcomes import failed_result
+from tools.schemas.arguments import parse_strict_json
+from tools.schemas.coercion import is_deeper
 from tools.secrets.masked import SecretMask
 
 EXCERPT = 1_000
@@ -30,14 +32,7 @@ NOTHING = "请求成功，服务器没有返回内容。"
 NO_MATCH = "请求成功，但返回的数据中没有要取的内容。"
 NOT_JSON = object()
 _TEXT_WORDS = (
-    "json",
-    "xml",
-    "javascript",
-    "ecmascript",
-    "yaml",
-    "toml",
-    "graphql",
-    "csv",
+    *("json", "xml", "javascript", "ecmascript", "yaml", "toml", "graphql", "csv"),
     "x-www-form-urlencoded",
 )
 _SIGNS = (
@@ -62,32 +57,23 @@ class AnswerTemplate:
     def result(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         """What the model is told of ``fetched``, with no secret in it. Never raises."""
         if not fetched.is_success:
-            return self._refused(fetched, mask)
+            is_retryable = fetched.status in RETRYABLE_STATUSES or fetched.status >= 500
+            reason = (
+                f"接口返回了错误（HTTP {fetched.status}）{'，可以稍后再试' if is_retryable else ''}"
+            )
+            return self._failed(reason, fetched, mask, http_status=fetched.status)
         if not fetched.body.strip():
             return self._told(NOTHING)
         if self.picker is not None:
             return self._picked(self.picker, fetched, mask)
         return self._whole(fetched, mask)
 
-    def _refused(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
-        advice = (
-            "，可以稍后再试"
-            if fetched.status in RETRYABLE_STATUSES or fetched.status >= 500
-            else ""
-        )
-        said = mask_answer_text(fetched, mask, EXCERPT)
-        reason = f"接口返回了错误（HTTP {fetched.status}）{advice}{'：' if said else '。'}{said}"
-        return failed_result(self.tool_name, reason, http_status=fetched.status)
-
     def _picked(
         self, picker: JsonPathQuery, fetched: FetchResponse, mask: SecretMask
     ) -> ToolExecutionResult:
         value = parse_masked_json(decode_text(fetched.body, fetched.content_type), mask)
         if value is NOT_JSON:
-            said = mask_answer_text(fetched, mask, EXCERPT)
-            return failed_result(
-                self.tool_name, f"接口返回的不是 JSON，取不出所需内容{'：' if said else '。'}{said}"
-            )
+            return self._failed("接口返回的不是 JSON，取不出所需内容", fetched, mask)
         try:
             found = picker.picked(value)
             texts = _texts(found, math.inf if picker.is_single else PICKED_LIMIT)
@@ -101,26 +87,32 @@ class AnswerTemplate:
 
     def _whole(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         if not is_text(fetched):
-            mime = picture_mime(fetched.body)
-            return self._picture(fetched.body, mime, mask) if mime else self._binary(fetched)
+            return self._picture_or_note(fetched, mask)
         text = decode_text(fetched.body, fetched.content_type)
-        value = parse_masked_json(text, mask) if _may_be_json(text, fetched) else NOT_JSON
+        may_be_json = "json" in _mime(fetched) or text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+        value = parse_masked_json(text, mask) if may_be_json else NOT_JSON
         if value is NOT_JSON:
             return self._told(_words(text, fetched, mask) or NOTHING)
         return self._told(json.dumps(value, ensure_ascii=False) if mask else text, value)
 
-    def _picture(self, body: bytes, mime: str, mask: SecretMask) -> ToolExecutionResult:
-        if mask.hides(body):
-            return failed_result(self.tool_name, "接口返回的图片中含有密钥，已丢弃。")
-        item = ToolContentItem("image", data=base64.b64encode(body).decode(), mime_type=mime)
-        return ToolExecutionResult(self.tool_name, success=True, content_items=[item])
-
-    def _binary(self, fetched: FetchResponse) -> ToolExecutionResult:
-        mime = _mime(fetched) or "application/octet-stream"
-        kind = "audio" if mime.startswith("audio/") else "binary"
-        item = ToolContentItem(kind, mime_type=mime, metadata={"bytes": len(fetched.body)})
-        text = f"接口返回了 {mime} 类型的内容，共 {len(fetched.body)} 字节，无法用文字表示。"
+    def _picture_or_note(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
+        body, text = fetched.body, ""
+        if mime := picture_mime(body):
+            if mask.hides(body):
+                return failed_result(self.tool_name, "接口返回的图片中含有密钥，已丢弃。")
+            item = ToolContentItem("image", data=base64.b64encode(body).decode(), mime_type=mime)
+        else:
+            mime = _mime(fetched) or "application/octet-stream"
+            kind = "audio" if mime.startswith("audio/") else "binary"
+            item = ToolContentItem(kind, mime_type=mime, metadata={"bytes": len(body)})
+            text = f"接口返回了 {mime} 类型的内容，共 {len(body)} 字节，无法用文字表示。"
         return ToolExecutionResult(self.tool_name, success=True, content=text, content_items=[item])
+
+    def _failed(
+        self, reason: str, fetched: FetchResponse, mask: SecretMask, **details: Any
+    ) -> ToolExecutionResult:
+        said = mask_answer_text(fetched, mask, EXCERPT)
+        return failed_result(self.tool_name, f"{reason}{'：' if said else '。'}{said}", **details)
 
     def _told(self, text: str, value: Any = None) -> ToolExecutionResult:
         return ToolExecutionResult(
@@ -151,10 +143,10 @@ def parse_masked_json(text: str, mask: SecretMask) -> Any:
     """The JSON that ``text`` is, without secrets; ``NOT_JSON`` for what is none, also for NaN and
     what is nested too deep."""
     try:
-        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse, parse_float=_finite)
+        value = parse_strict_json(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return NOT_JSON
-    return mask.json(value) if _is_shallow(value) else NOT_JSON
+    return NOT_JSON if is_deeper(value, MAX_DEPTH) else mask.json(value)
 
 
 def is_text(fetched: FetchResponse) -> bool:
@@ -162,11 +154,12 @@ def is_text(fetched: FetchResponse) -> bool:
     mime = _mime(fetched)
     if mime.startswith("text/") or any(word in mime for word in _TEXT_WORDS):
         return True
-    return (
-        mime in ("", "application/octet-stream")
-        and not picture_mime(fetched.body)
-        and _is_utf8(fetched.body)
-    )
+    if mime not in ("", "application/octet-stream") or picture_mime(fetched.body):
+        return False
+    try:
+        return "\0" not in fetched.body.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def picture_mime(body: bytes) -> str:
@@ -182,31 +175,8 @@ def _mime(fetched: FetchResponse) -> str:
     return mime if _MIME.fullmatch(mime) else ""
 
 
-def _is_utf8(body: bytes) -> bool:
-    try:
-        return "\0" not in body.decode()
-    except UnicodeDecodeError:
-        return False
-
-
-def _may_be_json(text: str, fetched: FetchResponse) -> bool:
-    return "json" in _mime(fetched) or text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
-
-
 def _words(text: str, fetched: FetchResponse, mask: SecretMask) -> str:
     return mask.text(extract_text(text) if "html" in _mime(fetched) else text.strip())
-
-
-def _is_shallow(value: Any) -> bool:
-    layer, depth = [value], 0
-    while layer := [item for item in layer if isinstance(item, dict | list)]:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return False
-        layer = [
-            item for part in layer for item in (part.values() if isinstance(part, dict) else part)
-        ]
-    return True
 
 
 def _texts(values: list[Any], limit: float) -> list[str]:
@@ -217,13 +187,3 @@ def _texts(values: list[Any], limit: float) -> list[str]:
         if limit < 0:
             raise TooManyNodesError("the picked values are too long")
     return texts
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _finite(text: str) -> float:
-    if math.isfinite(number := float(text)):
-        return number
-    raise ValueError(f"{text[:20]} is out of range")

@@ -15,10 +15,12 @@ An entry, or a text in JSON, that names arguments is left out when none of them 
 an argument that is missing beside others is "".
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from tools.schemas.arguments import parse_strict_json
+from tools.schemas.coercion import walk_values
 
 if TYPE_CHECKING:
     from tools.http_tools.models import HttpTool
@@ -79,32 +81,20 @@ def row_templates(settings: HttpToolSettings) -> Iterator[tuple[str, str]]:
     """The field and the text of each template; nothing of a field that cannot be read."""
     yield "url", settings.url
     for field in ("query", "headers"):
-        yield from ((field, text) for text in _leaves(getattr(settings, field)))
+        yield from ((field, text) for text in _texts(getattr(settings, field)))
     if settings.body_kind == "text":
         yield "body", settings.body
     elif settings.body_kind in ("json", "form"):
-        yield from (("body", text) for text in _leaves(parse_json_or_none(settings.body)))
+        yield from (("body", text) for text in _texts(parse_json_or_none(settings.body)))
 
 
 def parse_json_or_none(text: str) -> Any:
     """The JSON that ``text`` is; None where it is none."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return parse_strict_json(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
-            case dict() as table:
-                waiting += table.values()
-            case list() as items:
-                waiting += items
-            case str() as text:
-                yield text
+def _texts(value: Any) -> Iterator[str]:
+    return (item for item in walk_values(value) if isinstance(item, str))

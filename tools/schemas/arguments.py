@@ -30,23 +30,20 @@ def parse_arguments(raw: str | dict[str, Any] | None) -> dict[str, Any]:
     """
     value: Any = raw
     for _ in range(2):  # some models encode the object twice
-        if isinstance(value, str):
-            value = _decoded(value)
+        if not isinstance(value, str):
+            break
+        check_text_size(value)
+        try:
+            value = parse_strict_json(value) if value.strip() else None
+        except RecursionError:
+            raise InvalidArguments([TOO_DEEP]) from None
+        except ValueError as error:
+            raise InvalidArguments([f"参数不是合法的 JSON: {error}"]) from error
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise InvalidArguments(["参数应为 JSON 对象"])
     return value
-
-
-def _decoded(text: str) -> Any:
-    check_text_size(text)
-    try:
-        return parse_strict_json(text) if text.strip() else None
-    except RecursionError:
-        raise InvalidArguments([TOO_DEEP]) from None
-    except ValueError as error:
-        raise InvalidArguments([f"参数不是合法的 JSON: {error}"]) from error
 
 
 def parse_strict_json(text: str) -> Any:
@@ -66,7 +63,8 @@ def _finite(text: str) -> float:
 
 
 def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``arguments``, coerced to ``schema`` and valid by it.
+    """A copy of ``arguments``, coerced to ``schema`` and valid by it. Half a surrogate pair in it
+    becomes ``?``.
 
     ``schema`` is of draft 2020-12 unless its ``$schema`` says otherwise; references
     beyond it are never fetched. Without a schema only the size is checked.
@@ -74,14 +72,21 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
     Raises :class:`InvalidArguments` with every fault, and :class:`ToolFailed` when the
     schema itself cannot be used.
     """
-    given = _whole(arguments)
+    given = dict(arguments)
+    check_size(given)
+    text = json.dumps(given, ensure_ascii=False, default=str)
+    check_text_size(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair can be neither stored nor sent
+        given = json.loads(text.encode("utf-8", "replace"))
     if schema is None:
         return given
     try:
-        validator = _validator(_text(schema))
+        validator = _validator(json.dumps(schema, ensure_ascii=False))
         result = coerce_value(schema, given, schema)
         check_size(result)
-        faults = _faults(validator, result)
+        faults = _messages(validator, result)
     except UNUSABLE_SCHEMA as error:
         raise ToolFailed("工具的参数定义有误，无法调用") from error
     if faults:
@@ -89,40 +94,19 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
     return dict(result)
 
 
-def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy within bounds, in which half a surrogate pair is ``?``: it can be neither stored nor
-    sent."""
-    given = dict(arguments)
-    check_size(given)
-    text = json.dumps(given, ensure_ascii=False, default=str)
-    check_text_size(text)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return dict(json.loads(text.encode("utf-8", "replace")))
-    return given
-
-
 def schema_messages(schema: JsonSchema, value: Any) -> list[str]:
     """What is wrong with ``value`` by ``schema``, one line each. Raises one of
     ``UNUSABLE_SCHEMA``."""
-    return _faults(_validator(_text(schema)), value)
+    return _messages(_validator(json.dumps(schema, ensure_ascii=False)), value)
 
 
-def _faults(validator: Validator, value: Any) -> list[str]:
+def _messages(validator: Validator, value: Any) -> list[str]:
     try:
         with limit_matching():
-            return limit_lines(
-                line
-                for finding in validator.iter_errors(value)
-                for line in validation_messages(finding)
-            )
+            found = (validation_messages(finding) for finding in validator.iter_errors(value))
+            return limit_lines(line for lines in found for line in lines)
     except TooMuchText:
         return [TOO_LONG]
-
-
-def _text(schema: JsonSchema) -> str:
-    return json.dumps(schema, ensure_ascii=False)
 
 
 @functools.lru_cache(maxsize=512)

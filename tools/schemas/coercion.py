@@ -8,9 +8,10 @@ Pure: a copy is returned, and the work is bounded by the size of the value.
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote
 
 from tools.errors import InvalidArguments
 
@@ -32,19 +33,39 @@ def check_text_size(text: str) -> None:
 def check_size(value: Any) -> None:
     """Raise :class:`InvalidArguments` for more than ``MAX_DEPTH`` lists and objects in each other,
     or ``MAX_VALUES`` values."""
-    layer, depth, values = [value], 0, 1
-    while layer := [item for item in layer if isinstance(item, (dict, list))]:
-        depth += 1
-        layer = [
-            item
-            for container in layer
-            for item in (container.values() if isinstance(container, dict) else container)
-        ]
-        values += len(layer)
+    count = 1
+    for depth, level in enumerate(nested_levels(value), 1):
+        count += len(level)
         if depth > MAX_DEPTH:
             raise InvalidArguments([TOO_DEEP])
-        if values > MAX_VALUES:
+        if count > MAX_VALUES:
             raise InvalidArguments([TOO_MANY])
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether there are more than ``limit`` lists and objects in each other."""
+    return any(depth > limit for depth, _ in enumerate(nested_levels(value), 1))
+
+
+def nested_levels(value: Any) -> Iterator[list[Any]]:
+    """What ``value`` holds, then what that holds, and so on: one level at a time."""
+    level = [value]
+    while containers := [item for item in level if isinstance(item, dict | list)]:
+        level = [
+            item
+            for container in containers
+            for item in (container.values() if isinstance(container, dict) else container)
+        ]
+        yield level
+
+
+def walk_values(value: Any) -> Iterator[Any]:
+    """``value`` and everything in it, at any depth."""
+    waiting = [value]
+    while waiting:
+        yield (item := waiting.pop())
+        if isinstance(item, dict | list):
+            waiting += item.values() if isinstance(item, dict) else item
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
@@ -75,21 +96,41 @@ def coerce_value(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     if isinstance(value, dict):
         return _object(schema, value, root)
     if isinstance(value, list):
-        return _array(schema, value, root)
+        first = schema.get("prefixItems", ())
+        return [
+            coerce_value(first[place] if place < len(first) else schema.get("items"), item, root)
+            for place, item in enumerate(value)
+        ]
     return value
 
 
 def resolve_ref(schema: Any, root: Mapping[str, Any]) -> Any:
     """``schema``, or what its local ``$ref`` points at; None where it points at nothing."""
     for _ in range(16):  # a chain of references that is longer goes in a circle
-        pointer = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if not isinstance(pointer, str) or not pointer.startswith("#"):
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str) or not reference.startswith("#"):
             return schema
-        schema = root
-        for step in pointer[1:].split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            schema = schema.get(key) if isinstance(schema, Mapping) else None
+        try:
+            schema = resolve_pointer(reference, root)
+        except LookupError:
+            return None
     return None
+
+
+def resolve_pointer(reference: str, root: Any) -> Any:
+    """What stands in ``root`` where ``reference``, ``#/…``, points: as validators find it
+    (RFC 6901, 6). Raises LookupError where nothing does."""
+    if reference != "#" and not reference.startswith("#/"):
+        raise LookupError(reference)
+    for step in unquote(reference).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(root, Mapping):
+            root = root[name]
+        elif isinstance(root, list) and name.isdecimal() and len(name) < 9:
+            root = root[int(name)]
+        else:
+            raise LookupError(reference)
+    return root
 
 
 def _object(
@@ -109,14 +150,6 @@ def _object(
             continue
         result[key] = coerce_value(wanted, item, root)
     return result
-
-
-def _array(schema: Mapping[str, Any], value: list[Any], root: Mapping[str, Any]) -> list[Any]:
-    first = schema.get("prefixItems", ())
-    return [
-        coerce_value(first[place] if place < len(first) else schema.get("items"), item, root)
-        for place, item in enumerate(value)
-    ]
 
 
 def _takes_null(schema: Any, root: Mapping[str, Any]) -> bool:

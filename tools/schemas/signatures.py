@@ -24,7 +24,7 @@ from typing import (
 import typing_extensions
 from docstring_parser import ParseError
 from docstring_parser import parse as parse_docstring
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -106,7 +106,11 @@ class FunctionParameters:
         self._contexts = [p.name for p in named if p not in visible]
         self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
         self._model = _described(
-            lambda: _model_of({p.name: _field(p, words.get(p.name)) for p in visible})
+            lambda: create_model(
+                "Arguments",
+                __config__=ConfigDict(extra="forbid", protected_namespaces=()),
+                **{_FIELD + p.name: _field(p, words.get(p.name)) for p in visible},
+            )
         )
 
     def schema(self) -> JsonSchema:
@@ -184,13 +188,6 @@ def _described(describe: Callable[[], T]) -> T:
         raise InvalidDeclaration(f"failed to infer the schema: {error}") from error
 
 
-def _model_of(fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
-    prefixed: dict[str, Any] = {_FIELD + name: field for name, field in fields.items()}
-    return create_model(
-        "Arguments", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **prefixed
-    )
-
-
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
     """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``,
     wins over the docstring."""
@@ -263,19 +260,12 @@ def convert_typed_dicts(annotation: Any) -> Any:
 
 
 def _made_anew(kind: Any) -> Any:
-    fields = {
-        name: convert_typed_dicts(_unqualified(hint))
-        for name, hint in get_type_hints(kind, include_extras=True).items()
-    }
-    marked = {
-        name: hint if name in kind.__required_keys__ else NotRequired[hint]
-        for name, hint in fields.items()
-    }
+    fields: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        is_marked = get_origin(hint) in (Required, NotRequired)
+        plain = convert_typed_dicts(get_args(hint)[0] if is_marked else hint)
+        fields[name] = plain if name in kind.__required_keys__ else NotRequired[plain]
     make: Any = typing_extensions.TypedDict
-    made = make(kind.__name__, marked)
+    made = make(kind.__name__, fields)
     made.__doc__ = kind.__doc__
     return made
-
-
-def _unqualified(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint

@@ -6,13 +6,13 @@ times; so patterns become words, and what grows so is refused.
 """
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from tools.contract import JsonSchema
 from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
+from tools.schemas.coercion import resolve_pointer
 from tools.text.fences import neutralize_json
 from tools.text.untrusted import clean_untrusted
 
@@ -80,54 +80,38 @@ def _tamed(value: Any, depth: int) -> Any:
 def _entry(key: str, value: Any, depth: int) -> Any:
     if key in _WORDS:
         return clean_untrusted(value, _WORDS[key])
-    if key in _DATA:
-        return _unforged(value)
+    if key in _DATA:  # a call must repeat it exactly, so nothing in it can be replaced
+        if neutralize_json(value) != value:
+            raise SchemaRefused(_("One of its values imitates a mark of this program."))
+        return value
     if key in _BY_NAME and isinstance(value, dict):
-        return {_named(name): _tamed(item, depth + 1) for name, item in value.items()}
+        if any(not name or clean_untrusted(name, 200) != name for name in value):
+            raise SchemaRefused(_("One of its arguments has a name that cannot be shown."))
+        return {name: _tamed(item, depth + 1) for name, item in value.items()}
     return _tamed(value, depth)
-
-
-def _unforged(value: Any) -> Any:
-    """Data that a call must repeat exactly, so nothing in it can be replaced."""
-    if neutralize_json(value) != value:
-        raise SchemaRefused(_("One of its values imitates a mark of this program."))
-    return value
-
-
-def _named(name: str) -> str:
-    if not name or clean_untrusted(name, 200) != name:
-        raise SchemaRefused(_("One of its arguments has a name that cannot be shown."))
-    return name
 
 
 def _refuse_growth(schema: JsonSchema) -> None:
     """Raise for what takes too many steps with its references followed; a definition inside itself
     is entered once."""
-    steps = sum(1 for _step in _steps(schema, schema, frozenset()))
-    if steps >= MAX_STEPS:
-        raise SchemaRefused(_("Its schema is too complicated."))
-
-
-def _steps(root: JsonSchema, schema: Any, inside: frozenset[str]) -> Iterator[None]:
-    waiting: list[tuple[Any, frozenset[str]]] = [(schema, inside)]
+    waiting: list[tuple[Any, frozenset[str]]] = [(schema, frozenset())]
     for _number in range(MAX_STEPS):
         if not waiting:
             return
-        yield
         part, inside = waiting.pop()
         if isinstance(part, list):
             waiting += [(item, inside) for item in part]
         elif isinstance(part, dict):
             waiting += [(item, inside) for key, item in part.items() if key not in _DATA]
             if isinstance(name := part.get("$ref"), str) and name not in inside:
-                waiting.append((_behind(root, name), inside | {name}))
+                waiting.append((_referred(schema, name), inside | {name}))
+    raise SchemaRefused(_("Its schema is too complicated."))
 
 
-def _behind(root: JsonSchema, reference: str) -> Any:
+def _referred(root: JsonSchema, reference: str) -> Any:
     if not reference.startswith("#"):
         raise SchemaRefused(_("Its schema refers to something outside of it."))
-    found: Any = root
-    for part in reference[1:].split("/")[1:]:
-        part = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+    try:
+        return resolve_pointer(reference, root)
+    except LookupError:
+        return None

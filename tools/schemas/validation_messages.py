@@ -42,14 +42,7 @@ def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) 
     """The lines of one finding; ``path`` is where the value it was found in stands."""
     here = [*path, *error.relative_path]
     keyword = str(error.validator)
-    if error.instance is None and keyword in (
-        "type",
-        "enum",
-        "anyOf",
-        "oneOf",
-        "pattern",
-        "minLength",
-    ):
+    if error.instance is None and keyword in _EMPTY_WHEN_NULL:
         yield f"{format_path(here)} {EMPTY}"
     elif keyword in ("anyOf", "oneOf") and error.context:
         yield from _branch_lines(error, here)
@@ -59,23 +52,20 @@ def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) 
     elif keyword == "additionalProperties":
         for name in _unknown(error):
             yield f"{format_path([*here, name])} {UNKNOWN}"
+    elif keyword in _EMPTY_WHEN_BLANK and _is_blank(error.instance):
+        yield f"{format_path(here)} {EMPTY}"
+    elif keyword in _WORDS:
+        yield f"{format_path(here)} {_WORDS[keyword](error.validator_value, error.instance)}"
     else:
-        yield f"{format_path(here)} {_words(keyword, error)}"
+        yield f"{format_path(here)} 不符合要求: {_shown(error.message)}"
 
 
-def _words(keyword: str, error: ValidationError) -> str:
-    if _is_blank(error) and keyword in ("minLength", "minItems", "minProperties", "pattern"):
-        return EMPTY
-    if keyword in _WORDS:
-        return _WORDS[keyword](error.validator_value, error.instance)
-    return f"不符合要求: {_shown(error.message)}"
-
-
-def _is_blank(error: ValidationError) -> bool:
-    value = error.instance
+def _is_blank(value: Any) -> bool:
     return not value.strip() if isinstance(value, str) else value in ([], {})
 
 
+_EMPTY_WHEN_NULL = frozenset({"type", "enum", "anyOf", "oneOf", "pattern", "minLength"})
+_EMPTY_WHEN_BLANK = frozenset({"minLength", "minItems", "minProperties", "pattern"})
 _WORDS: dict[str, Callable[[Any, Any], str]] = {
     "type": lambda wanted, _: f"应为{_kind_words(wanted)}",
     "enum": lambda _, value: f"不支持: {_shown(value)}",
@@ -101,18 +91,14 @@ def _absent(names: Iterable[str], instance: Mapping[str, Any]) -> list[str]:
     return [name for name in names if name not in instance]
 
 
-def _absent_dependents(wanted: Mapping[str, Any], instance: Mapping[str, Any]) -> list[str]:
-    return [
+_MISSING: dict[str, Callable[[Any, Any], list[str]]] = {
+    "required": _absent,
+    "dependentRequired": lambda wanted, instance: [
         name
         for given, names in wanted.items()
         if given in instance
         for name in _absent(names, instance)
-    ]
-
-
-_MISSING: dict[str, Callable[[Any, Any], list[str]]] = {
-    "required": _absent,
-    "dependentRequired": _absent_dependents,
+    ],
 }
 
 
@@ -142,25 +128,15 @@ def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str
         for finding in min(meant, key=len):
             yield from validation_messages(finding, here)
         return
-    kinds = [
-        finding.validator_value
-        for findings in branches.values()
-        for finding in findings
-        if finding.validator == "type"
-    ]
-    values = [
-        finding
-        for findings in branches.values()
-        for finding in findings
-        if finding.validator in ("const", "enum")
-    ]
+    findings = [finding for branch in branches.values() for finding in branch]
+    values = [finding for finding in findings if finding.validator in ("const", "enum")]
+    kinds = [finding.validator_value for finding in findings if finding.validator == "type"]
     if values:
-        first = values[0]
-        yield f"{format_path([*here, *first.relative_path])} 不支持: {_shown(first.instance)}"
-    elif kinds:
-        yield f"{format_path(here)} 应为{_kind_words(kinds)}"
+        place, shown = [*here, *values[0].relative_path], _shown(values[0].instance)
+        yield f"{format_path(place)} 不支持: {shown}"
     else:
-        yield f"{format_path(here)} 不符合要求"
+        words = f"应为{_kind_words(kinds)}" if kinds else "不符合要求"
+        yield f"{format_path(here)} {words}"
 
 
 def _excludes(finding: ValidationError) -> bool:
