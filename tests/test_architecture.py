@@ -18,7 +18,7 @@ LAYERS = (
 )  # each may import itself and what stands before it
 ROOMS = {
     "tools": (
-        ("errors", "refusals", "error_boundary", "log_limit", "tracked"),
+        ("errors", "refusals", "error_boundary", "log_limit", "token_bucket", "tracked"),
         ("text", "processes"),
         ("contract", "live_rows"),
         ("schemas", "fetch"),

@@ -1,12 +1,11 @@
 """One try to sign in, as it was judged before Django saw it."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.http import HttpRequest
 
-from frostproject.signin.buckets import TokenBuckets
+from tools.token_bucket import TokenBucket
 
 #: Where the ASGI scope holds it.
 ATTEMPT_KEY = "frostproject.attempt"
@@ -23,11 +22,11 @@ class SignInAttempt:
     is_known: bool = False
     """Whether this browser has signed in to this account before."""
     succeeded: bool = False
-    taken: list[tuple[TokenBuckets, Hashable]] = field(default_factory=list)
+    taken: list[TokenBucket] = field(default_factory=list)
 
     def give_back(self) -> None:
-        for buckets, owner in self.taken:
-            buckets.give_back(owner)
+        for bucket in self.taken:
+            bucket.give_back()
         self.taken.clear()
 
 

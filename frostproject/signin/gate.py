@@ -26,12 +26,12 @@ from django.utils.functional import cached_property
 from frostproject.server.http_connections import client_key
 from frostproject.signin import known
 from frostproject.signin.attempt import ATTEMPT_KEY, SignInAttempt
-from frostproject.signin.buckets import RefillRate, TokenBuckets
 from frostproject.signin.refusal import SignInRefusal, send_refusal
 from frostproject.signin.turns import PASSWORD_WAIT_SECONDS, PasswordQueue, PasswordQueueFull
 from frostproject.web.http import Receive, Send
 from onebot.connections.handshake import Handshake, is_trusted_loopback
 from tools.log_limit import LogLimit
+from tools.token_bucket import Quota, RefillRate, TokenBuckets
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
@@ -66,11 +66,7 @@ class SignInGate:
     def __init__(self, application: Any) -> None:
         self._application = application
         self._turns = PasswordQueue()
-        self._addresses, self._strangers, self._known = (
-            TokenBuckets(ADDRESS),
-            TokenBuckets(STRANGERS),
-            TokenBuckets(KNOWN),
-        )
+        self._addresses, self._strangers, self._known = (TokenBuckets() for _ in range(3))
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -143,21 +139,24 @@ class SignInGate:
         account: Hashable = (
             known.fold_account_name(attempt.name) if door.field else ("session", session)
         )
-        wanted: list[tuple[TokenBuckets, Hashable]]
-        if browser:
-            wanted = [(self._known, browser), *([] if door.field else [(self._strangers, account)])]
-        elif is_trusted_loopback(request):
-            wanted = [(self._addresses, attempt.address), (self._strangers, ("local", account))]
-        else:
-            wanted = [(self._addresses, attempt.address), (self._strangers, account)]
-        if wait := max(buckets.wait(key) for buckets, key in wanted):
+        if not browser and is_trusted_loopback(request):
+            account = ("local", account)
+        first = (
+            (self._known, Quota(browser, KNOWN))
+            if browser
+            else (self._addresses, Quota(attempt.address, ADDRESS))
+        )
+        wanted = [first]
+        if not (browser and door.field):
+            wanted.append((self._strangers, Quota(account, STRANGERS)))
+        if wait := max(buckets.wait_seconds(quota) for buckets, quota in wanted):
             limit.warn(
                 "slowed",
                 "Sign-ins from %s are slowed down: too many tries",
                 attempt.address or "a local socket",
             )
             raise SignInRefusal(429, math.ceil(wait))
-        attempt.taken = [(buckets, buckets.take(key)) for buckets, key in wanted]
+        attempt.taken = [bucket for buckets, quota in wanted for bucket in buckets.take(quota)]
         return attempt
 
     async def _wait_for_turn(self, attempt: SignInAttempt, receive: Receive) -> None:

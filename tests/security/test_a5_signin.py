@@ -5,8 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from frostproject.signin import buckets as buckets_module
-from frostproject.signin.buckets import RefillRate, TokenBuckets
 from frostproject.signin.gate import ADDRESS
 from frostproject.signin.turns import CHECKS_AT_ONCE, MAX_WAITING, PasswordQueue, PasswordQueueFull
 from tests.cast import fresh_id
@@ -142,48 +140,6 @@ def test_what_is_no_form_is_refused_in_words(server, body, kind, status):
 
 
 # --- The parts by themselves ----------------------------------------------------
-
-
-class Clock:
-    now = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(buckets_module, "time", clock)
-    return clock
-
-
-def test_a_bucket_fills_again_with_time(clock):
-    buckets = TokenBuckets(RefillRate(2, 10))
-    assert [buckets.take("a") and buckets.wait("a") for _ in range(2)] == [0, 10]
-    clock.now += 9
-    assert buckets.wait("a") == 1
-    clock.now += 1
-    assert buckets.wait("a") == 0
-    buckets.give_back(buckets.take("a"))
-    assert buckets.wait("a") == 0
-    clock.now += 1_000
-    assert [buckets.take("a") and buckets.wait("a") for _ in range(2)] == [0, 10]
-
-
-def test_filling_the_memory_resets_nobody_and_ends_with_time(clock):
-    buckets = TokenBuckets(RefillRate(1, 10), most=3)
-    for key in ("mine", "b", "c", "d", "e"):
-        buckets.take(key)
-    assert buckets.wait("mine") == 10
-    assert buckets.wait("new") == 20  # with the others that came too late
-    clock.now += 10
-    assert buckets.wait("mine") == buckets.wait("b") == 0
-    clock.now += 10
-    assert buckets.wait("new") == 0
-    for number in range(10_000):
-        buckets.take(number)
-    assert len(buckets._full_at) <= 4
 
 
 async def test_known_browsers_have_their_turn_first_and_a_full_line_is_told_at_once():

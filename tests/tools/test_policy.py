@@ -8,8 +8,8 @@ import pytest
 from tools.contract import ToolExecutionContext, ToolSpec
 from tools.refusals import RefusalReason, ToolRefusal
 from tools.registry.policy import CallPermit, decide_call
-from tools.registry.rate import CallRates
 from tools.registry.settings import ToolSettings
+from tools.token_bucket import TokenBuckets
 
 TOOL = ToolSpec(name="t")
 
@@ -29,9 +29,7 @@ def chat(*, group: str = "", user: str = "7", **metadata: Any) -> ToolExecutionC
 def verdict(context: ToolExecutionContext | None, **row: Any) -> str:
     """``""`` for a permit, else the reason's word."""
     ids = frozenset(row.pop("ids", ()))
-    decision = decide_call(
-        TOOL, ToolSettings("t", allowed_ids=ids, **row), context, CallRates(), 0.0
-    )
+    decision = decide_call(TOOL, ToolSettings("t", allowed_ids=ids, **row), context, TokenBuckets())
     return "" if isinstance(decision, CallPermit) else decision.reason
 
 
@@ -115,7 +113,7 @@ def test_the_role_in_the_group_counts_in_the_group_only(role, expected):
 
 
 def test_the_refusal_names_who_may():
-    decision = decide_call(TOOL, ToolSettings("t", allowed="owners"), chat(), CallRates(), 0.0)
+    decision = decide_call(TOOL, ToolSettings("t", allowed="owners"), chat(), TokenBuckets())
     assert decision == ToolRefusal(
         RefusalReason.NOT_PERMITTED,
         "没有权限: 工具 t 只有机器人的主人可以使用。请如实告诉用户，不要重试。",
@@ -129,18 +127,20 @@ def test_nothing_of_the_call_itself_is_looked_at():
         "settings",
         "context",
         "rates",
-        "now",
     ]
 
 
 def test_limits_count_people_and_chats_apart():
-    rates, row = CallRates(), ToolSettings("t", calls_per_minute_person=1, calls_per_minute_chat=2)
+    rates, row = (
+        TokenBuckets(clock=lambda: 0.0),
+        ToolSettings("t", calls_per_minute_person=1, calls_per_minute_chat=2),
+    )
 
     def call(user: str, group: str) -> str:
-        decision = decide_call(TOOL, row, chat(user=user, group=group), rates, 0.0)
+        decision = decide_call(TOOL, row, chat(user=user, group=group), rates)
         if isinstance(decision, ToolRefusal):
             return decision.reason
-        rates.take(decision.quotas, 0.0)
+        rates.take(*decision.quotas)
         return ""
 
     calls = [("1", "5"), ("1", "5"), ("1", "6"), ("2", "5"), ("3", "5"), ("3", "6")]
@@ -155,17 +155,17 @@ def test_limits_count_people_and_chats_apart():
 
 
 def test_the_refusal_says_when_to_try_again():
-    rates, row = CallRates(), ToolSettings("t", calls_per_minute_person=7)
-    permit = decide_call(TOOL, row, chat(), rates, 0.0)
+    rates, row = TokenBuckets(clock=lambda: 0.0), ToolSettings("t", calls_per_minute_person=7)
+    permit = decide_call(TOOL, row, chat(), rates)
     assert isinstance(permit, CallPermit)
     for _ in range(7):
-        rates.take(permit.quotas, 0.0)
-    decision = decide_call(TOOL, row, chat(), rates, 0.0)
+        rates.take(*permit.quotas)
+    decision = decide_call(TOOL, row, chat(), rates)
     assert decision == ToolRefusal(
         RefusalReason.RATE_LIMITED, "调用过于频繁: 工具 t 请在 9 秒后再试。"
     )
 
 
 def test_deciding_counts_no_call():
-    rates, row = CallRates(), ToolSettings("t", calls_per_minute_person=1)
-    assert [type(decide_call(TOOL, row, chat(), rates, 0.0)) for _ in range(3)] == [CallPermit] * 3
+    rates, row = TokenBuckets(clock=lambda: 0.0), ToolSettings("t", calls_per_minute_person=1)
+    assert [type(decide_call(TOOL, row, chat(), rates)) for _ in range(3)] == [CallPermit] * 3

@@ -27,7 +27,6 @@ from tools.mcp.errors import McpClientError
 from tools.mcp.link import McpConnection
 from tools.mcp.listing import ProgressCallback, SessionOpener
 from tools.mcp.loading import load_session_opener
-from tools.mcp.rate_limits import TokenBucket
 from tools.mcp.results import convert_mcp_result
 from tools.mcp.settings import McpServerSettings, load_server_settings
 from tools.mcp.specs import MCP, is_repeatable
@@ -35,6 +34,7 @@ from tools.registry import outcomes
 from tools.registry.catalogue import ensure_tool_rows
 from tools.registry.live_provider import DatabaseThread
 from tools.text.untrusted import clean_line
+from tools.token_bucket import RefillRate, TokenBucket
 
 logger = logging.getLogger(__name__)
 
@@ -296,10 +296,10 @@ def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:
     is not listened to."""
     if context is None or "report_progress" not in context.metadata:
         return None
-    bucket = TokenBucket(PROGRESS_PER_SECOND, PROGRESS_AT_ONCE)
+    bucket = TokenBucket(RefillRate(PROGRESS_AT_ONCE, 1 / PROGRESS_PER_SECOND))
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        if bucket.has():
+        if bucket.take_available():
             done = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             context.report_progress(f"{clean_line(message, 300)} ({done})".strip())
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+
+from tools.token_bucket import Clock, RefillRate, TokenBucket
 
 MESSAGES_PER_SECOND, MESSAGES_AT_ONCE = 500, 1_000
 """Of all kinds; more are read more slowly."""
@@ -14,42 +15,15 @@ BYTES_PER_SECOND, BYTES_AT_ONCE = 32 * 2**20, 64 * 2**20
 _PAUSE = 0.05
 """Seconds for which a server that is ahead is not listened to."""
 
-Clock = Callable[[], float]
-
-
-class TokenBucket:
-    """What may pass: ``rate`` a second, and ``burst`` at once after a rest."""
-
-    def __init__(self, rate: float, burst: float, clock: Clock = time.monotonic) -> None:
-        self._rate, self._burst, self._clock = rate, burst, clock
-        self._level, self._at = float(burst), clock()
-
-    def take(self, amount: float = 1) -> bool:
-        """Take ``amount``; False when there is not as much, and then it is owed."""
-        now = self._clock()
-        self._level = min(self._burst, self._level + (now - self._at) * self._rate) - amount
-        self._at = now
-        if self._level >= 0:
-            return True
-        self._level = max(self._level, -self._burst)
-        return False
-
-    def has(self, amount: float = 1) -> bool:
-        """Take ``amount`` if it is there, and nothing otherwise."""
-        if self.take(amount):
-            return True
-        self._level += amount
-        return False
-
 
 class ServerRateLimit:
     """What one server sends."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._messages = TokenBucket(MESSAGES_PER_SECOND, MESSAGES_AT_ONCE, clock)
-        self._unasked = TokenBucket(UNASKED_PER_SECOND, UNASKED_AT_ONCE, clock)
-        self._bytes = TokenBucket(BYTES_PER_SECOND, BYTES_AT_ONCE, clock)
-        self._strays = TokenBucket(STRAYS_PER_SECOND, STRAYS_AT_ONCE, clock)
+        self._messages = TokenBucket(RefillRate(MESSAGES_AT_ONCE, 1 / MESSAGES_PER_SECOND), clock)
+        self._unasked = TokenBucket(RefillRate(UNASKED_AT_ONCE, 1 / UNASKED_PER_SECOND), clock)
+        self._bytes = TokenBucket(RefillRate(BYTES_AT_ONCE, 1 / BYTES_PER_SECOND), clock)
+        self._strays = TokenBucket(RefillRate(STRAYS_AT_ONCE, 1 / STRAYS_PER_SECOND), clock)
 
     async def strayed(self) -> None:
         """Something has come that is no message."""
@@ -65,4 +39,4 @@ class ServerRateLimit:
         """Whether a message that has come is passed on."""
         if not self._messages.take():
             await asyncio.sleep(_PAUSE)
-        return not is_unasked or self._unasked.has()
+        return not is_unasked or self._unasked.take_available()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from django.utils.translation import gettext as _
 
-from tools.mcp.rate_limits import TokenBucket
 from tools.mcp.settings import McpServerSettings
 from tools.text.untrusted import clean_line
+from tools.token_bucket import RefillRate, TokenBucket
 
 logger = logging.getLogger("tools.mcp.server")
 
@@ -30,7 +30,7 @@ class ServerLog:
         self._settings = settings
         self._lost = lost
         self._name = clean_line(settings.name, 64)
-        self._bucket = TokenBucket(LINES_PER_SECOND, LINES_AT_ONCE)
+        self._bucket = TokenBucket(RefillRate(LINES_AT_ONCE, 1 / LINES_PER_SECOND))
         self._last: deque[str] = deque(maxlen=LAST)
         self._left_out = 0
         self._reasons: list[str] = []
@@ -80,7 +80,7 @@ class ServerLog:
         return clean_line(self._settings.masked(text[: LINE_LIMIT * 4]), LINE_LIMIT)
 
     def _log(self, kind: str, text: str) -> None:
-        if not self._bucket.has():
+        if not self._bucket.take_available():
             self._left_out += 1
             return
         left_out, self._left_out = self._left_out, 0

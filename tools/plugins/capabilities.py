@@ -30,9 +30,9 @@ from tools.plugins.values import (
     put_values,
 )
 from tools.registry.live_provider import DatabaseThread
-from tools.registry.rate import CallQuota, CallRates
 from tools.schemas.arguments import check_arguments
 from tools.text.storable import make_storable
+from tools.token_bucket import Quota, TokenBuckets
 
 logger = logging.getLogger(__name__)
 
@@ -190,8 +190,7 @@ class CapabilityService:
     ) -> None:
         self._desk = desk
         self._services = services
-        self._clock = clock
-        self._rates = CallRates()
+        self._rates = TokenBuckets(clock=clock)
 
     async def exercise(
         self, plugin: CapabilityHolder, call: CallInFlight | None, name: Any, arguments: Any
@@ -236,18 +235,18 @@ class CapabilityService:
     def _count(self, plugin: CapabilityHolder, call: CallInFlight | None, name: str) -> None:
         """Count one use. Raises RpcError when there were too many: of the call, or of the plugin in
         every chat together."""
-        capability, now = CAPABILITIES[name], self._clock()
+        capability = CAPABILITIES[name]
         if call is not None and 0 < capability.per_call <= call.spent[name]:
             raise RpcError(
                 RpcErrorCode.BACK_PRESSURE, f"{name}: at most {capability.per_call} for one call"
             )
-        quotas = [CallQuota((str(plugin.pk), name), capability.per_minute)]
-        if wait := self._rates.wait(quotas, now):
+        quota = Quota.per_minute(capability.per_minute, plugin.pk, name)
+        if wait := self._rates.wait_seconds(quota):
             raise RpcError(
                 RpcErrorCode.BACK_PRESSURE,
                 f"{name}: at most {capability.per_minute} a minute; again in {wait:.0f} s",
             )
-        self._rates.take(quotas, now)
+        self._rates.take(quota)
         if call is not None:
             call.spent[name] += 1
 

@@ -27,11 +27,13 @@ from tools.plugins.records import (
 )
 from tools.registry.live_provider import DatabaseThread
 from tools.text.storable import make_storable
+from tools.token_bucket import Quota, RefillRate, TokenBuckets
 
 logger = logging.getLogger(__name__)
 
 #: Lines of one plugin that are kept in a second, and more that it may have in hand.
 LINES_PER_SECOND, BURST = 20, 200
+LINE_RATE = RefillRate(BURST, 1 / LINES_PER_SECOND)
 LEVELS = frozenset({"debug", "info", "warning", "error", "stdout", "stderr"})
 #: Between the first thing that happens and putting down all that has happened since, in seconds.
 GATHER_SECONDS = 0.5
@@ -43,12 +45,11 @@ class PluginRecorder:
 
     def __init__(self, desk: DatabaseThread, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
-        self._clock = clock
+        self._rates = TokenBuckets(clock=clock)
         self._lines: list[LogEntry] = []
         self._crashes: list[CrashEntry] = []
         self._reports: dict[int, PluginReport] = {}
         self._known: dict[int, PluginReport] = {}
-        self._room: dict[int, tuple[float, float]] = {}
         self._left_out = Counter[int]()
         self._writing: asyncio.TimerHandle | None = None
         self._written = set[asyncio.Future[Any]]()
@@ -56,9 +57,11 @@ class PluginRecorder:
     def line(self, plugin_pk: int, level: str, text: str) -> bool:
         """Keep a line of the plugin's log; False when it has said too much lately, and this one is
         only counted."""
-        if not self._has_room(plugin_pk):
+        quota = Quota(plugin_pk, LINE_RATE)
+        if self._rates.wait_seconds(quota):
             self._left_out[plugin_pk] += 1
         else:
+            self._rates.take(quota)
             self._lines.append(_line(plugin_pk, _known(level), text))
         self._write_soon()
         return plugin_pk not in self._left_out
@@ -87,13 +90,6 @@ class PluginRecorder:
         self._write()
         self._submit(delete_process_reports, [self._desk.process_id])
         await asyncio.gather(*self._written, return_exceptions=True)
-
-    def _has_room(self, plugin_pk: int) -> bool:
-        now = self._clock()
-        room, at = self._room.get(plugin_pk, (float(BURST), now))
-        room = min(float(BURST), room + (now - at) * LINES_PER_SECOND)
-        self._room[plugin_pk] = (max(0.0, room - 1), now)
-        return room >= 1
 
     def _write_soon(self) -> None:
         if self._writing is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolSpec
 from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
 from tools.refusals import DISABLED, GROUPS_ONLY, HIDDEN, PRIVATE_ONLY, RefusalReason, ToolRefusal
-from tools.registry.rate import CallQuota, CallRates
 from tools.registry.settings import ToolSettings
+from tools.token_bucket import Quota, TokenBuckets
 
 GROUP_ADMIN_ROLES = ("owner", "admin")
 # As plain text: to look a member up at its class takes longer than all else that is decided for a
@@ -29,7 +29,7 @@ _WHO = {
 class CallPermit:
     """The call may be made; it counts against these quotas."""
 
-    quotas: tuple[CallQuota, ...] = ()
+    quotas: tuple[Quota, ...] = ()
 
 
 def check_availability(
@@ -54,8 +54,7 @@ def decide_call(
     spec: ToolSpec,
     settings: ToolSettings,
     context: ToolExecutionContext | None,
-    rates: CallRates,
-    now: float,
+    rates: TokenBuckets,
 ) -> CallPermit | ToolRefusal:
     """Whether this tool may be called by the sender in ``context``; changes nothing.
 
@@ -72,7 +71,7 @@ def decide_call(
             f"没有权限: 工具 {spec.name} 只有{who}可以使用。请如实告诉用户，不要重试。",
         )
     quotas = _quotas(spec.name, settings, context)
-    if wait := rates.wait(quotas, now):
+    if wait := rates.wait_seconds(*quotas):
         return ToolRefusal(
             RefusalReason.RATE_LIMITED,
             f"调用过于频繁: 工具 {spec.name} 请在 {math.ceil(wait)} 秒后再试。",
@@ -118,17 +117,17 @@ def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:
 
 def _quotas(
     name: str, settings: ToolSettings, context: ToolExecutionContext | None
-) -> tuple[CallQuota, ...]:
+) -> tuple[Quota, ...]:
     """The limits of the row. Calls without a sender or a chat count together."""
     if not (settings.calls_per_minute_person or settings.calls_per_minute_chat):
         return ()
     caller = context or ToolExecutionContext()
     limits = (
-        CallQuota(
-            (name, "person", caller.platform, caller.user_id), settings.calls_per_minute_person
-        ),
-        CallQuota(
-            (name, "chat", caller.platform, caller.session_id), settings.calls_per_minute_chat
-        ),
+        (settings.calls_per_minute_person, "person", caller.user_id),
+        (settings.calls_per_minute_chat, "chat", caller.session_id),
     )
-    return tuple(quota for quota in limits if quota.per_minute)
+    return tuple(
+        Quota.per_minute(number, name, kind, caller.platform, who)
+        for number, kind, who in limits
+        if number
+    )

@@ -35,9 +35,9 @@ from tools.registry.new_tools import NewToolTracker
 from tools.registry.offers import ResolvedTool, ToolResolver
 from tools.registry.policy import check_availability, decide_call
 from tools.registry.provider_set import Listed, ProviderSet
-from tools.registry.rate import CallRates
 from tools.registry.settings import ToolSettings
 from tools.schemas.arguments import check_arguments, parse_arguments
+from tools.token_bucket import TokenBuckets
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +74,11 @@ class ToolRegistry:
     ) -> None:
         self._settings = settings
         self._defer_above = defer_above
-        self._clock = clock
         self._roster = ProviderSet()
         self._offers = ToolResolver()
         self._views: dict[tuple[bool | None, bool] | None, ToolView] = {}
         self._definitions = DefinitionCache()
-        self._rates = CallRates()
+        self._rates = TokenBuckets(clock=clock)
         self._hooks = Hooks()
         self._reported: set[tuple[str, str, str]] = set()
         self._keep: SpecFilter | None = None
@@ -219,7 +218,7 @@ class ToolRegistry:
         if isinstance(offer, ToolRefusal):
             return False
         try:
-            self._admitted(offer, invocation, context, CallRates(), approved=False)
+            self._admitted(offer, invocation, context, TokenBuckets(), approved=False)
         except ApprovalNeeded:
             return True
         except ToolError:
@@ -235,15 +234,14 @@ class ToolRegistry:
         offer: ResolvedTool,
         invocation: ToolInvocation,
         context: ToolExecutionContext | None,
-        rates: CallRates,
+        rates: TokenBuckets,
         *,
         approved: bool,
     ) -> dict[str, Any]:
         """The checked arguments of a call that may be made, which is counted. Raises a
         :class:`ToolError` otherwise."""
-        now = self._clock()
-        rates = CallRates() if approved else rates
-        verdict = decide_call(offer.declared, offer.settings, context, rates, now)
+        rates = TokenBuckets() if approved else rates
+        verdict = decide_call(offer.declared, offer.settings, context, rates)
         if isinstance(verdict, ToolRefusal):
             raise CallRefused(verdict)
         given = parse_arguments(invocation.arguments)
@@ -251,7 +249,7 @@ class ToolRegistry:
             arguments = check_arguments(offer.declared.parameters_schema, given)
         except InvalidArguments as error:
             raise add_own_messages(error, offer.declared, context) from error
-        rates.take(verdict.quotas, now)
+        rates.take(*verdict.quotas)
         if not approved and requires_approval(offer.declared, offer.settings, arguments):
             raise ApprovalNeeded(arguments)
         return arguments

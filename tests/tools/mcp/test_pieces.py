@@ -8,7 +8,6 @@ import pytest
 from tests.tools.mcp.serving import hostile
 from tools.mcp import breaker
 from tools.mcp.breaker import CircuitBreaker, retry_delay
-from tools.mcp.rate_limits import TokenBucket
 from tools.mcp.settings import to_server_settings
 from tools.mcp.stdio import LineSplitter, TruncatedLine, count_containers
 from tools.models import McpServer
@@ -47,14 +46,6 @@ def test_a_line_of_the_log_is_one_line():
 )
 def test_names_keep_what_endpoints_take(name: str, kept: str):
     assert clean_tool_name(name) == kept
-
-
-def test_a_bucket_lets_its_rate_pass_and_forgets_what_it_refused():
-    clock = Clock()
-    bucket = TokenBucket(1, 2, clock)
-    assert [bucket.has() for _ in range(4)] == [True, True, False, False]
-    clock.now = 1
-    assert [bucket.has() for _ in range(2)] == [True, False]
 
 
 def test_the_breaker_opens_after_failures_in_a_row_and_then_lets_one_try():
