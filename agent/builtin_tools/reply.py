@@ -199,7 +199,7 @@ async def _said(
     """Say one after the other; after one that was surely not sent no other is."""
     sent: list[_Sent] = []
     for parts, words in messages:
-        delivery = await speaker.say(parts, words, tool_call_pk=tool_call_pk)
+        delivery = await speaker.send(parts, words, tool_call_pk=tool_call_pk)
         sent.append(_Sent(words, delivery.state.value, delivery.message_id, delivery.error))
         if delivery.state == MessageState.FAILED:
             break

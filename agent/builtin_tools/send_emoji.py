@@ -80,7 +80,9 @@ def build_sticker_tool(
         sticker, part = await choose_sticker(record, sight, wish)
         speaker = cast("MessageSender", context.metadata["speaker"])
         text = f"[表情：{sticker.words}]" if sticker.words else "[表情]"
-        delivery = await speaker.say([part], text, tool_call_pk=invocation.metadata["tool_call_pk"])
+        delivery = await speaker.send(
+            [part], text, tool_call_pk=invocation.metadata["tool_call_pk"]
+        )
         result = delivery_result(NAME, delivery, f"已发送{text}")
         if result.success:
             await record.submit(store.mark_stickers_sent, sticker.pk)

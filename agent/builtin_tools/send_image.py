@@ -37,7 +37,7 @@ def build_image_tool(gallery: ChatImages | None, files: FileStore) -> BuiltinToo
         speaker = cast("MessageSender", context.metadata["speaker"])
         kept = await gallery.find(speaker.chat, name)
         path = await asyncio.to_thread(find_sendable_file, files, kept)
-        delivery = await speaker.say(
+        delivery = await speaker.send(
             [MessagePart("image", path=str(path.resolve()))],
             "[图片]",
             tool_call_pk=invocation.metadata["tool_call_pk"],

@@ -81,7 +81,7 @@ async def send_message(
         said.append(
             (
                 text,
-                await speaker.say(message, text, tool_call_pk=invocation.metadata["tool_call_pk"]),
+                await speaker.send(message, text, tool_call_pk=invocation.metadata["tool_call_pk"]),
             )
         )
     return _result(said)

@@ -1,8 +1,50 @@
-"""Fitting the past into a model call: from the newest back, within both limits. Pure."""
+"""What the model is sent first, with as much of the past as fits, from the newest back."""
 
 from collections.abc import Sequence
 
-from agent.llm.messages import ChatMessage, content_text
+from django.conf import settings
+
+from agent.domain.types import IncomingMessage
+from agent.llm.messages import (
+    ChatMessage,
+    SpokenMessage,
+    content_text,
+    outcome_message,
+    system_message,
+    user_message,
+)
+from agent.media.pipeline import MediaText
+from agent.memory.prompt_context import MemoryContext
+from agent.record.runs import ActiveRun
+
+
+def build_first_request(
+    message: IncomingMessage,
+    active: ActiveRun,
+    prompt: str,
+    media: MediaText,
+    memory: MemoryContext,
+) -> list[ChatMessage]:
+    """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words
+    or what they stand for."""
+    speech = SpokenMessage(
+        message.text.strip(),
+        message.sender_id,
+        message.sender_name,
+        message.chat.key,
+        message.message_id,
+        message.happened_at,
+        media.text,
+        media.pictures,
+    )
+    request = fit_history(
+        system_message(prompt),
+        active.history,
+        outcome_message(speech, active.later.tool_name) if active.later else user_message(speech),
+        max_messages=settings.MAX_CONTEXT_MESSAGES - memory.count,
+        max_chars=settings.MAX_CONTEXT_CHARS - memory.size,
+    )
+    return memory.around(request)
 
 
 def fit_history(

@@ -50,15 +50,15 @@ TRIES = 3
 
 
 class QueuedMessage(NamedTuple):
-    """A message to be answered. ``begun``: its run, if that began with the message's own commit.
+    """A message to be answered. ``active``: its run, if that began with the message's own commit.
 
-    ``gathering`` fetches its media since it arrived, for their links expire.
+    ``prefetch`` fetches its media since it arrived, for their links expire.
     """
 
-    left: PendingMessage
-    begun: ActiveRun | None = None
+    pending: PendingMessage
+    active: ActiveRun | None = None
     resumed: bool = False
-    gathering: PrefetchTask | None = None
+    prefetch: PrefetchTask | None = None
 
 
 class Inbox:
@@ -89,7 +89,7 @@ class Inbox:
         """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at
         once."""
         chat = message.chat
-        plan = self._conversations.plan(message) if self._is_idle(chat) else None
+        plan = self._conversations.build_run_plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
         arrival = MessageArrival(message, received_at or timezone.now(), self._rules, plan)
         committed = self.record.submit(self.record.arrivals.accept_messages, arrival)
@@ -118,7 +118,7 @@ class Inbox:
         and hold its chat up until then.
         """
         held = await self.record.submit(find_held_messages, self.record.process_id)
-        known = self._at_work | {job.left.pk for queue in self._queues.values() for job in queue}
+        known = self._at_work | {job.pending.pk for queue in self._queues.values() for job in queue}
         missed = {pk: number for pk, number in held.items() if pk not in known}
         for pk, number in missed.items():
             if self._missed.get(pk) == number and pk not in self._at_work:
@@ -165,10 +165,7 @@ class Inbox:
             limit.warn(told, "Account %s: silence towards %s in %s: %s", *told)
         if accepted.decision.is_to_be_answered:
             crash_points.hit_crash_point("message_committed")
-            left = PendingMessage(
-                accepted.pk, accepted.session_pk, message, notice=accepted.decision.detail
-            )
-            self._enqueue(QueuedMessage(left, accepted.begun))
+            self._enqueue(QueuedMessage(accepted.to_pending(message), accepted.begun))
 
     def _is_idle(self, chat: ChatAddress) -> bool:
         """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left
@@ -183,25 +180,25 @@ class Inbox:
         if error := future.exception():
             logger.error("What waits could not be read from the record: %s", error)
             return
-        for left in future.result():
-            self._enqueue(QueuedMessage(left, resumed=True))
+        for pending in future.result():
+            self._enqueue(QueuedMessage(pending, resumed=True))
 
     def _enqueue(self, job: QueuedMessage) -> None:
         """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
         if not self._is_open:
             return  # it stays on record, to be taken up
-        chat = job.left.message.chat
+        chat = job.pending.message.chat
         queue = self._queues.setdefault(chat, deque())
         if not job.resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
             logger.warning(
-                "Message %s in %s is refused: too many are waiting", job.left.pk, chat.address
+                "Message %s in %s is refused: too many are waiting", job.pending.pk, chat.address
             )
-            self._keep(self.record.submit(refuse_messages, job.left.pk))
+            self._keep(self.record.submit(refuse_messages, job.pending.pk))
             return
         if not job.resumed:
-            job = job._replace(gathering=self._conversations.attend(job.left))
+            job = job._replace(prefetch=self._conversations.prefetch_media(job.pending))
         place = len(queue)
-        while place and queue[place - 1].left.pk > job.left.pk:
+        while place and queue[place - 1].pending.pk > job.pending.pk:
             place -= 1
         queue.insert(place, job)
         self._waiting_count += 1
@@ -216,7 +213,7 @@ class Inbox:
         queue = self._queues[chat]
         try:
             while queue and self._is_open:
-                if not await self._is_next(queue[0].left):
+                if not await self._is_next(queue[0].pending):
                     # Another process is at an earlier message, or leaves one that is put before
                     # this one here.
                     await asyncio.sleep(TURN_PAUSE)
@@ -232,51 +229,53 @@ class Inbox:
 
     async def _answer(self, job: QueuedMessage) -> None:
         """Answer one message; what finds no end is given back, and taken up again."""
-        left = job.left
-        self._at_work.add(left.pk)
+        pending = job.pending
+        self._at_work.add(pending.pk)
         try:
             with capture_error() as attempt:
-                await self._conversations.answer(
-                    left, job.begun, resumed=job.resumed, gathering=job.gathering
+                await self._conversations.answer_message(
+                    pending, job.active, resumed=job.resumed, prefetch=job.prefetch
                 )
         except asyncio.CancelledError:
-            await self._give_back(left)
+            await self._give_back(pending)
             raise
         finally:
-            self._at_work.discard(left.pk)
+            self._at_work.discard(pending.pk)
         if attempt.error is None or isinstance(attempt.error, ClaimLost):
-            self._failures.pop(left.pk, None)
+            self._failures.pop(pending.pk, None)
         else:
-            await self._try_later(left, attempt.error)
+            await self._try_later(pending, attempt.error)
 
-    async def _try_later(self, left: PendingMessage, error: Exception) -> None:
+    async def _try_later(self, pending: PendingMessage, error: Exception) -> None:
         """The run came to no recorded end: it is taken up again, before any later message of its
         chat."""
-        self._failures[left.pk] += 1
-        if self._failures[left.pk] >= TRIES:
-            logger.error("Message %s is given up after %d tries", left.pk, TRIES, exc_info=error)
-            del self._failures[left.pk]
-            await self._give_up(left, error)
+        self._failures[pending.pk] += 1
+        if self._failures[pending.pk] >= TRIES:
+            logger.error("Message %s is given up after %d tries", pending.pk, TRIES, exc_info=error)
+            del self._failures[pending.pk]
+            await self._give_up(pending, error)
             return
-        logger.error("Message %s found no end; it is taken up again", left.pk, exc_info=error)
+        logger.error("Message %s found no end; it is taken up again", pending.pk, exc_info=error)
         await asyncio.sleep(TURN_PAUSE)
-        held = HeldMessage(left.pk, left.claim_number)
+        held = HeldMessage(pending.pk, pending.claim_number)
         if again := await self.record.submit(reclaim_messages, (held, self.record.process_id)):
             self._enqueue(QueuedMessage(again, resumed=True))
 
-    async def _give_back(self, left: PendingMessage) -> bool:
-        return await self.record.submit(release_messages, HeldMessage(left.pk, left.claim_number))
-
-    async def _give_up(self, left: PendingMessage, error: Exception) -> None:
-        await self.record.submit(
-            give_up_messages,
-            GivenUpMessage(left.pk, left.claim_number, f"{type(error).__name__}: {error}"),
+    async def _give_back(self, pending: PendingMessage) -> bool:
+        return await self.record.submit(
+            release_messages, HeldMessage(pending.pk, pending.claim_number)
         )
 
-    async def _is_next(self, left: PendingMessage) -> bool:
+    async def _give_up(self, pending: PendingMessage, error: Exception) -> None:
+        await self.record.submit(
+            give_up_messages,
+            GivenUpMessage(pending.pk, pending.claim_number, f"{type(error).__name__}: {error}"),
+        )
+
+    async def _is_next(self, pending: PendingMessage) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""
         return not self.shares_database or await self.record.submit(
-            is_next_in_session, (left.pk, left.session_pk)
+            is_next_in_session, (pending.pk, pending.session_pk)
         )
 
     def _keep(self, written: "asyncio.Future[None]") -> None:

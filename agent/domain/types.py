@@ -89,6 +89,24 @@ class MediaPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountSettings:
+    """What the operator decided of one account."""
+
+    owners: frozenset[str] = frozenset()
+    """Ids of the people that it belongs to."""
+    media: MediaPolicy = field(default_factory=MediaPolicy)
+    answers: AnswerPolicy = field(default_factory=AnswerPolicy)
+
+    def includes(self, audience: MediaAudience, sender_id: str) -> bool:
+        """Whether what is done for ``audience`` is done for this sender."""
+        return audience == "on" or (audience == "owners" and sender_id in self.owners)
+
+
+DEFAULT_ACCOUNT = AccountSettings()
+"""Of an account without a row."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessagePart:
     """One piece of an outgoing message, in the words of the ``send_message`` tool."""
 
@@ -125,17 +143,8 @@ class Outbox(Protocol):
         """``parts`` as the platform's message segments. Pure."""
         ...
 
-    def owners(self, chat: ChatAddress) -> frozenset[str]:
-        """Ids of the people that the account of ``chat`` belongs to, as of the last
-        :meth:`reload`."""
-        ...
-
-    def attention(self, chat: ChatAddress) -> MediaPolicy:
-        """Whom the account of ``chat`` listens to and reads, as of the last :meth:`reload`."""
-        ...
-
-    def policy(self, chat: ChatAddress) -> AnswerPolicy:
-        """Whom the account of ``chat`` answers, and how often, as of the last :meth:`reload`."""
+    def account_settings(self, account: str) -> AccountSettings:
+        """What the operator decided of ``account``, as of the last :meth:`reload`."""
         ...
 
     def reload(self) -> None:

@@ -10,9 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.domain.media_refs import MediaUnavailable
-from agent.domain.types import IncomingMessage, Outbox
 from agent.media import media_store as store
 from agent.record.record import Record
+from agent.record.recovery import PendingMessage
 
 DAY = timedelta(days=1)
 #: People whose day is remembered; that of others is read from the record again.
@@ -73,15 +73,15 @@ class DailyQuota:
 class DailyQuotas:
     """The days of everybody but the owners; ``most`` bytes each, 0 for no limit."""
 
-    def __init__(self, record: Record, outbox: Outbox, most: int) -> None:
+    def __init__(self, record: Record, most: int) -> None:
         self._record = record
-        self._outbox = outbox
         self._most = most
         self._known: OrderedDict[tuple[str, str], DailyQuota] = OrderedDict()
 
-    async def of(self, message: IncomingMessage) -> DailyQuota | None:
-        """The day of who said ``message``; None for somebody without a limit."""
-        if not self._most or message.sender_id in self._outbox.owners(message.chat):
+    async def find_quota(self, pending: PendingMessage) -> DailyQuota | None:
+        """The day of the sender; None for somebody without a limit."""
+        message = pending.message
+        if not self._most or message.sender_id in pending.account.owners:
             return None
         person = (message.chat.platform, message.sender_id)
         if person not in self._known:

@@ -11,15 +11,13 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
-from agent.domain.types import IncomingMessage, Outbox
+from agent.domain.types import IncomingMessage
 from agent.media.description_cache import DescriptionCache
 from agent.media.document_worker import DocumentExtractor
 from agent.media.downloads import DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
 from agent.media.media_store import DescriptionKey
-from agent.media.notes import note_missing_media
-from agent.media.permission import may_read_files
-from agent.media.pipeline import FetchedMedia, MediaText
+from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
 from agent.record.recovery import PendingMessage
 from tools.text import fences
 from tools.text.storable import make_storable
@@ -41,16 +39,14 @@ class DocumentReader:
 
     kinds: frozenset[MediaKind] = frozenset({"file"})
 
-    def __init__(
-        self, answers: DescriptionCache, downloads: MediaDownloader, outbox: Outbox
-    ) -> None:
+    def __init__(self, answers: DescriptionCache, downloads: MediaDownloader) -> None:
         self._answers = answers
         self._downloads = downloads
-        self._outbox = outbox
         self._extraction = DocumentExtractor()
 
-    def wants(self, message: IncomingMessage) -> bool:
-        return may_read_files(self._outbox, message)
+    def wants(self, pending: PendingMessage) -> bool:
+        account = pending.account
+        return account.includes(account.media.files, pending.message.sender_id)
 
     async def fetch(
         self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
@@ -58,11 +54,12 @@ class DocumentReader:
         """The file, whatever it is: that it is none that can be read is found out by reading."""
         return await self._downloads.get(message.chat, ref, allowance, lambda mime: True)
 
-    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+    async def read(self, pending: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         if not found:
-            return MediaText(notes=self._why_not(left.message))
+            has_files = any(ref.kind in self.kinds for ref in pending.message.media)
+            return MediaText(notes=(NOT_ALLOWED,) if has_files and not self.wants(pending) else ())
         notes = note_missing_media(SOME_MISSING, found)
-        texts = await asyncio.gather(*(self._read(left.pk, one, notes) for one in found))
+        texts = await asyncio.gather(*(self._read(pending.pk, one, notes) for one in found))
         return MediaText("".join(texts), tuple(dict.fromkeys(notes)))
 
     async def _read(self, message_pk: int, found: FetchedMedia, notes: list[str]) -> str:
@@ -83,7 +80,3 @@ class DocumentReader:
         except MediaUnavailable as error:
             notes.append(str(error))
             return ""
-
-    def _why_not(self, message: IncomingMessage) -> tuple[str, ...]:
-        has_files = any(ref.kind in self.kinds for ref in message.media)
-        return (NOT_ALLOWED,) if has_files and not self.wants(message) else ()

@@ -35,7 +35,7 @@ from agent.media.downloads import DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
 from agent.media.image_worker import ImageJob, ImageWorker
 from agent.media.media_store import DescriptionKey, NewDescription
-from agent.media.pipeline import FetchedMedia, MediaText
+from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
 from agent.record.recovery import PendingMessage
 from tools.processes.disk import run_on_disk_thread
 from tools.text import fences
@@ -70,7 +70,7 @@ class ImageReader:
         self._darkroom = darkroom
         self._model = model
 
-    def wants(self, message: IncomingMessage) -> bool:
+    def wants(self, pending: PendingMessage) -> bool:
         return settings.VISION_MODE != "describe" or self._model is not None
 
     async def fetch(
@@ -83,18 +83,15 @@ class ImageReader:
             await self._darkroom.develop(build_model_image_job(kept.path, shown))
         return kept
 
-    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+    async def read(self, pending: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         pictures = tuple(one.kept.sha256 for one in found if one.kept)
-        notes = (
-            [SOME_MISSING, *(one.reason for one in found if not one.kept)]
-            if len(pictures) < len(found)
-            else []
-        )
+        notes = note_missing_media(SOME_MISSING, found)
+        has_pictures = any(ref.kind == "image" for ref in pending.message.media)
         text = ""
-        if settings.VISION_MODE != "native" and self._model is None and _has_pictures(left.message):
+        if settings.VISION_MODE != "native" and self._model is None and has_pictures:
             notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
         elif settings.VISION_MODE != "native" and self._model is not None and pictures:
-            text = await self._described(self._model, left, pictures, notes)
+            text = await self._described(self._model, pending, pictures, notes)
         shown = pictures if settings.VISION_MODE != "describe" else ()
         return MediaText(
             fences.label_medium(fences.MediaLabel.PICTURE, text) if text else "",
@@ -103,10 +100,10 @@ class ImageReader:
         )
 
     async def _described(
-        self, model: LLMClient, left: PendingMessage, pictures: Sequence[str], notes: list[str]
+        self, model: LLMClient, pending: PendingMessage, pictures: Sequence[str], notes: list[str]
     ) -> str:
         """The description of ``pictures``, "" where there is none; ``notes`` get to know why."""
-        words = left.message.spoken_text
+        words = pending.message.spoken_text
         question = DescriptionKey(
             content_key(pictures), prompt_kind(words), model.name[:200], tuple(pictures)
         )
@@ -118,7 +115,7 @@ class ImageReader:
             )
 
         try:
-            text = await self._answers.get(left.pk, question, ask)
+            text = await self._answers.get(pending.pk, question, ask)
         except LLMError as error:
             notes += [NO_ANSWER, str(error)]
             return ""
@@ -158,7 +155,3 @@ def build_model_image_job(source: Path, target: Path) -> ImageJob:
         settings.PICTURE_MAX_KIB * 2**10,
         settings.PICTURE_MAX_MEGAPIXELS * 10**6,
     )
-
-
-def _has_pictures(message: IncomingMessage) -> bool:
-    return any(ref.kind == "image" for ref in message.media)

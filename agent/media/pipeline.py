@@ -57,13 +57,19 @@ class MediaText:
     """Content hashes of the pictures that the chat model is shown itself."""
 
 
+def note_missing_media(note: str, found: Sequence[FetchedMedia]) -> list[str]:
+    """``note`` and the reasons, when something of ``found`` could not be had; else nothing."""
+    reasons = [one.reason for one in found if one.kept is None]
+    return [note, *filter(None, reasons)] if reasons else []
+
+
 class MediaReader(Protocol):
     """One way to understand media: seeing, hearing, reading files."""
 
     kinds: frozenset[MediaKind]
 
-    def wants(self, message: IncomingMessage) -> bool:
-        """Whether media of ``message`` are to be fetched at all. Pure."""
+    def wants(self, pending: PendingMessage) -> bool:
+        """Whether media of this message are to be fetched at all. Pure."""
         ...
 
     async def fetch(
@@ -72,7 +78,7 @@ class MediaReader(Protocol):
         """Our copy of ``ref``, ready to be read. Raises :class:`MediaUnavailable`."""
         ...
 
-    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+    async def read(self, pending: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         """Make words of what was found, which may be nothing. Errors of models are notes, not
         raised."""
         ...
@@ -106,42 +112,50 @@ class MediaPipeline:
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[PrefetchTask] = set()
 
-    def attend(self, left: PendingMessage, *, resumed: bool = False) -> PrefetchTask | None:
+    def prefetch(self, pending: PendingMessage, *, resumed: bool = False) -> PrefetchTask | None:
         """Begin to fetch the media of a message; None when it has none. Returns at once."""
-        message = left.message
-        if not (message.media or message.quoted_id or self._source.forwards(message.segments)):
+        message = pending.message
+        has_forward = self._source.forwards(message.segments)
+        if not (message.media or message.quoted_id or has_forward):
             return None
-        task = asyncio.get_running_loop().create_task(
-            self._gather(left, resumed=resumed), name=f"media of {left.pk}"
-        )
+        work = self._fetch_all(pending, has_forward=has_forward, resumed=resumed)
+        task = asyncio.get_running_loop().create_task(work, name=f"media of {pending.pk}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def perceive(self, left: PendingMessage, gathering: PrefetchTask | None) -> MediaText:
+    async def describe(self, pending: PendingMessage, prefetch: PrefetchTask | None) -> MediaText:
         """Everything that was read in the media of a message, on record for later runs.
 
-        Without a ``gathering`` from when it arrived, its media are fetched now. Never
+        ``prefetch`` is what :meth:`prefetch` began; None for a message without media. Never
         raises for what a client, a server or a model does.
         """
-        if gathering is None:
-            left = replace(left, message=self._source.restored(left.message))
-            gathering = self.attend(left, resumed=True)
-        if gathering is None or (left.message.media_text and settings.VISION_MODE == "describe"):
-            return MediaText(left.message.media_text)
+        if prefetch is None:
+            return MediaText()
         found: list[FetchedMedia] = []
-        with log_errors(logger, "The media of message %s could not be looked for", left.pk):
-            found = await gathering
+        with log_errors(logger, "The media of message %s could not be looked for", pending.pk):
+            found = await prefetch
         readings = await asyncio.gather(
-            *(self._read(reader, left, found) for reader in self._readers)
+            *(self._read(reader, pending, found) for reader in self._readers)
         )
         text = "".join(reading.text for reading in readings)
         if text:
-            await self._record.submit(store.save_media_texts, (left.pk, text))
-        notes = tuple(note for reading in readings for note in reading.notes)
+            await self._record.submit(store.save_media_texts, (pending.pk, text))
         return MediaText(
-            text, notes, tuple(picture for reading in readings for picture in reading.pictures)
+            text,
+            tuple(note for reading in readings for note in reading.notes),
+            tuple(picture for reading in readings for picture in reading.pictures),
         )
+
+    async def describe_resumed(self, pending: PendingMessage) -> MediaText:
+        """The same of a message that is taken up from the record: what an earlier process fetched
+        or described is not fetched or described again."""
+        known = MediaText(pending.message.media_text)
+        if known.text and settings.VISION_MODE == "describe":
+            return known
+        pending = replace(pending, message=self._source.restored(pending.message))
+        prefetch = self.prefetch(pending, resumed=True)
+        return await self.describe(pending, prefetch) if prefetch else known
 
     async def close(self) -> None:
         """Stop what is being fetched, and end what the readers work with."""
@@ -153,40 +167,48 @@ class MediaPipeline:
             await part.close()
 
     async def _read(
-        self, reader: MediaReader, left: PendingMessage, found: Sequence[FetchedMedia]
+        self, reader: MediaReader, pending: PendingMessage, found: Sequence[FetchedMedia]
     ) -> MediaText:
-        with log_errors(logger, "The media of message %s could not be read", left.pk):
-            return await reader.read(left, [one for one in found if one.ref.kind in reader.kinds])
+        with log_errors(logger, "The media of message %s could not be read", pending.pk):
+            return await reader.read(
+                pending, [one for one in found if one.ref.kind in reader.kinds]
+            )
         return MediaText(notes=(FAILED,))
 
-    async def _gather(self, left: PendingMessage, *, resumed: bool) -> list[FetchedMedia]:
+    async def _fetch_all(
+        self, pending: PendingMessage, *, has_forward: bool, resumed: bool
+    ) -> list[FetchedMedia]:
         """Fetch side by side what the readers want, and put on record what became of it."""
-        if resumed and (found := await self._found_before(left)):
+        if resumed and (found := await self._fetched_before(pending)):
             return found
-        message = left.message
+        readers = [reader for reader in self._readers if reader.wants(pending)]
+        if not readers:
+            return []
         deadline = asyncio.get_running_loop().time() + settings.MEDIA_FETCH_SECONDS
-        refs = [*message.media, *await self._around(left, deadline)]
-        wanted = [
-            (reader, ref)
-            for ref in refs
-            for reader in self._readers
-            if ref.kind in reader.kinds and reader.wants(message)
-        ]
-        found = await self._all_fetched(wanted[:MOST], message, deadline)
+        refs = list(pending.message.media)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                refs += await self._find_quoted_media(pending)
+                if has_forward:
+                    refs += await self._source.forwarded(
+                        pending.message.chat, pending.message.segments
+                    )
+        wanted = [(reader, ref) for ref in refs for reader in readers if ref.kind in reader.kinds]
+        found = await self._fetch_wanted(wanted[:MOST], pending, deadline)
         found += [FetchedMedia(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
         if found:
             with log_errors(
-                logger, "What became of the media of message %s could not be recorded", left.pk
+                logger, "What became of the media of message %s could not be recorded", pending.pk
             ):
                 await self._record.submit(
-                    store.record_media, (left.pk, [_row(one) for one in found])
+                    store.record_media, (pending.pk, [_media_row(one) for one in found])
                 )
         return found
 
-    async def _all_fetched(
+    async def _fetch_wanted(
         self,
         wanted: Sequence[tuple[MediaReader, MediaRef]],
-        message: IncomingMessage,
+        pending: PendingMessage,
         deadline: float,
     ) -> list[FetchedMedia]:
         if not wanted:
@@ -196,42 +218,29 @@ class MediaPipeline:
                 "Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched"
             )
             return [FetchedMedia(ref, reason=LOW_DISK) for _, ref in wanted]
-        day = await self._days.of(message) if self._days else None
+        day = await self._days.find_quota(pending) if self._days else None
         allowance = DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20, len(wanted), day)
         async with self._turns:
             return await asyncio.gather(
-                *(self._fetched(*one, message, allowance, deadline) for one in wanted)
+                *(self._fetch(*one, pending.message, allowance, deadline) for one in wanted)
             )
 
-    async def _around(self, left: PendingMessage, deadline: float) -> list[MediaRef]:
-        """What is in quoted and forwarded messages, if any reader wants to know."""
-        message, refs = left.message, list[MediaRef]()
-        if not any(reader.wants(message) for reader in self._readers):
-            return []
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                if message.quoted_id:
-                    refs += await self._quoted(left)
-                if self._source.forwards(message.segments):
-                    refs += await self._source.forwarded(message.chat, message.segments)
-        return refs
-
-    async def _quoted(self, left: PendingMessage) -> list[MediaRef]:
+    async def _find_quoted_media(self, pending: PendingMessage) -> list[MediaRef]:
         """The media of the quoted message: from the record, or else from the client."""
-        message = left.message
+        message = pending.message
+        if not message.quoted_id:
+            return []
         segments = await self._record.submit(
-            store.load_segments, (left.session_pk, message.quoted_id)
+            store.load_segments, (pending.session_pk, message.quoted_id)
         )
         if segments is None:
             return await self._source.quoted(message.chat, message.quoted_id)
-        forwarded = (
-            await self._source.forwarded(message.chat, segments)
-            if self._source.forwards(segments)
-            else []
-        )
-        return [*self._source.refs(segments, message.quoted_id, "quoted"), *forwarded]
+        refs = self._source.refs(segments, message.quoted_id, "quoted")
+        if self._source.forwards(segments):
+            refs += await self._source.forwarded(message.chat, segments)
+        return refs
 
-    async def _fetched(
+    async def _fetch(
         self,
         reader: MediaReader,
         ref: MediaRef,
@@ -249,10 +258,10 @@ class MediaPipeline:
                 return FetchedMedia(ref, reason=str(error))
         return FetchedMedia(ref, reason=FAILED)
 
-    async def _found_before(self, left: PendingMessage) -> list[FetchedMedia]:
+    async def _fetched_before(self, pending: PendingMessage) -> list[FetchedMedia]:
         """What an earlier process fetched, as far as the copies are still there; links expire in
         the meantime."""
-        rows = await self._record.submit(store.load_media, left.pk)
+        rows = await self._record.submit(store.load_media, pending.pk)
         kept = await asyncio.to_thread(
             lambda: [row.sha256 and self._files.find(row.sha256) for row in rows]
         )
@@ -262,7 +271,7 @@ class MediaPipeline:
         ]
 
 
-def _row(found: FetchedMedia) -> store.MediaRow:
+def _media_row(found: FetchedMedia) -> store.MediaRow:
     kept = found.kept
     return (
         store.MediaRow(found.ref, kept.sha256, kept.mime, kept.size)

@@ -15,15 +15,13 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.errors import LLMError
 from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
-from agent.domain.types import ChatAddress, IncomingMessage, Outbox
+from agent.domain.types import ChatAddress, IncomingMessage
 from agent.llm.transcription import Transcriber
 from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import WRONG_KIND, DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
 from agent.media.media_store import DescriptionKey
-from agent.media.notes import note_missing_media
-from agent.media.permission import may_transcribe
-from agent.media.pipeline import FetchedMedia, MediaText
+from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
 from agent.record.recovery import PendingMessage
 from tools.text import fences
 
@@ -70,16 +68,15 @@ class VoiceReader:
         self,
         answers: DescriptionCache,
         downloads: MediaDownloader,
-        outbox: Outbox,
         transcriber: Transcriber | None,
     ) -> None:
         self._answers = answers
         self._downloads = downloads
-        self._outbox = outbox
         self._transcriber = transcriber
 
-    def wants(self, message: IncomingMessage) -> bool:
-        return self._transcriber is not None and may_transcribe(self._outbox, message)
+    def wants(self, pending: PendingMessage) -> bool:
+        account, sender_id = pending.account, pending.message.sender_id
+        return self._transcriber is not None and account.includes(account.media.voice, sender_id)
 
     async def fetch(
         self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
@@ -98,14 +95,14 @@ class VoiceReader:
             return kept
         raise MediaUnavailable(NOT_TAKEN)
 
-    async def read(self, left: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
+    async def read(self, pending: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
         transcriber = self._transcriber
         if transcriber is None or not found:
-            return MediaText(notes=self._why_not(left.message))
+            return MediaText(notes=self._why_not(pending))
         notes = note_missing_media(SOME_MISSING, found)
         sounds = [one.kept for one in found if one.kept]
         heard = await asyncio.gather(
-            *(self._heard(left.pk, sound, transcriber, notes) for sound in sounds)
+            *(self._heard(pending.pk, sound, transcriber, notes) for sound in sounds)
         )
         return MediaText(
             "".join(
@@ -156,8 +153,9 @@ class VoiceReader:
             notes.append(NO_WORDS)
         return words
 
-    def _why_not(self, message: IncomingMessage) -> tuple[str, ...]:
-        if self.wants(message) or not any(ref.kind in self.kinds for ref in message.media):
+    def _why_not(self, pending: PendingMessage) -> tuple[str, ...]:
+        has_voice = any(ref.kind in self.kinds for ref in pending.message.media)
+        if self.wants(pending) or not has_voice:
             return ()
         return (NO_MODEL,) if self._transcriber is None else (NOT_ALLOWED,)
 

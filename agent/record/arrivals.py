@@ -12,14 +12,15 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.approval_replies import parse_approval_reply
+from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.triggers import TriggerDecision, TriggerRules, decide_trigger
-from agent.domain.types import ChatAddress, IncomingMessage
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message, Run
 from agent.record.approvals import waiting_codes
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.quotas import AnswerCandidate, AnswerQuotas, Overrides
+from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
 
 #: Sessions whose row is remembered, so that an old chat costs no look-up.
@@ -68,6 +69,19 @@ class AcceptedMessage:
     session_pk: int
     decision: TriggerDecision | None
     begun: ActiveRun | None = None
+    approval_reply: ApprovalReply | None = None
+    account: AccountSettings = DEFAULT_ACCOUNT
+
+    def to_pending(self, message: IncomingMessage) -> PendingMessage:
+        """``message``, which is to be answered, as this process has it in hand."""
+        return PendingMessage(
+            self.pk,
+            self.session_pk,
+            message,
+            notice=self.decision.detail if self.decision else "",
+            approval_reply=self.approval_reply,
+            account=self.account,
+        )
 
 
 class KnownSession(NamedTuple):
@@ -191,8 +205,14 @@ class ArrivalStore:
         ]
         pks = iter(insert_messages(rows))
         return [
-            AcceptedMessage(next(pks) if one.decision else 0, chat.pk, one.decision)
-            for chat, one in zip(chats, judged, strict=True)
+            AcceptedMessage(
+                next(pks) if one.decision else 0,
+                chat.pk,
+                one.decision,
+                approval_reply=one.approval_reply,
+                account=self._beginnings.accounts.find(arrival.message.chat.account),
+            )
+            for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
         ]
 
     def _begin(
@@ -248,15 +268,16 @@ class _JudgedMessage(NamedTuple):
 
     key: str | None
     decision: TriggerDecision | None
+    approval_reply: ApprovalReply | None = None
 
 
 def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_JudgedMessage]:
     """What each message is worth by itself."""
     seen = _seen(arrivals, places)
     quoted = _own_messages(arrivals, places)
-    decisions = _decisions(arrivals)
+    replies = [parse_approval_reply(arrival.message.text) for arrival in arrivals]
     judged = []
-    for arrival, session_pk in zip(arrivals, places, strict=True):
+    for arrival, session_pk, reply in zip(arrivals, places, replies, strict=True):
         key = _event_key(arrival, session_pk, seen)
         if key is not None and (session_pk, key) in seen:
             judged.append(_JudgedMessage(key, None))
@@ -269,9 +290,10 @@ def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_
             arrival.rules,
             now=arrival.received_at,
             quotes_bot=(session_pk, message.quoted_id) in quoted,
-            is_decision=id(message) in decisions,
+            is_decision=reply is not None
+            and bool(waiting_codes(message.chat.account, {reply.code})),
         )
-        judged.append(_JudgedMessage(key, decision))
+        judged.append(_JudgedMessage(key, decision, reply))
     return judged
 
 
@@ -373,18 +395,6 @@ def _own_messages(
         if a.message.from_own_account
     }
     return beside | set(own.order_by().values_list("session_id", "message_id"))
-
-
-def _decisions(arrivals: Sequence[MessageArrival]) -> set[int]:
-    """The ``id()`` of each message that is a word on a call that waits in a chat of its account."""
-    words = [
-        (arrival.message, word)
-        for arrival in arrivals
-        if (word := parse_approval_reply(arrival.message.text))
-    ]
-    return {
-        id(message) for message, word in words if waiting_codes(message.chat.account, {word.code})
-    }
 
 
 def refuse_messages(pks: Sequence[int]) -> list[None]:

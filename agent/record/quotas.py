@@ -11,12 +11,13 @@ from django.utils import timezone
 
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerCount, AnswerRefusal, LimitCheck, MessageTime
-from agent.domain.answer_policy import AnswerLimits, AnswerPolicy
+from agent.domain.answer_policy import AnswerLimits
 from agent.domain.notices import TO_OWNERS
 from agent.domain.triggers import TriggerDecision
-from agent.domain.types import IncomingMessage, Outbox
+from agent.domain.types import IncomingMessage
 from agent.models import Message
 from agent.record import spendings, tallies
+from agent.record.accounts import AccountRows
 from agent.record.exchanges import count_answered_exchanges
 from agent.record.owner_notes import tell_owners
 from agent.record.settings_version import settings_version
@@ -45,8 +46,8 @@ class AnswerQuotas:
     all processes, whatever becomes of a transaction or a process.
     """
 
-    def __init__(self, outbox: Outbox, first: AnswerLimits, tokens_per_day: int) -> None:
-        self._outbox = outbox
+    def __init__(self, accounts: AccountRows, first: AnswerLimits, tokens_per_day: int) -> None:
+        self.accounts = accounts
         self._first = first
         self._tokens_per_day = tokens_per_day
         self.version: int | None = None
@@ -61,7 +62,7 @@ class AnswerQuotas:
         version = settings_version()
         if version == self.version:
             return False
-        self._outbox.reload()
+        self.accounts.refresh(version)
         self.version = version
         return True
 
@@ -116,7 +117,7 @@ class AnswerQuotas:
         tallies.save_counts(counts, now.seconds)
         tell_owners(
             chat,
-            self._outbox.owners(chat),
+            self.accounts.find(chat.account).owners,
             TO_OWNERS.format(limit=self._tokens_per_day),
             one.received_at,
         )
@@ -130,26 +131,21 @@ class AnswerQuotas:
             robust=True,
         )
 
-    def _policy(self, one: AnswerCandidate) -> AnswerPolicy:
-        return self._outbox.policy(one.message.chat)
-
-    def _is_owner(self, one: AnswerCandidate) -> bool:
-        return one.message.sender_id in self._outbox.owners(one.message.chat)
-
     def _guest(self, one: AnswerCandidate) -> Message.Reason | None:
-        chat = one.message.chat
-        return self._policy(one).refusal(
+        chat, account = one.message.chat, self.accounts.find(one.message.chat.account)
+        return account.answers.refusal(
             one.message.sender_id,
             chat.peer_id if chat.kind == "group" else "",
             is_friend=one.message.is_friend,
-            is_owner=self._is_owner(one),
+            is_owner=one.message.sender_id in account.owners,
         )
 
     def _limits(self, one: AnswerCandidate) -> AnswerLimits | None:
         """The limits that count for the message; None where there are none."""
-        applied = self._first.overridden(self._policy(one).limits).overridden(one.overrides)
+        account = self.accounts.find(one.message.chat.account)
+        applied = self._first.overridden(account.answers.limits).overridden(one.overrides)
         is_free = applied.are_none and not self._tokens_per_day
-        return None if is_free or self._is_owner(one) else applied
+        return None if is_free or one.message.sender_id in account.owners else applied
 
 
 def _is_loop(one: AnswerCandidate) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from agent.domain.errors import ClaimLost
 from agent.record import arrivals, recovery, runs, spendings
+from agent.record.accounts import AccountRows
 from agent.record.commit import GroupCommit
 from agent.record.quotas import AnswerQuotas
 from tools.registry.settings import SettingsCache
@@ -41,10 +42,11 @@ class Record(GroupCommit):
         settings: SettingsCache,
         reload: Callable[[], None],
         quotas: AnswerQuotas | None = None,
+        accounts: AccountRows | None = None,
     ) -> None:
         super().__init__(self._forget_rows)
         self.process_id = process_id
-        self.run_starter = runs.RunStarter(process_id, settings, reload)
+        self.run_starter = runs.RunStarter(process_id, settings, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
         self._lease_ends: float | None = None
 

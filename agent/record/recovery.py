@@ -12,8 +12,9 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
-from agent.domain.types import ChatAddress, IncomingMessage
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.claimed import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
@@ -54,6 +55,11 @@ class PendingMessage:
     notice: str = ""
     """Of a message that no model is asked for: what its chat is told
     (:mod:`agent.domain.notices`)."""
+    approval_reply: ApprovalReply | None = None
+    """What it decides over a waiting call, where it is written like such a decision."""
+    account: AccountSettings = DEFAULT_ACCOUNT
+    """What the operator decided of its account, as the commit saw it; as of the run, once that
+    has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +184,15 @@ def _taken(row: Message, process_id: str) -> PendingMessage | None:
         )
         mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
     elif mine.update(claimed_by=process_id, claim_number=number):
+        is_later_result = row.reason == Message.Reason.LATER_RESULT
         return PendingMessage(
             row.pk,
             row.session_id,
             message,
-            row.reason == Message.Reason.LATER_RESULT,
+            is_later_result,
             number,
             build_notice(row),
+            None if is_later_result else parse_approval_reply(message.text),
         )
     return None
 

@@ -13,9 +13,11 @@ from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings
 from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
 from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record import deferred_calls
+from agent.record.accounts import AccountRows
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
 from agent.record.gates import ChatGateSetting
@@ -57,6 +59,7 @@ class RunPlan:
     history_messages: int = 0
     chat_key: str = ""
     place: str = ""
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,8 @@ class ActiveRun:
     characters."""
     has_notes: bool = True
     """Whether there is anything at all to be reminded of: without it nobody has to look."""
+    account: AccountSettings = DEFAULT_ACCOUNT
+    """What the operator decided of the account, as it is from the run's beginning on."""
 
     @property
     def run_pk(self) -> int:
@@ -147,8 +152,13 @@ class RunStarter:
     """
 
     def __init__(
-        self, process_id: str, settings: SettingsCache, reload: Callable[[], None]
+        self,
+        process_id: str,
+        settings: SettingsCache,
+        reload: Callable[[], None],
+        accounts: AccountRows | None = None,
     ) -> None:
+        self.accounts = accounts or AccountRows()
         self._process_id = process_id
         self._settings = settings
         self._reload = reload
@@ -163,6 +173,7 @@ class RunStarter:
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._settings.forget()
+        self.accounts.forget()
         self._reloaded = None
 
     def _obey_from(self, version: int) -> None:
@@ -183,7 +194,9 @@ class RunStarter:
 
         ``version`` is that of the settings where this transaction has asked for it already.
         """
-        self._obey_from(settings_version() if version is None else version)
+        version = settings_version() if version is None else version
+        self._obey_from(version)
+        self.accounts.refresh(version)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
         taken = take_messages.matching(
@@ -234,6 +247,7 @@ class RunStarter:
                 gate=kept.gate,
                 discovered=kept.discovered,
                 has_notes=has_any_note(),
+                account=self.accounts.find(wish.plan.account),
             )
         claim = Claim(broken.pk, wish.claim_number, wish.plan.place)
         Run.objects.filter(pk=broken.pk).update(
@@ -255,6 +269,7 @@ class RunStarter:
             kept.discovered,
             _said(broken),
             has_any_note(),
+            self.accounts.find(wish.plan.account),
         )
 
 

@@ -58,7 +58,7 @@ class DeferredCalls:
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
         text = build_approval_question(name, arguments, asked.code)
-        await self._speaker.say(
+        await self._speaker.send(
             self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False
         )
         result = build_pending_result(name, waiting_text(name, asked.code))

@@ -71,7 +71,7 @@ class MessageSender:
         self._outbox = outbox
         self._temp_group_id = temp_group_id
 
-    async def say(
+    async def send(
         self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True
     ) -> Delivery:
         """Send ``parts`` at once, for a tool. When cancelled, the outcome on record is ``unknown``.
@@ -84,14 +84,14 @@ class MessageSender:
         self.journal.settle(outcome)
         return outcome.delivery
 
-    async def answer(
+    async def send_final(
         self, parts: Sequence[MessagePart], text: str, step: NewStep | None = None
     ) -> SendResult:
         """Send the final answer, with the model call it came from; the caller settles the
         outcome."""
         return await self._send(parts, text, step=step)
 
-    async def answer_again(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
+    async def resend(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
         """Send an answer that an earlier process had put on record, and surely not sent."""
         return await self._pass_on(pk, segments, new_echo(), is_written=False, is_answer=True)
 

@@ -48,7 +48,7 @@ class PluginServices:
         Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
         """
         speaker = _speaker(call)
-        delivery = await speaker.say(
+        delivery = await speaker.send(
             [MessagePart("plain", text=text)],
             text,
             tool_call_pk=call.invocation.metadata["tool_call_pk"],

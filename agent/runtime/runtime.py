@@ -20,6 +20,7 @@ from agent.chat.inbox import Inbox
 from agent.domain.types import IncomingMessage, MediaSource, Outbox
 from agent.llm.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
+from agent.record.accounts import AccountRows
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -50,7 +51,9 @@ class Runtime:
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self._outbox = outbox
-        self.record = Record(self.process_id, cache, self._reload, wiring.build_quotas(outbox))
+        accounts = AccountRows(outbox)
+        quotas = wiring.build_quotas(accounts)
+        self.record = Record(self.process_id, cache, self._reload, quotas, accounts)
         meter.lead_to(self.record.spend)
         self._chat_tools = wiring.build_chat_tools(self.record, source)
         self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools)
@@ -62,10 +65,10 @@ class Runtime:
         self.engine = Engine(wiring.build_chat_model(), self.registry)
         self.queries = StatelessQueries(self.record, self.engine)
         self.jobs = BackgroundCalls(self.record, self._wake)
-        self._senses = wiring.build_media_pipeline(self.record, source, outbox) if source else None
+        self._media = wiring.build_media_pipeline(self.record, source) if source else None
         self.memory = wiring.build_memory(self.record, self.engine.model)
         conversations = ConversationHandler(
-            self.record, self.engine, outbox, self.jobs, senses=self._senses, memory=self.memory
+            self.record, self.engine, outbox, self.jobs, media=self._media, memory=self.memory
         )
         self._inbox = Inbox(self.record, conversations, wiring.build_trigger_rules())
         self.shares_database = False
@@ -140,8 +143,8 @@ class Runtime:
         for task in filter(None, [self._presence, *self._retention, self._watch]):
             task.cancel()
             await asyncio.wait([task])
-        if self._senses is not None:
-            await self._senses.close()
+        if self._media is not None:
+            await self._media.close()
         await self.jobs.drain(0)
         await self.memory.close()
         await self.registry.close()

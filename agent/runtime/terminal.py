@@ -15,12 +15,11 @@ from typing import Any
 from django.utils import timezone
 
 from agent.chat.conversation import ConversationHandler, ToolCallWatcher
-from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.triggers import TriggerRules
-from agent.domain.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
+from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.record.arrivals import MessageArrival
 from agent.record.recovery import (
     ClaimMessages,
@@ -59,15 +58,9 @@ class TerminalOutbox:
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         return [{"type": part.type, "data": _given(part)} for part in parts]
 
-    def owners(self, chat: ChatAddress) -> frozenset[str]:
+    def account_settings(self, account: str) -> AccountSettings:
         """Whoever can start this program owns the installation."""
-        return frozenset({chat.peer_id})
-
-    def attention(self, chat: ChatAddress) -> MediaPolicy:
-        return MediaPolicy()
-
-    def policy(self, chat: ChatAddress) -> AnswerPolicy:
-        return AnswerPolicy()
+        return AccountSettings(owners=frozenset({CHAT.peer_id}))
 
     def reload(self) -> None:
         """There is nothing to read."""
@@ -147,7 +140,7 @@ class TerminalChat:
     async def give_up_leftovers(self) -> None:
         """Bring what nobody works on any more to its recorded end, without asking the model."""
         for left in await self._claimed():
-            plan = self._conversations.plan(left.message)
+            plan = self._conversations.build_run_plan(left.message)
             wish = StartRun(
                 plan, left.pk, left.session_pk, resumed=True, claim_number=left.claim_number
             )
@@ -177,7 +170,7 @@ class TerminalChat:
             with contextlib.suppress(
                 ClaimLost
             ):  # it is claimed again, and told, with what is said next
-                await self._conversations.answer(self._later[0], resumed=True)
+                await self._conversations.answer_message(self._later[0], resumed=True)
             del self._later[0]
 
     async def close(self) -> None:
@@ -189,9 +182,7 @@ class TerminalChat:
         committed = self._record.submit(self._record.arrivals.accept_messages, arrival)
         try:
             accepted = await asyncio.shield(committed)
-            await self._conversations.answer(
-                PendingMessage(accepted.pk, accepted.session_pk, message)
-            )
+            await self._conversations.answer_message(accepted.to_pending(message))
         except ClaimLost:  # this terminal was asleep for longer than its lease
             await self.give_up_leftovers()
         except asyncio.CancelledError:

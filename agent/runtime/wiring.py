@@ -23,7 +23,7 @@ from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain import answer_policy
 from agent.domain.triggers import TriggerRules
-from agent.domain.types import MediaSource, Outbox
+from agent.domain.types import MediaSource
 from agent.llm.base import LLMClient
 from agent.llm.client import OpenAIClient
 from agent.llm.demo import DemoModel
@@ -42,6 +42,7 @@ from agent.memory.background_jobs import SummaryPolicy
 from agent.memory.llm_prompts import SUMMARY_CHARS
 from agent.memory.service import MemoryService, MemorySettings
 from agent.memory.summary_store import HistoryWindow
+from agent.record.accounts import AccountRows
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
 from agent.runtime.plugin_services import PluginServices
@@ -123,15 +124,15 @@ def build_transcriber() -> Transcriber | None:
     )
 
 
-def build_media_pipeline(record: Record, source: MediaSource, outbox: Outbox) -> MediaPipeline:
+def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:
     """Everything that media of messages are understood with."""
     files, darkroom, vision = build_file_store(), ImageWorker(), build_vision_model()
     fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media"))
     downloads, answers = MediaDownloader(fetcher, files, source), DescriptionCache(record)
-    voice = VoiceReader(answers, downloads, outbox, build_transcriber())
+    voice = VoiceReader(answers, downloads, build_transcriber())
     sight = ImageReader(answers, downloads, darkroom, vision)
-    readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads, outbox)]
-    days = DailyQuotas(record, outbox, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
+    readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads)]
+    days = DailyQuotas(record, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
     return MediaPipeline(
         record,
         source,
@@ -249,14 +250,14 @@ def build_trigger_rules() -> TriggerRules:
     return TriggerRules((settings.BOT_NAME, *settings.BOT_ALIASES), settings.GROUP_REPLY_ON_MENTION)
 
 
-def build_quotas(outbox: Outbox) -> AnswerQuotas:
-    """Who is answered, and how often, where ``outbox`` leads."""
+def build_quotas(accounts: AccountRows) -> AnswerQuotas:
+    """Who is answered, and how often, by the rows of their ``accounts``."""
     answers = (
         settings.PERSON_ANSWERS_PER_MINUTE,
         settings.PERSON_ANSWERS_PER_DAY,
         settings.CHAT_ANSWERS_PER_MINUTE,
     )
-    return AnswerQuotas(outbox, answer_policy.AnswerLimits(*answers), settings.TOKENS_PER_DAY)
+    return AnswerQuotas(accounts, answer_policy.AnswerLimits(*answers), settings.TOKENS_PER_DAY)
 
 
 def declared_tools() -> list[ToolSpec]:

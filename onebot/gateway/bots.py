@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agent.domain.answer_policy import AnswerAudience, AnswerPolicy
-from agent.domain.types import MediaAudience, MediaPolicy
+from agent.domain.types import AccountSettings, MediaAudience, MediaPolicy
 from agent.models import ServerProcess
 from agent.record import recovery
 from agent.record.expiry import BATCH, EraseRequest, EraseResult
@@ -132,29 +132,25 @@ def mark_all_offline(requests: Sequence[None]) -> list[None]:
     return [None] * len(requests)
 
 
-def load_owners() -> dict[str, frozenset[str]]:
-    """The people each account belongs to."""
-    return {
-        bot.self_id: bot.owner_ids
-        for bot in Bot.objects.exclude(owners="").only("self_id", "owners")
+def load_accounts() -> tuple[dict[str, AccountSettings], frozenset[str]]:
+    """What the operator decided of each account, and those whose clients load media themselves."""
+    bots = list(Bot.objects.all())
+    accounts = {
+        bot.self_id: AccountSettings(
+            bot.owner_ids,
+            MediaPolicy(
+                cast("MediaAudience", bot.hear_voice),
+                cast("MediaAudience", bot.read_files),
+                bot.timing_gate,
+            ),
+            _answer_policy(bot),
+        )
+        for bot in bots
     }
+    return accounts, frozenset(bot.self_id for bot in bots if bot.media_by_url)
 
 
-def load_media_policies() -> dict[str, MediaPolicy]:
-    """What each account makes of messages."""
-    rows = Bot.objects.values_list("self_id", "hear_voice", "read_files", "timing_gate")
-    return {
-        self_id: MediaPolicy(cast("MediaAudience", voice), cast("MediaAudience", files), gate)
-        for self_id, voice, files, gate in rows
-    }
-
-
-def load_answer_policies() -> dict[str, AnswerPolicy]:
-    """Whom each account answers, and how often."""
-    return {bot.self_id: _policy(bot) for bot in Bot.objects.all()}
-
-
-def _policy(bot: Bot) -> AnswerPolicy:
+def _answer_policy(bot: Bot) -> AnswerPolicy:
     return AnswerPolicy(
         cast("AnswerAudience", bot.answered or "everybody"),
         people=_ids(bot.listed_people),
@@ -168,11 +164,6 @@ def _policy(bot: Bot) -> AnswerPolicy:
 def _ids(text: str) -> frozenset[str]:
     """``platform:id`` and the like may be written for an id, as elsewhere."""
     return frozenset(one.rpartition(":")[2] for one in parse_ids(text))
-
-
-def load_url_accounts() -> frozenset[str]:
-    """The accounts whose clients load media themselves."""
-    return frozenset(Bot.objects.filter(media_by_url=True).values_list("self_id", flat=True))
 
 
 def load_account_tokens() -> dict[str, str]:

@@ -9,10 +9,9 @@ from typing import Any
 
 from django.conf import settings
 
-from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.errors import MediaError
 from agent.domain.states import MessageState
-from agent.domain.types import ChatAddress, Delivery, MediaPolicy, MessagePart
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
 from onebot.connections.calls import PendingActions
 from onebot.connections.connections import Connections
 from onebot.connections.relay import Relay
@@ -49,8 +48,6 @@ UPLOAD_TIMEOUT = 180.0
 PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
-#: Of an account without a row.
-EVERYBODY = AnswerPolicy()
 #: How often to look whether an account has come back to another process, in seconds.
 LOOK_AGAIN_SECONDS = 0.5
 #: Characters of a client's words that are kept.
@@ -72,29 +69,18 @@ class OneBotDelivery:
         self._calls = calls
         self._relay = relay
         self._reloaded = reloaded
-        self._owners: dict[str, frozenset[str]] = {}
-        self._attention: dict[str, MediaPolicy] = {}
-        self._policies: dict[str, AnswerPolicy] = {}
+        self._accounts: dict[str, AccountSettings] = {}
         self._by_url: frozenset[str] = frozenset()
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         return segments_from_parts(parts)
 
-    def owners(self, chat: ChatAddress) -> frozenset[str]:
-        return self._owners.get(chat.account, frozenset())
-
-    def attention(self, chat: ChatAddress) -> MediaPolicy:
-        return self._attention.get(chat.account, MediaPolicy())
-
-    def policy(self, chat: ChatAddress) -> AnswerPolicy:
-        return self._policies.get(chat.account, EVERYBODY)
+    def account_settings(self, account: str) -> AccountSettings:
+        return self._accounts.get(account, DEFAULT_ACCOUNT)
 
     def reload(self) -> None:
-        self._owners = bots.load_owners()
-        self._policies = bots.load_answer_policies()
-        self._attention = bots.load_media_policies()
-        self._by_url = bots.load_url_accounts()
+        self._accounts, self._by_url = bots.load_accounts()
         if self._reloaded is not None:
             self._reloaded()
 

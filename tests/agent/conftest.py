@@ -8,7 +8,6 @@ import pytest
 from agent.chat.conversation import ConversationHandler
 from agent.record.arrivals import MessageArrival
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
@@ -39,7 +38,7 @@ def say(record: Record, registry: ToolRegistry) -> Say:
         engine.model = model
         said: MessageArrival = arrival(message("hi", chat, mentions_bot=True))
         accepted = await record.submit(record.arrivals.accept_messages, said)
-        await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said.message))
+        await conversations.answer_message(accepted.to_pending(said.message))
         return model
 
     return say

@@ -7,10 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.errors import LLMError
 from agent.domain.triggers import TriggerRules
-from agent.domain.types import ChatAddress, Delivery, IncomingMessage, MediaPolicy, MessagePart
+from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
 from agent.models import Message, Run
@@ -156,14 +155,8 @@ class Mailbox:
             for part in parts
         ]
 
-    def owners(self, chat: ChatAddress) -> frozenset[str]:
-        return frozenset()
-
-    def policy(self, chat: ChatAddress) -> AnswerPolicy:
-        return AnswerPolicy()
-
-    def attention(self, chat: ChatAddress) -> MediaPolicy:
-        return MediaPolicy()
+    def account_settings(self, account: str) -> AccountSettings:
+        return AccountSettings()
 
     def reload(self) -> None:
         """There is nothing to read."""

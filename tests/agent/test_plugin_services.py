@@ -13,7 +13,6 @@ from agent.domain.errors import LLMError
 from agent.domain.types import ChatAddress
 from agent.models import Message, Run
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
 from agent.run.engine import Engine
 from agent.run.flow import PAUSE
 from agent.run.jobs import BackgroundCalls
@@ -62,7 +61,7 @@ async def served(
     conversations = ConversationHandler(
         record, Engine(Script(CALL), registry), mailbox, BackgroundCalls(record, lambda _: None)
     )
-    await conversations.answer(PendingMessage(accepted.pk, accepted.session_pk, said.message))
+    await conversations.answer_message(accepted.to_pending(said.message))
     await services.close()
     return given[0], mailbox
 

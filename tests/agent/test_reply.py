@@ -46,7 +46,7 @@ class Voice:
         self.deliveries = list(deliveries)
         self.said: list[tuple[list[MessagePart], str]] = []
 
-    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
+    async def send(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text))
         return self.deliveries.pop(0) if self.deliveries else Delivery(State.DELIVERED, "4711")
 

@@ -43,7 +43,7 @@ class Voice:
         self.said: list[tuple[str, str]] = []
         self.delivery = Delivery(State.DELIVERED)
 
-    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
+    async def send(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said += [(Path(part.path).name, text) for part in parts]
         return self.delivery
 

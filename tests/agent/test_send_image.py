@@ -51,7 +51,7 @@ class Voice:
         self.parts: list[MessagePart] = []
         self.delivery = Delivery(State.DELIVERED)
 
-    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
+    async def send(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.parts += parts
         return self.delivery
 

@@ -15,7 +15,6 @@ from agent.domain.errors import MediaError
 from agent.domain.types import Delivery, MessagePart
 from agent.models import Message, ToolCall
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
@@ -41,7 +40,7 @@ class Voice:
         self.said: list[tuple[list[MessagePart], str, int]] = []
         self.delivery = self.of_files = Delivery(State.DELIVERED)
 
-    async def say(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
+    async def send(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text, tool_call_pk))
         return self.of_files if parts[0].type == "file" else self.delivery
 
@@ -296,10 +295,9 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     model = Script(*answers)
     said = message("hi")
     accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
-    left = PendingMessage(accepted.pk, accepted.session_pk, said)
     await ConversationHandler(
         record, Engine(model, registry()), mailbox, BackgroundCalls(record, lambda _account: None)
-    ).answer(left)
+    ).answer_message(accepted.to_pending(said))
     return model
 
 

@@ -13,10 +13,10 @@ from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient
 from agent.llm.meter import meter
 from agent.record import spendings
+from agent.record.accounts import AccountRows
 from agent.record.commit import GroupCommit
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
@@ -33,7 +33,7 @@ async def limited() -> AsyncIterator[Record]:
         PROCESS,
         SettingsCache(),
         lambda: None,
-        AnswerQuotas(Mailbox(), AnswerLimits(100, 100, 100), 1_000_000),
+        AnswerQuotas(AccountRows(), AnswerLimits(100, 100, 100), 1_000_000),
     )
     yield record
     await record.close()
@@ -95,11 +95,9 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
         )
         said = message("hi", PRIVATE)
         accepted = await limited.submit(
-            limited.arrivals.accept_messages, arrival(said, plan=conversations.plan(said))
+            limited.arrivals.accept_messages, arrival(said, plan=conversations.build_run_plan(said))
         )
-        await conversations.answer(
-            PendingMessage(accepted.pk, accepted.session_pk, said), accepted.begun
-        )
+        await conversations.answer_message(accepted.to_pending(said), accepted.begun)
     finally:
         meter.lead_to(None)
         await client.close()

@@ -24,11 +24,12 @@ from agent.domain.answer_limits import (
 from agent.domain.answer_policy import AnswerLimits
 from agent.domain.types import ChatAddress
 from agent.models import Spending, Tally
+from agent.record.accounts import AccountRows
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
 from agent.record.tallies import find_silences
 from agent.runtime import count_retention
-from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
+from tests.agent.talk import GROUP, PRIVATE, PROCESS, arrival, message
 from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,7 +48,7 @@ def slip(_items: Sequence[Any]) -> NoReturn:
 @pytest.fixture
 async def limited() -> AsyncIterator[Record]:
     """A record under :data:`LIMITS`."""
-    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(Mailbox(), LIMITS, 0))
+    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(AccountRows(), LIMITS, 0))
     yield record
     await record.close()
 

@@ -2,17 +2,15 @@
 is perceived."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.domain.types import ChatAddress, ForwardedMessage, IncomingMessage, MediaPolicy
+from agent.domain.types import AccountSettings, ChatAddress, ForwardedMessage, IncomingMessage
 from agent.media.file_store import FileStore
 from agent.media.pipeline import MediaPipeline, MediaReader, MediaText
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
-from tests.agent.talk import Mailbox, arrival
+from tests.agent.talk import arrival
 
 
 @dataclass
@@ -64,34 +62,20 @@ class Client:
         return self.conversions.get(out_format)
 
 
-class Listener(Mailbox):
-    """A way out of an account that belongs to ``owner_ids`` and attends as ``voice`` and ``files``
-    say."""
-
-    def __init__(self, attends: MediaPolicy | None = None, owner_ids: Sequence[str] = ()) -> None:
-        super().__init__()
-        self._attention = attends or MediaPolicy()
-        self._owner_ids = frozenset(owner_ids)
-
-    def owners(self, chat: ChatAddress) -> frozenset[str]:
-        return self._owner_ids
-
-    def policy(self, chat: ChatAddress) -> AnswerPolicy:
-        return AnswerPolicy()
-
-    def attention(self, chat: ChatAddress) -> MediaPolicy:
-        return self._attention
-
-
 async def perceive(
-    record: Record, client: Client, files: FileStore, reader: MediaReader, said: IncomingMessage
+    record: Record,
+    client: Client,
+    files: FileStore,
+    reader: MediaReader,
+    said: IncomingMessage,
+    account: AccountSettings,
 ) -> MediaText:
     """Put ``said`` on record, fetch its media and read them, as is done for a message that is
     answered."""
     accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
-    left = PendingMessage(accepted.pk, accepted.session_pk, said)
-    senses = MediaPipeline(record, client, files, [reader])
+    pending = replace(accepted.to_pending(said), account=account)
+    media = MediaPipeline(record, client, files, [reader])
     try:
-        return await senses.perceive(left, senses.attend(left))
+        return await media.describe(pending, media.prefetch(pending))
     finally:
-        await senses.close()
+        await media.close()

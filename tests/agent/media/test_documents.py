@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.domain.media_refs import MediaRef
-from agent.domain.types import MediaPolicy
+from agent.domain.types import AccountSettings, MediaPolicy
 from agent.media import document_worker
 from agent.media.description_cache import DescriptionCache
 from agent.media.document_reader import CUT, NOT_ALLOWED, SOME_MISSING, DocumentReader
@@ -17,7 +17,7 @@ from agent.media.downloads import NO_ADDRESS, MediaDownloader
 from agent.media.file_store import FileStore
 from agent.media.pipeline import MediaText
 from agent.models import Description, MessageMedia
-from tests.agent.media.perceiving import Client, Listener, perceive
+from tests.agent.media.perceiving import Client, perceive
 from tests.agent.talk import message
 from tests.file_server import FileServer, sends
 from tools.fetch.allow_list import AllowList
@@ -26,20 +26,20 @@ from tools.fetch.fetcher import Fetcher
 
 @pytest.fixture
 async def read(record, tmp_path) -> AsyncIterator[Any]:
-    """``await read(refs, client=…, outbox=…)``: what is read in a message that holds ``refs``."""
+    """``await read(refs, client=…, account=…)``: what is read in a message that holds ``refs``."""
     fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), FileStore(tmp_path)
     answers = DescriptionCache(record)
 
     async def read(
-        *refs: MediaRef, client: Client | None = None, outbox: Any = None, **fields: Any
+        *refs: MediaRef,
+        client: Client | None = None,
+        account: AccountSettings | None = None,
+        **fields: Any,
     ) -> MediaText:
         client = client or Client()
-        documents = DocumentReader(
-            answers, MediaDownloader(fetcher, files, client), outbox or Listener()
-        )
-        return await perceive(
-            record, client, files, documents, message("[文件:a]", media=refs, **fields)
-        )
+        documents = DocumentReader(answers, MediaDownloader(fetcher, files, client))
+        said = message("[文件:a]", media=refs, **fields)
+        return await perceive(record, client, files, documents, said, account or AccountSettings())
 
     yield read
     await fetcher.close()
@@ -130,8 +130,8 @@ async def test_a_file_that_takes_too_long_is_given_up(read, offer, monkeypatch):
 async def test_a_bot_reads_the_files_of_those_it_is_set_to_read(
     read, offer, file_server, whom, sender, is_read
 ):
-    outbox = Listener(MediaPolicy(files=whom), owner_ids=["1"])
-    reading = await read(offer(b"hello"), outbox=outbox, sender_id=sender)
+    account = AccountSettings(frozenset({"1"}), MediaPolicy(files=whom))
+    reading = await read(offer(b"hello"), account=account, sender_id=sender)
     assert reading == (
         MediaText(file_text("hello")) if is_read else MediaText(notes=(NOT_ALLOWED,))
     )

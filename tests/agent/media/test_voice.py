@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.domain.media_refs import MediaRef
-from agent.domain.types import MediaPolicy
+from agent.domain.types import AccountSettings, MediaPolicy
 from agent.llm.client import OpenAIClient
 from agent.llm.transcription import Transcriber
 from agent.media.description_cache import DescriptionCache
@@ -25,7 +25,7 @@ from agent.media.voice_reader import (
     VoiceReader,
 )
 from agent.models import Description, MessageMedia
-from tests.agent.media.perceiving import Client, Listener, perceive
+from tests.agent.media.perceiving import Client, perceive
 from tests.agent.talk import message
 from tests.file_server import sends
 from tests.scripted_model import fails, returns
@@ -43,19 +43,22 @@ def inline(content: bytes) -> MediaRef:
 
 @pytest.fixture
 async def hear(record, model, tmp_path) -> AsyncIterator[Any]:
-    """``await hear(client, refs, outbox)``: what is read in a message that holds ``refs``."""
+    """``await hear(client, refs, account=…)``: what is read in a message that holds ``refs``."""
     transcriber = Transcriber(OpenAIClient(model.url, "sk-secret", "whisper", timeout_seconds=10))
     fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), FileStore(tmp_path)
     answers = DescriptionCache(record)
 
     async def hear(
-        client: Client, *refs: MediaRef, outbox: Any = None, is_on: bool = True, **fields: Any
+        client: Client,
+        *refs: MediaRef,
+        account: AccountSettings | None = None,
+        is_on: bool = True,
+        **fields: Any,
     ) -> MediaText:
         downloads = MediaDownloader(fetcher, files, client)
-        voice = VoiceReader(
-            answers, downloads, outbox or Listener(), transcriber if is_on else None
-        )
-        return await perceive(record, client, files, voice, message("[语音]", media=refs, **fields))
+        voice = VoiceReader(answers, downloads, transcriber if is_on else None)
+        said = message("[语音]", media=refs, **fields)
+        return await perceive(record, client, files, voice, said, account or AccountSettings())
 
     yield hear
     await transcriber.close()
@@ -165,16 +168,16 @@ async def test_without_a_model_nothing_is_fetched(hear):
     [("off", "1", False), ("owners", "2", False), ("owners", "1", True)],
 )
 async def test_a_bot_hears_those_it_is_set_to_hear(hear, model, whom, sender, is_heard):
-    outbox = Listener(MediaPolicy(voice=whom), owner_ids=["1"])
+    account = AccountSettings(frozenset({"1"}), MediaPolicy(voice=whom))
     if is_heard:
         model.script([returns({"text": "hi"})])
-    reading = await hear(Client(), inline(MP3), outbox=outbox, sender_id=sender)
+    reading = await hear(Client(), inline(MP3), account=account, sender_id=sender)
     assert reading == (
         MediaText(" 【语音内容】: hi") if is_heard else MediaText(notes=(NOT_ALLOWED,))
     )
 
 
 async def test_a_message_without_voice_says_nothing_of_it(hear):
-    outbox = Listener(MediaPolicy(voice="off"))
+    account = AccountSettings(media=MediaPolicy(voice="off"))
     client = Client(in_quoted=[MediaRef("image", url="https://example.invalid/a.png")])
-    assert await hear(client, outbox=outbox, quoted_id="7") == MediaText()
+    assert await hear(client, account=account, quoted_id="7") == MediaText()
