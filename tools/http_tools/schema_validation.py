@@ -9,7 +9,7 @@ from jsonschema.exceptions import SchemaError
 
 from tools.errors import InvalidArguments
 from tools.http_tools.templates import PARAMETER_NAME
-from tools.schemas.coercion import check_size
+from tools.schemas.coercion import check_size, resolve_pointer, walk_values
 from tools.schemas.json_schema import REFUSED, UNEVALUATED, check_schema
 from tools.schemas.patterns import PatternRefused
 
@@ -26,8 +26,13 @@ def check_parameters_schema(schema: Any) -> list[str]:
         return []
     if schema.get("type") != "object":
         return [gettext("The type must be “object”: arguments are given by name.")]
-    if fault := _excess(schema):
-        return [fault]
+    try:
+        check_size(schema)
+        is_small = len(json.dumps(schema, ensure_ascii=False).encode()) <= BYTES
+    except (InvalidArguments, ValueError, RecursionError):
+        is_small = False
+    if not is_small:
+        return [gettext("The schema is too large, or nested too deep.")]
     try:
         check_schema(schema)
     except SchemaError as error:
@@ -42,7 +47,7 @@ def check_parameters_schema(schema: Any) -> list[str]:
         ]
     except RecursionError:
         return [gettext("The schema is nested too deep.")]
-    return list(dict.fromkeys([*_name_faults(schema), *_part_faults(schema)]))
+    return list(dict.fromkeys([*_check_names(schema), *_check_references(schema)]))
 
 
 def describe_refused_pattern(pattern: str, refused: PatternRefused) -> str:
@@ -53,16 +58,7 @@ def describe_refused_pattern(pattern: str, refused: PatternRefused) -> str:
     }
 
 
-def _excess(schema: dict[str, Any]) -> str:
-    try:
-        check_size(schema)
-        is_small = len(json.dumps(schema, ensure_ascii=False).encode()) <= BYTES
-    except (InvalidArguments, ValueError, RecursionError):
-        is_small = False
-    return "" if is_small else gettext("The schema is too large, or nested too deep.")
-
-
-def _name_faults(schema: dict[str, Any]) -> Iterator[str]:
+def _check_names(schema: dict[str, Any]) -> Iterator[str]:
     names = list(schema.get("properties", {}))
     if len(names) > PROPERTIES:
         yield gettext("At most %(count)d arguments.") % {"count": PROPERTIES}
@@ -76,48 +72,21 @@ def _name_faults(schema: dict[str, Any]) -> Iterator[str]:
             yield gettext("“%(name)s” is required, but not declared.") % {"name": name[:64]}
 
 
-def _part_faults(schema: dict[str, Any]) -> Iterator[str]:
+def _check_references(schema: dict[str, Any]) -> Iterator[str]:
     """References that lead nowhere: each would fail every call."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += part
-        if not isinstance(part, dict):
-            continue
-        waiting += part.values()
-        reference = part.get("$ref")
-        if isinstance(reference, str) and not _leads_somewhere(schema, reference):
-            yield gettext("The reference “%(reference)s” leads nowhere in this schema.") % {
-                "reference": reference[:200]
-            }
-
-
-def _leads_somewhere(schema: Any, reference: str) -> bool:
-    if not reference.startswith("#"):
-        return False
-    for step in filter(None, reference[1:].split("/")):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if not isinstance(schema, dict) or key not in schema:
-            return False
-        schema = schema[key]
-    return True
+    for part in walk_values(schema):
+        if isinstance(part, dict) and isinstance(reference := part.get("$ref"), str):
+            try:
+                resolve_pointer(reference, schema)
+            except LookupError:
+                words = gettext("The reference “%(reference)s” leads nowhere in this schema.")
+                yield words % {"reference": reference[:200]}
 
 
 def has_ascii_classes(schema: Any) -> bool:
     """Whether one of its patterns has a class in which people may expect more than it has: ``\\w``
     or ``\\b``."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            patterns = [part.get("pattern"), *(part.get("patternProperties") or ())]
-            if any(
-                isinstance(pattern, str) and ("\\w" in pattern or "\\b" in pattern)
-                for pattern in patterns
-            ):
-                return True
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-    return False
+    parts = [part for part in walk_values(schema) if isinstance(part, dict)]
+    patterns = [text for part in parts for text in part.get("patternProperties") or ()]
+    patterns += [part["pattern"] for part in parts if isinstance(part.get("pattern"), str)]
+    return any("\\w" in pattern or "\\b" in pattern for pattern in patterns)

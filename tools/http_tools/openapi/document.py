@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from django.utils.translation import gettext
 
+from tools.schemas.coercion import is_deeper
 from tools.text.storable import make_storable
 
 MAX_BYTES = 8 * 2**20
@@ -44,12 +45,17 @@ for _tag, _pattern, _first in (
 def read_document(given: bytes | str) -> dict[str, Any]:
     """The OpenAPI 3 document that ``given`` holds as JSON or YAML, with JSON's values alone. Raises
     :class:`DocumentError`."""
-    text = _decoded(given) if isinstance(given, bytes) else given
-    if len(text.encode("utf-8", "replace")) > MAX_BYTES:
+    if isinstance(given, bytes):
+        encoding = "utf-16" if given[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+        try:
+            given = given.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise DocumentError(gettext("The file is no text in UTF-8.")) from error
+    if len(given.encode("utf-8", "replace")) > MAX_BYTES:
         raise DocumentError(
             gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20}
         )
-    text = text.removeprefix("\ufeff").strip()
+    text = given.removeprefix("\ufeff").strip()
     if not text:
         raise DocumentError(gettext("There is no document: the text is empty."))
     if re.match(r"<(!doctype|html|\?xml)", text, re.IGNORECASE):
@@ -61,14 +67,6 @@ def read_document(given: bytes | str) -> dict[str, Any]:
     return dict(document)
 
 
-def _decoded(given: bytes) -> str:
-    encoding = "utf-16" if given[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    try:
-        return given.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise DocumentError(gettext("The file is no text in UTF-8.")) from error
-
-
 def _from_json(text: str) -> Any:
     try:
         value = json.loads(text)
@@ -78,7 +76,8 @@ def _from_json(text: str) -> Any:
         raise DocumentError(
             gettext("This cannot be read as JSON: %(error)s") % {"error": error}
         ) from error
-    _refuse_depth(value)
+    if is_deeper(value, MAX_DEPTH):
+        raise _too_deep()
     return to_json_types(value)
 
 
@@ -126,21 +125,6 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
             )
         if len(open_nodes) > MAX_DEPTH:
             raise _too_deep()
-
-
-def _refuse_depth(value: Any) -> None:
-    layer = [value]
-    for _ in range(MAX_DEPTH):
-        layer = [
-            item
-            for container in layer
-            if isinstance(container, (dict, list))
-            for item in (container.values() if isinstance(container, dict) else container)
-            if isinstance(item, (dict, list))
-        ]
-        if not layer:
-            return
-    raise _too_deep()
 
 
 def to_json_types(value: Any) -> Any:

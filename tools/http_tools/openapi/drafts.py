@@ -82,10 +82,14 @@ class _Drafting:
         if proved.problem:
             raise _Unfit(proved.problem)
         for parameter in self._parameters():
-            self._add_parameter(parameter, {*proved.headers, *proved.query})
+            if parameter["name"] not in {*proved.headers, *proved.query}:
+                self._add_parameter(parameter)
         path = self._path()
         self._add_body()
         kind, body = self._body
+        schema: dict[str, Any] = {"type": "object", "properties": self._properties}
+        if self._required:
+            schema["required"] = self._required
         values = {
             "name": name,
             "description": self._description(),
@@ -95,21 +99,16 @@ class _Drafting:
             "headers": self._headers | proved.headers,
             "body_kind": kind,
             "body": body,
-            "parameters_schema": self._schema(),
+            "parameters_schema": schema,
         }
         return ToolDraft(
             self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes]
         )
 
     def _description(self) -> str:
-        said = self._operation.parts
-        texts = [
-            text.strip()
-            for word in ("summary", "description")
-            if isinstance(text := said.get(word), str)
-        ]
-        words = "\n".join(dict.fromkeys(text for text in texts if text))
-        return clean_untrusted(words, DESCRIPTION_LIMIT) or clean_line(
+        texts = [self._operation.parts.get(word) for word in ("summary", "description")]
+        words = dict.fromkeys(text.strip() for text in texts if isinstance(text, str))
+        return clean_untrusted("\n".join(filter(None, words)), DESCRIPTION_LIMIT) or clean_line(
             self._operation.key, DESCRIPTION_LIMIT
         )
 
@@ -121,10 +120,6 @@ class _Drafting:
                 return own[0]
         return chosen
 
-    def _schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "object", "properties": self._properties}
-        return schema | ({"required": self._required} if self._required else {})
-
     # --- Parameters -----------------------------------------------------------------
 
     def _parameters(self) -> Iterator[dict[str, Any]]:
@@ -135,67 +130,60 @@ class _Drafting:
             given = part.get("parameters")
             for entry in given if isinstance(given, list) else ():
                 parameter = self._references.followed(entry)
-                if (
-                    isinstance(parameter, dict)
-                    and isinstance(name := parameter.get("name"), str)
-                    and name
-                ):
+                name = parameter.get("name") if isinstance(parameter, dict) else None
+                if isinstance(name, str) and name:
                     found[str(parameter.get("in")), name] = parameter
         yield from found.values()
 
-    def _add_parameter(self, parameter: dict[str, Any], proved: set[str]) -> None:
+    def _add_parameter(self, parameter: dict[str, Any]) -> None:
         place, name = parameter.get("in"), parameter["name"]
-        if name in proved or (place == "header" and name.lower() in IGNORED_HEADERS):
+        if place == "header" and name.lower() in IGNORED_HEADERS:
             return
-        schema = self._parameter_schema(parameter)
+        is_required = parameter.get("required") is True
+        content = parameter.get("content")
+        media = next(iter(content.values()), None) if isinstance(content, dict) else None
+        schema = self._media_schema(media if isinstance(media, dict) else parameter)
+        if words := short_description(parameter):
+            schema["description"] = words
         if place == "path":
             self._in_path[name] = self._place(name, schema, is_required=True)
         elif place == "query":
-            self._add_query(parameter, schema)
+            self._add_query(parameter, schema, is_required=is_required)
         elif place == "header":
-            self._headers[name] = self._place(
-                name, schema, is_required=parameter.get("required") is True
-            )
-        elif parameter.get("required") is True:
-            raise _Unfit(
-                gettext("It needs the cookie “%(name)s”, and cookies are not sent.")
-                % {"name": name[:60]}
-            )
+            self._headers[name] = self._place(name, schema, is_required=is_required)
         else:
-            self._schemas.notes.append(
-                gettext("The cookie “%(name)s” is left out.") % {"name": name[:60]}
+            self._leave_out(
+                gettext("It needs the cookie “%(name)s”, and cookies are not sent."),
+                gettext("The cookie “%(name)s” is left out."),
+                {"name": name[:60]},
+                is_required=is_required,
             )
 
-    def _parameter_schema(self, parameter: dict[str, Any]) -> dict[str, Any]:
-        content = parameter.get("content")
-        media = next(iter(content.values()), None) if isinstance(content, dict) else None
-        schema = self._schemas.read(
-            media.get("schema") if isinstance(media, dict) else parameter.get("schema")
-        )
-        return schema | ({"description": words} if (words := short_description(parameter)) else {})
+    def _leave_out(
+        self, problem: str, note: str, shown: dict[str, str], *, is_required: bool
+    ) -> None:
+        """Note what cannot be sent. Raises :class:`_Unfit` where calls need it."""
+        if is_required:
+            raise _Unfit(problem % shown)
+        self._schemas.notes.append(note % shown)
 
-    def _add_query(self, parameter: dict[str, Any], schema: dict[str, Any]) -> None:
+    def _add_query(
+        self, parameter: dict[str, Any], schema: dict[str, Any], *, is_required: bool
+    ) -> None:
         name, style = parameter["name"], str(parameter.get("style") or "form")
         explodes = parameter.get("explode", style in ("form", "deepObject")) is True
-        is_required = parameter.get("required") is True
-        if "content" in parameter:  # an object stands there as JSON
-            self._query[name] = self._place(name, schema, is_required=is_required)
-        elif (
-            _is_object(schema)
-            and schema.get("properties")
-            and style in ("form", "deepObject")
-            and explodes
-        ):
+        is_plain = "content" in parameter  # an object stands there as JSON
+        has_parts = _is_object(schema) and schema.get("properties")
+        if has_parts and style in ("form", "deepObject") and explodes and not is_plain:
             needed = schema.get("required", ()) if is_required else ()
             for key, part in schema["properties"].items():
                 entry = f"{name}[{key}]" if style == "deepObject" else key
                 self._query[entry] = self._place(entry, part, is_required=key in needed)
-        elif schema.get("type") == "array" and style == "form" and explodes:
-            self._query[name] = self._place(name, schema, is_required=is_required)
-        else:
-            self._query[name] = self._place(
-                name, _as_text(schema, SIGNS.get(style, "英文逗号")), is_required=is_required
-            )
+            return
+        is_repeated = schema.get("type") == "array" and style == "form" and explodes
+        if not is_plain and not is_repeated:
+            schema = _as_text(schema, SIGNS.get(style, "英文逗号"))
+        self._query[name] = self._place(name, schema, is_required=is_required)
 
     def _path(self) -> str:
         """The path as a template, with arguments also where no parameter describes a place, as
@@ -244,39 +232,30 @@ class _Drafting:
         media = {
             str(kind).partition(";")[0].strip().lower(): part for kind, part in content.items()
         }
-        if kind := next(filter(_is_json, media), ""):
-            self._add_json(media[kind], is_required=is_required)
+        json_kinds = (k for k in media if k in ("application/json", "*/*") or k.endswith("+json"))
+        if kind := next(json_kinds, ""):
+            schema = self._media_schema(media[kind])
+            template = (
+                self._flattened(schema)
+                if _is_flat(schema)
+                else self._place("body", schema, is_required=is_required)
+            )
+            self._body = "json", json.dumps(template, ensure_ascii=False, indent=2)
         elif FORM in media:
-            self._add_form(media[FORM])
+            schema = self._media_schema(media[FORM])
+            if not _is_flat(schema):
+                raise _Unfit(gettext("It wants a form without saying which fields it has."))
+            self._body = "form", json.dumps(self._flattened(schema), ensure_ascii=False, indent=2)
         elif kind := next((kind for kind in media if kind.startswith("text/")), ""):
             self._body = "text", self._place("body", {"type": "string"}, is_required=is_required)
             self._headers["Content-Type"] = kind
         else:
-            self._leave_out_body(next(iter(media)), is_required=is_required)
-
-    def _leave_out_body(self, kind: str, *, is_required: bool) -> None:
-        if is_required:
-            raise _Unfit(
-                gettext("It wants a body of the type %(type)s, which cannot be made here.")
-                % {"type": kind[:80]}
+            self._leave_out(
+                gettext("It wants a body of the type %(type)s, which cannot be made here."),
+                gettext("Its body of the type %(type)s is left out."),
+                {"type": next(iter(media))[:80]},
+                is_required=is_required,
             )
-        self._schemas.notes.append(
-            gettext("Its body of the type %(type)s is left out.") % {"type": kind[:80]}
-        )
-
-    def _add_json(self, media: Any, *, is_required: bool) -> None:
-        schema = self._media_schema(media)
-        if _is_flat(schema):
-            template: Any = self._flattened(schema)
-        else:
-            template = self._place("body", schema, is_required=is_required)
-        self._body = "json", json.dumps(template, ensure_ascii=False, indent=2)
-
-    def _add_form(self, media: Any) -> None:
-        schema = self._media_schema(media)
-        if not _is_flat(schema):
-            raise _Unfit(gettext("It wants a form without saying which fields it has."))
-        self._body = "form", json.dumps(self._flattened(schema), ensure_ascii=False, indent=2)
 
     def _media_schema(self, media: Any) -> dict[str, Any]:
         return self._schemas.read(media.get("schema") if isinstance(media, dict) else None)
@@ -286,12 +265,13 @@ class _Drafting:
         documents say that it is."""
         needed = schema.get("required", ())
         return {
-            name: self._place(self._body_name(name), part, is_required=name in needed)
+            name: self._place(
+                f"body_{name}" if name in self._properties else name,
+                part,
+                is_required=name in needed,
+            )
             for name, part in schema["properties"].items()
         }
-
-    def _body_name(self, name: str) -> str:
-        return f"body_{name}" if name in self._properties else name
 
 
 def _is_object(schema: dict[str, Any]) -> bool:
@@ -309,10 +289,6 @@ def _is_flat(schema: dict[str, Any]) -> bool:
         and schema.keys() <= LOOSE
         and not schema.get("additionalProperties")
     )
-
-
-def _is_json(kind: str) -> bool:
-    return kind in ("application/json", "*/*") or kind.endswith("+json")
 
 
 def _as_text(schema: dict[str, Any], sign: str) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote
 
 from django.utils.translation import gettext
 
+from tools.schemas.coercion import resolve_pointer
 from tools.text.untrusted import clean_line
 
 MAX_STEPS = 20
@@ -28,33 +28,20 @@ class ReferenceResolver:
         for _ in range(MAX_STEPS):
             if not (isinstance(part, dict) and "$ref" in part):
                 return part
-            part = self.at(part["$ref"])
+            part = self.resolve(part["$ref"])
         raise BrokenReferenceError(gettext("A reference leads back to itself."))
 
-    def at(self, reference: Any) -> Any:
+    def resolve(self, reference: Any) -> Any:
         """What stands where ``reference`` points. Raises :class:`BrokenReferenceError`."""
         shown = {"reference": str(reference)[:200]}
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise BrokenReferenceError(
-                gettext("“%(reference)s” lies outside of the document.") % shown
-            )
-        part: Any = self._document
-        for step in unquote(reference).removeprefix("#").split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if (
-                isinstance(part, list)
-                and name.isdecimal()
-                and len(name) < 9
-                and int(name) < len(part)
-            ):
-                part = part[int(name)]
-            elif isinstance(part, dict) and name in part:
-                part = part[name]
-            else:
-                raise BrokenReferenceError(
-                    gettext("“%(reference)s” is not in the document.") % shown
-                )
-        return part
+            words = gettext("“%(reference)s” lies outside of the document.")
+            raise BrokenReferenceError(words % shown)
+        try:
+            return resolve_pointer(reference, self._document)
+        except LookupError as error:
+            words = gettext("“%(reference)s” is not in the document.")
+            raise BrokenReferenceError(words % shown) from error
 
 
 MAX_PARTS = 400
@@ -73,12 +60,8 @@ def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
 _KEPT: dict[str, Callable[[Any], bool]] = {
-    "format": _text,
+    "format": lambda value: isinstance(value, str) and bool(value),
     "minimum": _number,
     "maximum": _number,
     "exclusiveMinimum": _number,
@@ -126,7 +109,7 @@ class SchemaReader:
     def _referred(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
         reference = schema["$ref"]
         try:
-            target = self._references.at(reference)
+            target = self._references.resolve(reference)
         except BrokenReferenceError as error:
             return self._cut(str(error))
         beside = {name: value for name, value in schema.items() if name != "$ref"}
@@ -145,26 +128,31 @@ class SchemaReader:
         read |= {
             name: schema[name] for name, is_sound in _KEPT.items() if is_sound(schema.get(name))
         }
-        read |= _exclusive_bounds(schema, read)
-        read |= _values(schema)
+        for flag, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            if schema.get(flag) is True and bound in read:  # as OpenAPI 3.0 says it
+                read[flag] = read.pop(bound)
+        if isinstance(choices := schema.get("enum"), list) and 0 < len(choices) <= MAX_CHOICES:
+            read["enum"] = list({repr(choice): choice for choice in choices}.values())
+        if "const" in schema:
+            read["enum"] = [schema["const"]]
+        if schema.get("default") is not None:
+            read["default"] = schema["default"]
         read |= self._inside(schema, trail)
         return self._combined(schema, read, trail)
 
     def _inside(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
         inside: dict[str, Any] = {}
-        if isinstance(schema.get("items"), dict):
-            inside["items"] = self.read(schema["items"], trail)
+        for word in ("items", "additionalProperties"):
+            if isinstance(schema.get(word), dict):
+                inside[word] = self.read(schema[word], trail)
         if isinstance(schema.get("additionalProperties"), bool):
             inside["additionalProperties"] = schema["additionalProperties"]
-        elif isinstance(schema.get("additionalProperties"), dict):
-            inside["additionalProperties"] = self.read(schema["additionalProperties"], trail)
         if isinstance(found := schema.get("properties"), dict):
             kept = {name: part for name, part in found.items() if not self._is_read_only(part)}
             inside["properties"] = {name: self.read(part, trail) for name, part in kept.items()}
         if isinstance(required := schema.get("required"), list):
-            inside["required"] = list(
-                dict.fromkeys(name for name in required if isinstance(name, str))
-            )
+            names = (name for name in required if isinstance(name, str))
+            inside["required"] = list(dict.fromkeys(names))
         return inside
 
     def _is_read_only(self, part: Any) -> bool:
@@ -224,26 +212,6 @@ def _kind(schema: dict[str, Any]) -> dict[str, Any]:
         kinds.append("null")
     kinds = list(dict.fromkeys(kinds))
     return {"type": kinds if len(kinds) > 1 else kinds[0]} if kinds else {}
-
-
-def _exclusive_bounds(schema: dict[str, Any], read: dict[str, Any]) -> dict[str, Any]:
-    """OpenAPI 3.0 says with a flag beside the bound that it is exclusive."""
-    bounds = {}
-    for flag, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if schema.get(flag) is True and bound in read:
-            bounds[flag] = read.pop(bound)
-    return bounds
-
-
-def _values(schema: dict[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    if isinstance(choices := schema.get("enum"), list) and 0 < len(choices) <= MAX_CHOICES:
-        values["enum"] = list({repr(choice): choice for choice in choices}.values())
-    if "const" in schema:
-        values["enum"] = [schema["const"]]
-    if schema.get("default") is not None:
-        values["default"] = schema["default"]
-    return values
 
 
 def _schemas(options: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 secrets. Pure."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,88 +45,62 @@ def find_credentials(
     ways = [way for way in asked if isinstance(way, dict)] if isinstance(asked, list) else []
     if not ways or {} in ways:
         return CallCredentials()
-    tried = [_way(document, way, prefix) for way in ways[:20]]
+    tried = []
+    for way in ways[:20]:
+        tried.append(made := CallCredentials())
+        for name in way:
+            made.problem = made.problem or _add(made, name, _scheme(document, name), prefix)
     return next((found for found in tried if not found.problem), tried[0])
-
-
-def _way(document: dict[str, Any], way: dict[str, Any], prefix: str) -> CallCredentials:
-    made = CallCredentials()
-    for name in way:
-        made.problem = made.problem or _add(made, name, _scheme(document, name), prefix)
-    return made
 
 
 def _scheme(document: dict[str, Any], name: str) -> dict[str, Any]:
     components = document.get("components")
     schemes = components.get("securitySchemes") if isinstance(components, dict) else None
+    if not isinstance(schemes, dict):
+        return {}
     try:
-        found = (
-            ReferenceResolver(document).followed(schemes.get(name))
-            if isinstance(schemes, dict)
-            else None
-        )
+        found = ReferenceResolver(document).followed(schemes.get(name))
     except BrokenReferenceError:
-        found = None
+        return {}
     return found if isinstance(found, dict) else {}
 
 
 def _add(made: CallCredentials, name: str, scheme: dict[str, Any], prefix: str) -> str:
     """Add one scheme to what is sent; returns why that cannot be done, or ""."""
-    secret = f"{{secret:{propose_secret_name(name, prefix)}}}"
-    match str(scheme.get("type") or ""), str(scheme.get("scheme") or "").lower():
+    secret_name = propose_secret_name(name, prefix)
+    place, key, value = made.headers, "Authorization", f"Bearer {{secret:{secret_name}}}"
+    kind, way = str(scheme.get("type") or ""), str(scheme.get("scheme") or "").lower()
+    match kind, way:
         case "apiKey", _ if scheme.get("in") in ("header", "query") and isinstance(
             scheme.get("name"), str
         ):
             place = made.headers if scheme["in"] == "header" else made.query
-            place[scheme["name"]] = secret
-            made.secrets.append(_wanted(name, prefix, gettext("the API key")))
+            key, value = scheme["name"], f"{{secret:{secret_name}}}"
+            hint = gettext("the API key")
         case "http", "bearer":
-            made.headers["Authorization"] = f"Bearer {secret}"
-            made.secrets.append(
-                _wanted(name, prefix, gettext("the access token, without the word Bearer"))
-            )
+            hint = gettext("the access token, without the word Bearer")
         case "http", "basic":
-            made.headers["Authorization"] = f"Basic {secret}"
-            made.secrets.append(
-                _wanted(
-                    name, prefix, gettext("user name and password as user:password"), is_pair=True
-                )
-            )
+            value = f"Basic {{secret:{secret_name}}}"
+            hint = gettext("user name and password as user:password")
         case (("oauth2" | "openIdConnect"), _):
-            made.headers["Authorization"] = f"Bearer {secret}"
-            made.secrets.append(
-                _wanted(name, prefix, gettext("an access token, without the word Bearer"))
-            )
+            hint = gettext("an access token, without the word Bearer")
             made.notes.append(
                 gettext(
-                    "Signs in with OAuth 2, which is not done here: enter an access token, and a new one when it expires."
+                    "Signs in with OAuth 2, which is not done here: enter an access token, and a"
+                    " new one when it expires."
                 )
             )
-        case kind, way:
+        case _:
             shown = " ".join(filter(None, (kind, way, str(scheme.get("in") or ""))))[:100] or "?"
-            return gettext(
-                "It wants a proof that cannot be given here: “%(scheme)s” (%(kind)s)."
-            ) % {
-                "scheme": name[:60],
-                "kind": shown,
-            }
+            words = gettext("It wants a proof that cannot be given here: “%(scheme)s” (%(kind)s).")
+            return words % {"scheme": name[:60], "kind": shown}
+    place[key] = value
+    is_pair = (kind, way) == ("http", "basic")
+    made.secrets.append(SecretWanted(secret_name, name[:100], hint, is_pair))
     return ""
-
-
-def _wanted(scheme: str, prefix: str, hint: str, *, is_pair: bool = False) -> SecretWanted:
-    return SecretWanted(propose_secret_name(scheme, prefix), scheme[:100], hint, is_pair)
 
 
 def propose_secret_name(scheme: str, prefix: str = "") -> str:
     """The name that is proposed for the secret of ``scheme``."""
     name = f"{to_snake_case(prefix)}_{to_snake_case(scheme) or 'key'}".strip("_")
     return (name if re.match("[a-z]", name) else f"key_{name}")[:SECRET_LIMIT]
-
-
-def wanted_secrets(proofs: list[CallCredentials]) -> Iterator[SecretWanted]:
-    """Each secret of ``proofs`` once, in order."""
-    seen: set[str] = set()
-    for wanted in (wanted for made in proofs for wanted in made.secrets):
-        if wanted.name not in seen:
-            seen.add(wanted.name)
-            yield wanted
