@@ -1,7 +1,7 @@
 """Sessions with MCP servers, by the official library; with its transports and the entries of its
 lists all that knows it.
 
-Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.loading`.
+Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.listing`.
 
 A session is opened and closed by one task: closing it from another leaves the library
 spinning. Whatever breaks underneath cancels that task's block, which ends with the error.

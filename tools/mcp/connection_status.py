@@ -1,5 +1,4 @@
-"""How this process gets on with a server: as it is put down for the admin, and as the model is
-told."""
+"""How this process gets on with a server: as a row for the admin, and in words for the model."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -7,12 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from tools.mcp.specs import ToolCatalogue
 from tools.models import McpServer, McpServerStatus, ToolConfig
 from tools.registry.catalogue import MOST_ROWS
-from tools.text.untrusted import clean_quote
+from tools.text.untrusted import clean_line, clean_quote
 
 State = McpServerStatus.State
+SHADOWED = gettext_noop("Another server has a tool of that name.")
 GONE_SECONDS = 60
 """A process that has not been seen for so long no longer works with any server."""
 
@@ -40,20 +43,41 @@ class ConnectionStatus:
     tools: list[dict[str, Any]] = field(default_factory=list)
 
 
-def write_statuses(standings: Sequence[ConnectionStatus]) -> list[None]:
-    """Write how it stands; the last word counts. A server that was deleted meanwhile is left
-    out."""
-    last = {(standing.server_id, standing.process_id): standing for standing in standings}
+def describe_tools(catalogue: ToolCatalogue, shadowed: frozenset[str]) -> list[dict[str, Any]]:
+    """``ConnectionStatus.tools`` of a server whose tools in ``shadowed`` belong to another."""
+    offered = [
+        {
+            "name": spec.name,
+            "original": clean_line(catalogue.originals[spec.name], 200),
+            "title": spec.title,
+            "description": spec.description,
+        }
+        for spec in catalogue.specs
+        if spec.name not in shadowed
+    ]
+    left_out = [
+        {"original": clean_line(catalogue.originals[name], 100), "left_out": _(SHADOWED)}
+        for name in sorted(shadowed)
+    ]
+    omitted = [{"original": tool.name, "left_out": tool.reason} for tool in catalogue.left_out]
+    return offered + left_out + omitted
+
+
+def write_statuses(statuses: Sequence[ConnectionStatus]) -> list[None]:
+    """Write each status; the last one of a server and process counts. A server that was deleted
+    meanwhile is left out."""
+    last = {(status.server_id, status.process_id): status for status in statuses}
     there = set(
-        McpServer.objects.filter(pk__in=[pk for pk, _ in last]).values_list("pk", flat=True)
+        McpServer.objects.filter(pk__in=[pk for pk, _id in last]).values_list("pk", flat=True)
     )
-    for (server_id, process_id), standing in last.items():
+    for (server_id, process_id), status in last.items():
         if server_id in there:
-            values = asdict(standing) | {"seen_at": timezone.now()}
             McpServerStatus.objects.update_or_create(
-                server_id=server_id, process_id=process_id, defaults=values
+                server_id=server_id,
+                process_id=process_id,
+                defaults=asdict(status) | {"seen_at": timezone.now()},
             )
-    return [None] * len(standings)
+    return [None] * len(statuses)
 
 
 def renew_statuses(process_ids: Sequence[str]) -> list[None]:

@@ -2,6 +2,7 @@
 everybody else only calls."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -10,12 +11,25 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
-from tools.error_boundary import capture_error
 from tools.log_limit import LogLimit
-from tools.mcp.breaker import CircuitBreaker, retry_delay
-from tools.mcp.connection_status import ConnectionStatus, State, breaker_message, state_message
+from tools.mcp.connection_state import (
+    END_SESSION,
+    STATUS_STATES,
+    Connected,
+    Connecting,
+    ConnectionState,
+    Ended,
+    Request,
+    Stopped,
+    Waiting,
+)
+from tools.mcp.connection_status import (
+    ConnectionStatus,
+    breaker_message,
+    describe_tools,
+    state_message,
+)
 from tools.mcp.errors import (
     AnswerTimeoutError,
     CallNotSentError,
@@ -26,14 +40,8 @@ from tools.mcp.errors import (
     ServerRefusedError,
     ServerUnavailableError,
 )
-from tools.mcp.listing import (
-    Json,
-    McpSession,
-    ProgressCallback,
-    SessionCallbacks,
-    SessionOpener,
-    ToolListing,
-)
+from tools.mcp.listing import Json, ProgressCallback, SessionCallbacks, SessionOpener, ToolListing
+from tools.mcp.rate_limits import CircuitBreaker, retry_delay
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ToolCatalogue, build_catalogue
 from tools.processes.threads import run_in_thread
@@ -50,19 +58,18 @@ between the next two."""
 LEAST_LIST_SECONDS, MOST_LIST_SECONDS = 60, 3600
 REREAD_SECONDS = 3
 """Between two readings that the server asks for."""
-BEAT_SECONDS, LONGEST_BEAT, BEAT_GROWTH = 60, 180, 1.2
-"""How long a server may be silent before it is asked whether it is there; longer from time to time
-while it is."""
-BEAT_LIMIT = 10
+HEARTBEAT_SECONDS, LONGEST_HEARTBEAT, HEARTBEAT_GROWTH = 60, 180, 1.2
+"""How long a server may be silent before it is pinged; longer from time to time while it
+answers."""
+HEARTBEAT_LIMIT = 10
 """Seconds for its answer."""
 ERROR_LIMIT = 1_000
-SHADOWED = gettext_noop("Another server has a tool of that name.")
 
 
 class McpConnection:
     """One enabled server of this process. Made, started and used on one event loop.
 
-    ``load`` gives what connects; ``changed`` is called whenever :meth:`standing` or the
+    ``load`` gives what connects; ``changed`` is called whenever :meth:`status` or the
     tools are not what they were.
     """
 
@@ -81,50 +88,40 @@ class McpConnection:
         self._load, self._changed, self._reserved = load, changed, reserved
         self._breaker = CircuitBreaker()
         self._task: asyncio.Task[None] | None = None
-        self._connection: McpSession | None = None
-        self._listing = ToolListing()
-        self._state, self._error = State.CONNECTING.value, ""
-        self._error_at: datetime | None = None
-        self._connected_at: datetime | None = None
-        self._retry_at: datetime | None = None
-        self._latency_ms: float | None = None
-        self._was_up = False
-        self._is_returning = False
-        self._is_closing = False
-        self._is_told_to_reconnect = False
-        self._is_to_be_read = False
-        self._is_to_be_specified = False
-        self._wake = asyncio.Event()
+        self._state: ConnectionState = Connecting()
+        self._requests: set[Request] = set()
         self._news = asyncio.Event()
-        self._heard_at = self._read_at = 0.0
-        self._beat = float(BEAT_SECONDS)
+        """Set, and replaced by a new one, with each request and each change of the state."""
+        self._listing = ToolListing()
+        self._error = ""
+        self._error_at: datetime | None = None
+        self._latency_ms: float | None = None
 
     # --- For the provider -----------------------------------------------------------
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._keep_up(), name=f"mcp-{self.settings.pk}")
+        self._task = asyncio.create_task(self._run(), name=f"mcp-{self.settings.pk}")
 
     async def close(self, seconds: float) -> None:
         """End the session, cancelled where it takes longer than ``seconds``. Calls under way
         fail."""
-        self._is_closing = True
-        self._rouse()
+        self._request(Request.CLOSE)
         if self._task is None:
             return
-        if self._connection is not None:
+        if isinstance(self._state, Connected):
             await asyncio.wait([self._task], timeout=seconds)
         self._task.cancel()
         await asyncio.wait([self._task], timeout=seconds)
 
-    def adopt(self, settings: McpServerSettings) -> None:
-        """Obey a row that is reached as before."""
+    def apply_settings(self, settings: McpServerSettings) -> None:
+        """Follow a row that is reached as before."""
         before, self.settings = self.settings, settings
-        self._is_told_to_reconnect |= settings.reconnects != before.reconnects
-        self._is_to_be_read |= settings.refreshes != before.refreshes
-        self._is_to_be_specified = True
-        if self._is_told_to_reconnect:
+        self._request(Request.REBUILD)
+        if settings.refreshes != before.refreshes:
+            self._request(Request.REREAD)
+        if settings.reconnects != before.reconnects:
             self._breaker = CircuitBreaker()
-        self._rouse()
+            self._request(Request.RECONNECT)
 
     @property
     def is_over(self) -> bool:
@@ -133,49 +130,36 @@ class McpConnection:
 
     @property
     def is_offered(self) -> bool:
-        """Whether its tools may be called: also while a session that has just ended is made
-        anew."""
-        return (
-            self._connection is not None or self._is_returning
-        ) and not self._breaker.seconds_left
+        """Whether its tools may be called: also while a session that has just ended is
+        replaced."""
+        match self._state:
+            case Connected() | Ended() | Connecting(is_replacement=True):
+                return not self._breaker.seconds_left
+            case _:
+                return False
 
-    def why_absent(self) -> str:
+    def absence_reason(self) -> str:
         """Why they may not, or why one of them is not there, in words for the model."""
         if seconds := self._breaker.seconds_left:
             return breaker_message(seconds)
-        left = (self._retry_at - timezone.now()).total_seconds() if self._retry_at else 0
-        return state_message(self._state, left)
+        left = 0.0
+        if isinstance(self._state, Waiting):
+            left = (self._state.retry_at - timezone.now()).total_seconds()
+        return state_message(STATUS_STATES[type(self._state)], left)
 
-    def standing(self, process_id: str) -> ConnectionStatus:
-        catalogue = self.catalogue
-        offered = [
-            {
-                "name": spec.name,
-                "original": clean_line(catalogue.originals[spec.name], 200),
-                "title": spec.title,
-                "description": spec.description,
-            }
-            for spec in catalogue.specs
-            if spec.name not in self.shadowed
-        ]
-        left_out = [
-            {"original": clean_line(catalogue.originals[name], 100), "left_out": _(SHADOWED)}
-            for name in sorted(self.shadowed)
-        ]
-        left_out += [
-            {"original": tool.name, "left_out": tool.reason} for tool in catalogue.left_out
-        ]
+    def status(self, process_id: str) -> ConnectionStatus:
+        state, catalogue = self._state, self.catalogue
         return ConnectionStatus(
             server_id=self.settings.pk,
             process_id=process_id,
-            state=self._state,
+            state=STATUS_STATES[type(state)],
             error=self._error,
             error_at=self._error_at,
-            connected_at=self._connected_at,
-            retry_at=self._retry_at,
+            connected_at=state.since if isinstance(state, Connected) else None,
+            retry_at=state.retry_at if isinstance(state, Waiting) else None,
             latency_ms=self._latency_ms,
             about={**self.about, "left_out": catalogue.number_left_out + len(self.shadowed)},
-            tools=offered + left_out,
+            tools=describe_tools(catalogue, self.shadowed),
         )
 
     # --- Calls ----------------------------------------------------------------------
@@ -189,265 +173,225 @@ class McpConnection:
         The call is made a second time when it surely did not run, or with ``may_repeat``
         when nobody knows. When cancelled, the server is told, and the session goes on.
         """
-        if not self._breaker.admit():
-            raise ServerUnavailableError("resting", self.why_absent())
+        if not self._breaker.allow_call():
+            raise ServerUnavailableError("resting", self.absence_reason())
         is_failure: bool | None = None
         seconds = self.settings.call_seconds
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._tried(name, arguments, progress, may_repeat=may_repeat)
-            is_failure, self._heard_at = False, asyncio.get_running_loop().time()
+                answer = await self._try_call(name, arguments, progress, may_repeat=may_repeat)
+            is_failure = False
         except ServerRefusedError:
             is_failure = False
             raise
         except TimeoutError as error:
             is_failure = True
-            self._note(late := AnswerTimeoutError(seconds))
+            self._record_error(late := AnswerTimeoutError(seconds))
             raise late from error
         except (CallNotSentError, ConnectionLostError, ProtocolViolationError) as error:
             is_failure = True
-            if (
-                self._connection is not None and not self._connection.is_lost
-            ):  # else it is known better when it has ended
-                self._note(error)
+            # Of a session that is lost the reason is known better when it has ended.
+            if isinstance(self._state, Connected) and not self._state.session.is_lost:
+                self._record_error(error)
             raise
         finally:
-            if self._breaker.end(is_failure=is_failure):
-                self._give_a_rest()
+            if self._breaker.record_result(is_failure=is_failure):
+                logger.warning(
+                    "MCP server %s: its calls keep failing; it is left alone for a while",
+                    clean_line(self.settings.name, 64),
+                )
+                # Calls that hang may hang in this session: begin with a new one afterwards.
+                self._request(Request.RECONNECT)
+                self._changed(self)
         return answer
 
-    async def _tried(
+    async def _try_call(
         self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool
     ) -> Json:
+        live = await self._connected()
         try:
-            return await (await self._connected()).call(name, arguments, progress)
-        except CallNotSentError:
-            pass
-        except ConnectionLostError:
-            if not may_repeat:
+            answer = await live.session.call(name, arguments, progress)
+        except (CallNotSentError, ConnectionLostError) as error:
+            if isinstance(error, ConnectionLostError) and not may_repeat:
                 raise
-        return await (await self._connected()).call(name, arguments, progress)
+            live = await self._connected()
+            answer = await live.session.call(name, arguments, progress)
+        live.heard_at = asyncio.get_running_loop().time()
+        return answer
 
-    async def _connected(self) -> McpSession:
-        """The session, or the next one while it is made anew, by which all who wait are helped."""
+    async def _connected(self) -> Connected:
+        """The open session, or the one that replaces it; all who wait for that get the same."""
         while True:
-            connection = self._connection
-            if connection is not None and not connection.is_lost:
-                return connection
-            if connection is None and not self._is_returning:
-                raise ServerUnavailableError(self._error, self.why_absent())
-            await self._news.wait()
-
-    def _give_a_rest(self) -> None:
-        """Leave the server alone for a while, and then begin with a new session: calls that hang
-        may hang in this one."""
-        logger.warning(
-            "MCP server %s: its calls keep failing; it is left alone for a while",
-            clean_line(self.settings.name, 64),
-        )
-        self._is_told_to_reconnect = True
-        self._rouse()
-        self._changed(self)
+            match self._state:
+                case Connected() as live if not live.session.is_lost:
+                    return live
+                case Connected() | Ended() | Connecting(is_replacement=True):
+                    await self._news.wait()
+                case _:
+                    raise ServerUnavailableError(self._error, self.absence_reason())
 
     # --- The session ------------------------------------------------------------------
 
-    async def _keep_up(self) -> None:
+    async def _run(self) -> None:
+        """Open one session after another, until the connection is closed."""
         failures, is_old = 0, False
         loop = asyncio.get_running_loop()
-        while not self._is_closing:
-            self._stand(State.CONNECTING)
-            began = loop.time()
-            session = loop.create_task(self._hold(is_old), name=f"mcp-session-{self.settings.pk}")
-            session.add_done_callback(_looked_at)
-            fault, was_up = await self._outcome(session)
-            is_wanted, self._is_told_to_reconnect = self._is_told_to_reconnect, False
-            failures = (
-                0 if is_wanted or (was_up and loop.time() - began > STABLE_SECONDS) else failures
-            )
-            failures += fault is not None
-            # A program may die of the question for newer protocols; whoever has a URL only fails to
-            # be there.
-            is_old = self.settings.is_stdio and (is_old if was_up else not is_old)
-            self._is_returning = was_up and failures <= 1 and not self._is_closing
-            if fault is not None:
-                self._note(fault)
-            if not self._is_closing and not is_wanted:
-                await self._rest(0.0 if self._is_returning else retry_delay(failures), fault)
-        self._stand(State.STOPPED)
-
-    async def _outcome(self, session: "asyncio.Task[None]") -> tuple[McpClientError | None, bool]:
-        """How the session ended, and whether there was one. Cancelling ends it first."""
         try:
-            await asyncio.wait([session])
+            while Request.CLOSE not in self._requests:
+                self._set_state(Connecting(is_replacement=isinstance(self._state, Ended)))
+                began = loop.time()
+                error = await self._session_error(is_old)
+                was_up = isinstance(self._state, Ended)
+                is_wanted = bool(self._requests & END_SESSION)
+                self._requests.discard(Request.RECONNECT)
+                if is_wanted or (was_up and loop.time() - began > STABLE_SECONDS):
+                    failures = 0
+                if error is not None:
+                    failures += 1
+                    self._record_error(error)
+                # A program may die of the question for newer protocols; a server with a URL only
+                # fails to be there.
+                is_old = self.settings.is_stdio and (is_old if was_up else not is_old)
+                # A session that was up is replaced at once, the first time.
+                if not is_wanted and not (was_up and failures <= 1):
+                    is_permanent = isinstance(error, PermanentFailureError)
+                    await self._wait_before_retry(None if is_permanent else retry_delay(failures))
         finally:
-            if not session.done():
-                session.cancel()
-                await asyncio.wait([session])
-            was_up, self._was_up = self._was_up, False
-        with capture_error() as attempt:
-            if not session.cancelled():
-                session.result()
-        if attempt.error is None or isinstance(attempt.error, McpClientError):
-            return attempt.error, was_up
-        logger.error(
-            "MCP server %s: the session broke",
-            clean_line(self.settings.name, 64),
-            exc_info=attempt.error,
+            self._set_state(Stopped())
+
+    async def _session_error(self, is_old: bool) -> McpClientError | None:
+        """Run a session, and return what ended it. Cancelling ends it first."""
+        session = asyncio.create_task(
+            self._run_session(is_old), name=f"mcp-session-{self.settings.pk}"
         )
-        return McpClientError(f"{type(attempt.error).__name__}: {attempt.error}"), was_up
+        [error] = await asyncio.gather(session, return_exceptions=True)
+        match error:
+            case McpClientError():
+                return error
+            case None | asyncio.CancelledError():
+                return None
+        name = clean_line(self.settings.name, 64)
+        logger.error("MCP server %s: the session broke", name, exc_info=error)
+        return McpClientError(f"{type(error).__name__}: {error}")
 
-    async def _rest(self, seconds: float, fault: McpClientError | None) -> None:
-        """Wait for the next try, or for somebody who wants it now."""
-        if isinstance(fault, PermanentFailureError):
-            self._stand(State.STOPPED)
-            await self._roused(None)
-            return
-        if seconds:
-            self._retry_at = timezone.now() + timedelta(seconds=seconds)
-            self._stand(State.WAITING)
-            await self._roused(seconds)
-        self._retry_at = None
+    async def _wait_before_retry(self, seconds: float | None) -> None:
+        """Wait so long, None: for ever, or until a new connection is requested."""
+        if seconds is None:
+            self._set_state(Stopped())
+        else:
+            self._set_state(Waiting(timezone.now() + timedelta(seconds=seconds)))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self._requests & END_SESSION:
+                    await self._news.wait()
+        self._requests.discard(Request.RECONNECT)
 
-    async def _roused(self, seconds: float | None) -> None:
-        while not (self._is_closing or self._is_told_to_reconnect):
-            self._wake.clear()
-            began = asyncio.get_running_loop().time()
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._wake.wait()
-            except TimeoutError:
-                return
-            if seconds is not None:
-                seconds = max(0.0, seconds - (asyncio.get_running_loop().time() - began))
-        self._is_told_to_reconnect = False
-
-    async def _hold(self, is_old: bool) -> None:
+    async def _run_session(self, is_old: bool) -> None:
         """One session from its opening to its closing, all in one task."""
         if self.settings.fault:
             raise PermanentFailureError(self.settings.fault)
         connect = await self._load()
-        async with connect(
-            self.settings, SessionCallbacks(self._lost, self._reread), is_old
-        ) as connection:
-            self.about = connection.about
-            await self._read(connection)
-            self._was_up, self._is_returning = True, False
-            self._connection, self._connected_at = connection, timezone.now()
-            self._stand(State.CONNECTED)
+        callbacks = SessionCallbacks(self._notify, partial(self._request, Request.REREAD))
+        async with connect(self.settings, callbacks, is_old) as session:
+            self.about = session.about
+            live = Connected(session, timezone.now(), HEARTBEAT_SECONDS)
+            await self._read_tools(live)
+            self._set_state(live)
             try:
-                await self._watch_over(connection)
+                await self._monitor(live)
             finally:
-                self._connection, self._connected_at = None, None
-                self._is_returning = not self._is_closing
+                self._set_state(Ended())
 
-    async def _watch_over(self, connection: McpSession) -> None:
-        """Read and ask anew when it is time, until the session is lost or no longer wanted."""
+    async def _monitor(self, live: Connected) -> None:
+        """Read and ping when it is time, until the session is lost or no longer wanted."""
         loop = asyncio.get_running_loop()
-        while not (connection.is_lost or self._is_closing or self._is_told_to_reconnect):
-            now = loop.time()
-            if now >= self._next_reading:
-                await self._read(connection)
-            elif self._is_to_be_specified:
-                await self._specify()
-            elif now - self._heard_at >= self._beat:
-                await self._ask(connection)
+        while not (live.session.is_lost or self._requests & END_SESSION):
+            reading_at, ping_at = self._next_reading(live), live.heard_at + live.heartbeat_seconds
+            if loop.time() >= reading_at:
+                await self._read_tools(live)
+            elif Request.REBUILD in self._requests:
+                await self._build_catalogue()
+            elif loop.time() >= ping_at:
+                await self._ping(live)
             else:
-                self._wake.clear()
-                await self._waited(min(self._heard_at + self._beat, self._next_reading) - now)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(min(reading_at, ping_at)):
+                        await self._news.wait()
 
-    async def _waited(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+    def _next_reading(self, live: Connected) -> float:
+        """When the list of tools is read again, on the loop's clock."""
+        seconds = self._listing.seconds
+        if Request.REREAD in self._requests:
+            seconds = REREAD_SECONDS
+        elif seconds is None:
+            seconds = LIST_SECONDS
+        else:
+            seconds = min(MOST_LIST_SECONDS, max(LEAST_LIST_SECONDS, seconds))
+        return live.read_at + seconds
 
-    async def _read(self, connection: McpSession) -> None:
+    async def _read_tools(self, live: Connected) -> None:
         """The server's tools; what cannot be read leaves those that are known. Raises when the
         connection broke."""
-        self._is_to_be_read = False
+        self._requests.discard(Request.REREAD)
         try:
             async with asyncio.timeout(self.settings.connect_seconds):
-                self._listing = await self._timed(connection.list_tools())
+                self._listing = await self._timed(live, live.session.list_tools())
         except TimeoutError as error:
             raise McpClientError(
                 _("Its tools did not come within %s s.") % f"{self.settings.connect_seconds:g}"
             ) from error
         except (ServerRefusedError, ProtocolViolationError) as error:
-            self._note(error)
+            self._record_error(error)
         else:
             if self._listing.fault:
-                self._note(McpClientError(self._listing.fault))
-        self._read_at = self._heard_at = asyncio.get_running_loop().time()
-        await self._specify()
+                self._record_error(McpClientError(self._listing.fault))
+        live.read_at = live.heard_at = asyncio.get_running_loop().time()
+        await self._build_catalogue()
 
-    async def _specify(self) -> None:
+    async def _build_catalogue(self) -> None:
         """Make of what is listed what is offered; in a thread, since some schemas are large."""
-        self._is_to_be_specified = False
-        work = partial(
-            build_catalogue, self.settings, self._listing.tools, self._reserved, self.catalogue
+        self._requests.discard(Request.REBUILD)
+        listed = self._listing.tools
+        self.catalogue = await run_in_thread(
+            partial(build_catalogue, self.settings, listed, self._reserved, self.catalogue)
         )
-        self.catalogue = await run_in_thread(work)
         self._changed(self)
 
-    async def _ask(self, connection: McpSession) -> None:
-        self._beat = min(LONGEST_BEAT, self._beat * BEAT_GROWTH)
+    async def _ping(self, live: Connected) -> None:
+        live.heartbeat_seconds = min(LONGEST_HEARTBEAT, live.heartbeat_seconds * HEARTBEAT_GROWTH)
         try:
-            async with asyncio.timeout(BEAT_LIMIT):
-                await self._timed(connection.ping())
+            async with asyncio.timeout(HEARTBEAT_LIMIT):
+                await self._timed(live, live.session.ping())
         except TimeoutError as error:
-            raise McpClientError(_("It did not answer within %s s.") % BEAT_LIMIT) from error
-        self._heard_at = asyncio.get_running_loop().time()
+            raise McpClientError(_("It did not answer within %s s.") % HEARTBEAT_LIMIT) from error
         self._changed(self)
 
-    async def _timed(self, work: Awaitable[Any]) -> Any:
+    async def _timed(self, live: Connected, work: Awaitable[Any]) -> Any:
         loop = asyncio.get_running_loop()
         began = loop.time()
         answer = await work
-        self._latency_ms = round((loop.time() - began) * 1000, 2)
+        live.heard_at = loop.time()
+        self._latency_ms = round((live.heard_at - began) * 1000, 2)
         return answer
 
-    @property
-    def _next_reading(self) -> float:
-        """When the list of tools is read again, on the loop's clock."""
-        if self._is_to_be_read:
-            return self._read_at + REREAD_SECONDS
-        seconds = self._listing.seconds
-        return self._read_at + (
-            LIST_SECONDS
-            if seconds is None
-            else min(MOST_LIST_SECONDS, max(LEAST_LIST_SECONDS, seconds))
-        )
+    # --- Changes ------------------------------------------------------------------------
 
-    # --- News ---------------------------------------------------------------------------
+    def _request(self, request: Request) -> None:
+        self._requests.add(request)
+        self._notify()
 
-    def _lost(self) -> None:
-        self._beat = float(BEAT_SECONDS)
-        self._rouse()
+    def _set_state(self, state: ConnectionState) -> None:
+        self._state = state
+        self._notify()
+        self._changed(self)
 
-    def _reread(self) -> None:
-        self._is_to_be_read = True
-        self._rouse()
+    def _notify(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
-    def _rouse(self) -> None:
-        self._wake.set()
-
-    def _note(self, fault: McpClientError) -> None:
-        """Put down what went wrong: for the operator, who wants to see it after it has passed,
-        too."""
-        words = clean_line(self.settings.masked(str(fault)), ERROR_LIMIT)
+    def _record_error(self, error: McpClientError) -> None:
+        """Put down what went wrong for the operator, who may look when it has passed."""
+        words = clean_line(self.settings.masked(str(error)), ERROR_LIMIT)
         if words != self._error:
             logger.warning("MCP server %s: %s", clean_line(self.settings.name, 64), words)
         self._error, self._error_at = words, timezone.now()
-
-    def _stand(self, state: str) -> None:
-        self._state = str(state)
-        self._news.set()
-        self._news = asyncio.Event()
-        self._changed(self)
-
-
-def _looked_at(task: "asyncio.Task[None]") -> None:
-    """Nobody asks how a session ended that was cancelled together with its keeper."""
-    if not task.cancelled():
-        task.exception()

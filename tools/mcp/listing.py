@@ -1,12 +1,16 @@
 """What a server lists, and how a connection to one looks to who uses it; without the library that
-makes them."""
+makes them, which is imported by :func:`load_session_opener`."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+from tools.fetch.destinations import DestinationResolver
 from tools.mcp.settings import McpServerSettings
+from tools.processes.threads import run_in_thread
 
 Json = Mapping[str, Any]
 ENTRY_ERROR_KEY = "frostagent/fault"
@@ -74,3 +78,15 @@ The last argument is whether to begin in the old way, for servers that the quest
 newer ones ends. Raises a :class:`tools.mcp.errors.McpClientError`, or another exception when it
 breaks while it is used.
 """
+
+
+async def load_session_opener(destinations: DestinationResolver) -> SessionOpener:
+    """What connects to servers whose addresses ``destinations`` judges.
+
+    The library is imported when somebody needs it, in a thread: it takes half a second and
+    30 MiB, which most installations save.
+    """
+    module = await run_in_thread(partial(importlib.import_module, "tools.mcp.connection"))
+    return lambda settings, callbacks, is_old: module.open_session(
+        settings, destinations, callbacks, is_old=is_old
+    )

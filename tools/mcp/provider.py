@@ -25,8 +25,7 @@ from tools.mcp.connection_status import (
 )
 from tools.mcp.errors import McpClientError
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import ProgressCallback, SessionOpener
-from tools.mcp.loading import load_session_opener
+from tools.mcp.listing import ProgressCallback, SessionOpener, load_session_opener
 from tools.mcp.results import convert_mcp_result
 from tools.mcp.settings import McpServerSettings, load_server_settings
 from tools.mcp.specs import MCP, is_repeatable
@@ -143,7 +142,9 @@ class McpToolProvider:
         if not settings.enabled:
             return absence_message(tool_name, settings.name, "该服务器已被管理员停用")
         return absence_message(
-            tool_name, settings.name, link.why_absent() if link else "该服务器正在启动，请稍后再试"
+            tool_name,
+            settings.name,
+            link.absence_reason() if link else "该服务器正在启动，请稍后再试",
         )
 
     def _absence_of_somebodys(self, tool_name: str) -> str:
@@ -153,7 +154,7 @@ class McpToolProvider:
         if tool_name not in self._known or not away:
             return ""
         return absence_message(
-            tool_name, "、".join(link.settings.name for link in away), away[0].why_absent()
+            tool_name, "、".join(link.settings.name for link in away), away[0].absence_reason()
         )
 
     async def close(self) -> None:
@@ -182,7 +183,7 @@ class McpToolProvider:
             settings = wanted.get(pk)
             if settings is not None and settings.reaches_as(link.settings):
                 if settings != link.settings:
-                    link.adopt(settings)
+                    link.apply_settings(settings)
             else:
                 self._drop(self._links.pop(pk))
         for pk in [pk for pk in wanted if pk not in self._links]:
@@ -269,11 +270,11 @@ class McpToolProvider:
             spec.name: spec for spec in offered
         }  # and of none that is gone: names can be made up for ever
         for link in list(self._unwritten):
-            standing = link.standing(self._desk.process_id)
+            standing = link.status(self._desk.process_id)
             if self._links.get(standing.server_id) is link and self._written.get(link) != standing:
                 await self._desk.submit(write_statuses, standing)
                 self._written[link] = standing
-            if link.standing(self._desk.process_id) == standing:
+            if link.status(self._desk.process_id) == standing:
                 self._unwritten.discard(link)
 
     async def _wait(self, seconds: float) -> None:

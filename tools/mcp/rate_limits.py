@@ -1,6 +1,8 @@
-"""How fast a server may talk: what one floods costs the others nothing."""
+"""How fast a server may talk, so that what one floods costs the others nothing; and when a server
+that fails is left alone. Pure but for the clock."""
 
 import asyncio
+import random
 import time
 
 from tools.token_bucket import Clock, RefillRate, TokenBucket
@@ -14,6 +16,11 @@ STRAYS_PER_SECOND, STRAYS_AT_ONCE = 20_000, 40_000
 BYTES_PER_SECOND, BYTES_AT_ONCE = 32 * 2**20, 64 * 2**20
 _PAUSE = 0.05
 """Seconds for which a server that is ahead is not listened to."""
+FAILURE_THRESHOLD = 5
+"""Calls in a row that may fail for the server's sake, not for the tool's."""
+OPEN_SECONDS = 60
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+"""Seconds between tries to connect."""
 
 
 class ServerRateLimit:
@@ -40,3 +47,47 @@ class ServerRateLimit:
         if not self._messages.take():
             await asyncio.sleep(_PAUSE)
         return not is_unasked or self._unasked.take_available()
+
+
+class CircuitBreaker:
+    """Lets calls pass, until so many in a row have failed; then one at a time, when the pause is
+    over."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+        self._is_tried = False
+
+    @property
+    def seconds_left(self) -> float:
+        """How long no call is let pass yet; 0 when one is."""
+        return max(0.0, self._until - self._clock()) if self._failures >= FAILURE_THRESHOLD else 0.0
+
+    def allow_call(self) -> bool:
+        """Whether a call may be made now; each one that may has to be told to :meth:`record_result`."""
+        if self._failures < FAILURE_THRESHOLD:
+            return True
+        if self.seconds_left or self._is_tried:
+            return False
+        self._is_tried = True
+        return True
+
+    def record_result(self, *, is_failure: bool | None) -> bool:
+        """A call is over; None when nothing can be learned from it. True when the breaker has
+        opened by it."""
+        self._is_tried = False
+        if is_failure is None:
+            return False
+        self._failures = self._failures + 1 if is_failure else 0
+        if self._failures < FAILURE_THRESHOLD:
+            return False
+        self._until = self._clock() + OPEN_SECONDS
+        return True
+
+
+def retry_delay(failures: int) -> float:
+    """Seconds to wait before the next try, after so many that failed: twice as long each time, and
+    never the same for two."""
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(0, failures - 1), 20))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads tries, guards nothing

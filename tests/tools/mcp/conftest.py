@@ -5,7 +5,7 @@ import sys
 import pytest
 from pytest_django.fixtures import Settings
 
-from tools.mcp import breaker, link, provider
+from tools.mcp import link, provider, rate_limits
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def _python_may_be_run(settings: Settings) -> None:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(breaker, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(breaker, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(rate_limits, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(rate_limits, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(link, "REREAD_SECONDS", 0.05)
     monkeypatch.setattr(provider, "SETTLE_SECONDS", 0.01)

@@ -18,8 +18,7 @@ from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvoca
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import SessionOpener
-from tools.mcp.loading import load_session_opener
+from tools.mcp.listing import SessionOpener, load_session_opener
 from tools.mcp.provider import McpToolProvider
 from tools.mcp.settings import McpServerSettings
 from tools.models import McpServer
@@ -100,8 +99,8 @@ def only_the_sloppy_are_left_out(link: McpConnection) -> dict[str, str]:
         {"type": "object", "properties": {}}
     ] * 4
     assert "a" in (schemas["untyped"] or {})["properties"]
-    standing = link.standing("p")
-    left_out = [(one["original"], one["left_out"]) for one in standing.tools if "left_out" in one]
+    status = link.status("p")
+    left_out = [(one["original"], one["left_out"]) for one in status.tools if "left_out" in one]
     assert [name for name, _ in left_out] == [
         "numbered",
         "worded",
@@ -112,7 +111,7 @@ def only_the_sloppy_are_left_out(link: McpConnection) -> dict[str, str]:
         "?",
         "?",
     ]
-    assert (standing.about["left_out"], standing.error) == (8, "")
+    assert (status.about["left_out"], status.error) == (8, "")
     return dict(left_out)
 
 

@@ -14,7 +14,7 @@ from tests.tools.mcp.serving import (
     said,
     until,
 )
-from tools.mcp import breaker, connection
+from tools.mcp import connection, rate_limits
 from tools.mcp import link as link_module
 from tools.mcp.connection_status import State
 from tools.mcp.errors import (
@@ -28,9 +28,9 @@ from tools.mcp.errors import (
 
 async def test_a_server_that_never_answers_is_given_up_and_tried_again():
     async with linked(hostile("hang-connect", connect_seconds=0.3), is_up=False) as link:
-        await until(lambda: link.standing("p").state == State.WAITING)
-        assert "No answer within 0.3 s." in link.standing("p").error
-        assert "自动重试" in link.why_absent()
+        await until(lambda: link.status("p").state == State.WAITING)
+        assert "No answer within 0.3 s." in link.status("p").error
+        assert "自动重试" in link.absence_reason()
 
 
 async def test_a_call_that_hangs_is_stopped_and_the_session_goes_on():
@@ -53,7 +53,7 @@ async def test_a_server_that_dies_in_a_call_is_started_again_and_its_last_words_
         with pytest.raises(ConnectionLostError):
             await said(link, "tool")
         assert await said(link) == "fine"
-        error = link.standing("p").error
+        error = link.status("p").error
         assert "status 3" in error
         assert "about to fall, the key is ••••" in error
 
@@ -64,7 +64,7 @@ async def test_a_server_that_floods_takes_no_time_from_others(fault: str):
         linked(hostile(fault, connect_seconds=2), is_up=False) as bad,
         linked(hostile("none")) as good,
     ):
-        await until(lambda: bad.standing("p").state != State.CONNECTING)
+        await until(lambda: bad.status("p").state != State.CONNECTING)
         for _ in range(20):
             assert await said(good) == "fine"
 
@@ -122,11 +122,11 @@ async def test_an_error_of_the_protocol_is_an_ordinary_failure_in_one_line():
 
 async def test_ten_thousand_tools_are_cut_to_what_is_offered_and_the_status_says_so():
     async with linked(hostile("many-tools")) as link:
-        standing = link.standing("p")
+        status = link.status("p")
         assert len(link.catalogue.specs) == 500
-        assert standing.error == f"Only the first {connection.MAX_DECLARED} tools were read."
-        assert standing.about["left_out"] == 1500
-        assert len(standing.tools) == 600
+        assert status.error == f"Only the first {connection.MAX_DECLARED} tools were read."
+        assert status.about["left_out"] == 1500
+        assert len(status.tools) == 600
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ async def test_ten_thousand_tools_are_cut_to_what_is_offered_and_the_status_says
 )
 async def test_pages_without_end_are_not_read_further(fault: str, words: str):
     async with linked(hostile(fault)) as link:
-        assert words in link.standing("p").error
+        assert words in link.status("p").error
         assert link.catalogue.specs
 
 
 async def test_a_list_of_wrong_types_leaves_the_server_without_tools():
     async with linked(hostile("wrong-list")) as link:
         assert link.catalogue.specs == ()
-        assert "not what the protocol says" in link.standing("p").error
+        assert "not what the protocol says" in link.status("p").error
 
 
 async def test_a_sloppy_entry_of_the_list_costs_no_other_tool():
@@ -159,12 +159,12 @@ async def test_what_a_server_says_of_itself_is_one_line():
 async def test_a_server_that_dies_of_a_newer_question_is_asked_in_the_old_way():
     async with linked(hostile("old")) as link:
         assert await said(link) == "fine"
-        assert "what is this?" in link.standing("p").error
+        assert "what is this?" in link.status("p").error
 
 
 async def test_a_server_that_is_down_at_the_start_is_there_when_it_comes_up(tmp_path: Path):
     async with linked(hostile("down", tmp_path / "up"), is_up=False) as link:
-        await until(lambda: "not yet" in link.standing("p").error)
+        await until(lambda: "not yet" in link.status("p").error)
         (tmp_path / "up").touch()
         await until(lambda: link.is_offered)
         assert await said(link) == "fine"
@@ -173,14 +173,14 @@ async def test_a_server_that_is_down_at_the_start_is_there_when_it_comes_up(tmp_
 async def test_failures_in_a_row_leave_the_server_alone_until_one_trial_succeeds(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(breaker, "FAILURE_THRESHOLD", 2)
-    monkeypatch.setattr(breaker, "OPEN_SECONDS", 1)
+    monkeypatch.setattr(rate_limits, "FAILURE_THRESHOLD", 2)
+    monkeypatch.setattr(rate_limits, "OPEN_SECONDS", 1)
     async with linked(hostile("hang-call", call_seconds=0.5)) as link:
         for _ in range(2):
             with pytest.raises(AnswerTimeoutError):
                 await said(link, "tool")
         assert not link.is_offered
-        assert "已暂停使用" in link.why_absent()
+        assert "已暂停使用" in link.absence_reason()
         with pytest.raises(ServerUnavailableError):
             await said(link)
         await until(lambda: link.is_offered)
@@ -190,26 +190,26 @@ async def test_failures_in_a_row_leave_the_server_alone_until_one_trial_succeeds
 async def test_a_program_that_may_not_be_run_is_not_run_and_not_tried_again(settings):
     settings.MCP_ALLOWED_COMMANDS = []
     async with linked(hostile("none"), is_up=False) as link:
-        await until(lambda: link.standing("p").state == State.STOPPED)
-        assert "MCP_ALLOWED_COMMANDS" in link.standing("p").error
+        await until(lambda: link.status("p").state == State.STOPPED)
+        assert "MCP_ALLOWED_COMMANDS" in link.status("p").error
 
 
 async def test_a_server_that_falls_silent_is_noticed_while_nobody_calls(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(link_module, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(link_module, "BEAT_LIMIT", 0.1)
+    monkeypatch.setattr(link_module, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(link_module, "HEARTBEAT_LIMIT", 0.1)
     async with linked(hostile("dead-silent")) as link:
-        await until(lambda: "It did not answer within" in link.standing("p").error)
+        await until(lambda: "It did not answer within" in link.status("p").error)
 
 
 async def test_a_server_that_is_well_is_asked_and_stays(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(link_module, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(link_module, "HEARTBEAT_SECONDS", 0.02)
     async with linked(hostile("none")) as link:
-        since = link.standing("p").connected_at
-        first = link.standing("p").latency_ms
-        await until(lambda: link.standing("p").latency_ms != first)
-        assert link.standing("p").connected_at == since
+        since = link.status("p").connected_at
+        first = link.status("p").latency_ms
+        await until(lambda: link.status("p").latency_ms != first)
+        assert link.status("p").connected_at == since
 
 
 async def test_all_who_wait_are_helped_by_one_new_session(tmp_path: Path):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.tools.mcp.serving import hostile
-from tools.mcp import breaker
-from tools.mcp.breaker import CircuitBreaker, retry_delay
+from tools.mcp import rate_limits
+from tools.mcp.rate_limits import CircuitBreaker, retry_delay
 from tools.mcp.settings import to_server_settings
 from tools.mcp.stdio import LineSplitter, TruncatedLine, count_containers
 from tools.models import McpServer
@@ -51,33 +51,33 @@ def test_names_keep_what_endpoints_take(name: str, kept: str):
 def test_the_breaker_opens_after_failures_in_a_row_and_then_lets_one_try():
     clock = Clock()
     shut = CircuitBreaker(clock)
-    for _ in range(breaker.FAILURE_THRESHOLD):
-        assert shut.admit()
-        opened = shut.end(is_failure=True)
+    for _ in range(rate_limits.FAILURE_THRESHOLD):
+        assert shut.allow_call()
+        opened = shut.record_result(is_failure=True)
     assert opened
-    assert not shut.admit()
-    clock.now = breaker.OPEN_SECONDS
-    assert [shut.admit(), shut.admit()] == [True, False]
-    shut.end(is_failure=False)
-    assert [shut.admit(), shut.admit()] == [True, True]
+    assert not shut.allow_call()
+    clock.now = rate_limits.OPEN_SECONDS
+    assert [shut.allow_call(), shut.allow_call()] == [True, False]
+    shut.record_result(is_failure=False)
+    assert [shut.allow_call(), shut.allow_call()] == [True, True]
 
 
 def test_a_trial_that_fails_opens_the_breaker_again_and_one_that_teaches_nothing_does_not():
     clock = Clock()
     shut = CircuitBreaker(clock)
-    for _ in range(breaker.FAILURE_THRESHOLD):
-        shut.end(is_failure=True)
-    clock.now = breaker.OPEN_SECONDS
-    assert shut.admit()
-    shut.end(is_failure=None)
-    assert shut.admit()
-    shut.end(is_failure=True)
-    assert not shut.admit()
+    for _ in range(rate_limits.FAILURE_THRESHOLD):
+        shut.record_result(is_failure=True)
+    clock.now = rate_limits.OPEN_SECONDS
+    assert shut.allow_call()
+    shut.record_result(is_failure=None)
+    assert shut.allow_call()
+    shut.record_result(is_failure=True)
+    assert not shut.allow_call()
 
 
 def test_pauses_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(breaker, "FIRST_PAUSE", 1)
-    monkeypatch.setattr(breaker, "LONGEST_PAUSE", 300)
+    monkeypatch.setattr(rate_limits, "FIRST_PAUSE", 1)
+    monkeypatch.setattr(rate_limits, "LONGEST_PAUSE", 300)
     assert 0.5 <= retry_delay(1) <= 1
     assert 4 <= retry_delay(4) <= 8
     assert 150 <= retry_delay(10_000) <= 300

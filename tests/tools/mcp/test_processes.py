@@ -72,7 +72,7 @@ async def test_who_kills_the_process_that_watches_over_it_ends_as_well(tmp_path:
     ) as link:
         await until(lambda: told(tmp_path / "pid"))
         first = told(tmp_path / "pid")
-        await until(lambda: "status -9" in link.standing("p").error)
+        await until(lambda: "status -9" in link.status("p").error)
         assert not is_alive(first)
     assert running(tmp_path / "pid") == []
 
@@ -91,7 +91,7 @@ async def test_a_program_that_ignores_its_end_is_ended_within_five_seconds(
 
 async def test_connecting_that_is_cut_off_leaves_no_program(tmp_path: Path):
     async with linked(hostile("hang-connect", tmp_path, connect_seconds=0.2), is_up=False) as link:
-        await until(lambda: link.standing("p").error)
+        await until(lambda: link.status("p").error)
         first = running(tmp_path)
     await until(lambda: not running(tmp_path))
     assert len(first) <= 2  # the program and its keeper, of the next try

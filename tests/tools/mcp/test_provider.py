@@ -118,7 +118,7 @@ async def test_a_server_that_is_switched_off_is_obeyed_at_once_and_the_refusal_s
 async def test_a_dead_servers_tools_are_offered_no_more_and_the_refusal_says_when_it_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("tools.mcp.breaker.FIRST_PAUSE", 300)
+    monkeypatch.setattr("tools.mcp.rate_limits.FIRST_PAUSE", 300)
     mark = tmp_path / "up"
     mark.touch()
     await save(hostile("down", mark))

@@ -30,7 +30,7 @@ async def test_odd_tools_are_cleaned_or_left_out_with_the_reason():
         offered = {spec.name: spec for spec in link.catalogue.specs}
         left = {
             entry["original"]: entry["left_out"]
-            for entry in link.standing("p").tools
+            for entry in link.status("p").tools
             if "left_out" in entry
         }
     assert set(offered) == {

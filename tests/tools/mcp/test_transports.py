@@ -63,7 +63,7 @@ async def test_a_call_that_is_cut_off_leaves_the_session_usable(link: McpConnect
         async with asyncio.timeout(0.2):
             await link.call("slow", {"seconds": 30}, None, may_repeat=False)
     assert await said(link, "say", text="x") == "x"
-    assert link.standing("p").error == ""
+    assert link.status("p").error == ""
 
 
 async def test_calls_run_side_by_side(link: McpConnection):

@@ -13,7 +13,7 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.mcp.connection_status import State
 from tools.mcp.errors import ServerRefusedError
-from tools.mcp.loading import load_session_opener
+from tools.mcp.listing import load_session_opener
 from tools.mcp.settings import McpServerSettings
 
 TOOLS = {"tools": [{"name": "fine", "inputSchema": {"type": "object"}}]}
@@ -101,9 +101,9 @@ async def failure(settings: McpServerSettings, allow: tuple[str, ...] = ("127.0.
         is_up=False,
         load=lambda: load_session_opener(DestinationResolver(AllowList.parse(allow))),
     ) as link:
-        await until(lambda: link.standing("p").error)
+        await until(lambda: link.status("p").error)
         assert not link.is_offered
-        return link.standing("p").error
+        return link.status("p").error
 
 
 async def test_headers_of_the_row_are_sent_and_proxies_of_the_environment_are_not_used(
@@ -155,8 +155,8 @@ async def test_a_redirect_to_elsewhere_is_not_followed(web: WebServer, location:
 )
 async def test_a_url_that_cannot_be_used_is_told_and_not_tried_again(url: str):
     async with linked(McpServerSettings(1, "bad", transport="sse", url=url), is_up=False) as link:
-        await until(lambda: link.standing("p").state == State.STOPPED)
-        assert link.standing("p").error
+        await until(lambda: link.status("p").state == State.STOPPED)
+        assert link.status("p").error
 
 
 async def test_the_status_of_a_refusal_is_told(web: WebServer):
@@ -241,8 +241,8 @@ async def test_a_name_is_judged_by_the_address_that_is_dialled(web: WebServer):
     async with linked(
         settings, is_up=False, load=lambda: load_session_opener(DestinationResolver(resolve=inside))
     ) as link:
-        await until(lambda: link.standing("p").error)
+        await until(lambda: link.status("p").error)
         assert (
             "mcp.example.org is 169.254.169.254, 10.1.1.1, which is not public"
-            in link.standing("p").error
+            in link.status("p").error
         )
