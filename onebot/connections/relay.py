@@ -62,34 +62,34 @@ class AccountLocation:
 class Relay:
     """This process's mailbox on the channel layer, and where the other accounts are.
 
-    ``online_accounts`` asks the database for the mailbox of each connected account;
-    ``moved`` is told when an account has connected to another process.
+    ``load_channels`` asks the database for the mailbox of each connected account;
+    ``on_moved`` is called when an account has connected to another process.
     """
 
     def __init__(
         self,
-        online_accounts: Callable[[], Awaitable[dict[str, str]]],
-        moved: Callable[[AccountLocation], None] = lambda _: None,
+        load_channels: Callable[[], Awaitable[dict[str, str]]],
+        on_moved: Callable[[AccountLocation], None] = lambda _: None,
     ) -> None:
         self.channel = ""
         """The name of the mailbox, "" while there is none."""
         self.accounts: dict[str, str] = {}
         """Connected accounts of all processes, with the mailbox of the process that holds them."""
-        self._online_accounts = online_accounts
-        self._moved = moved
+        self._load_channels = load_channels
+        self._on_moved = on_moved
         self._waiting: dict[str, asyncio.Future[ActionResponse]] = {}
-        self._carried: OrderedDict[str, asyncio.Task[dict[str, Any]]] = OrderedDict()
+        self._performed_calls: OrderedDict[str, asyncio.Task[dict[str, Any]]] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def open(self, carry: PerformAction) -> None:
-        """Start to listen, if the layer reaches other processes. ``carry`` performs their actions
+    async def open(self, perform: PerformAction) -> None:
+        """Start to listen, if the layer reaches other processes. ``perform`` carries out their actions
         here."""
         layer = get_channel_layer()
         if layer is None or isinstance(layer, InMemoryChannelLayer):
             return
         self.channel = await layer.new_channel()
         await layer.group_add(LOCATIONS_GROUP, self.channel)
-        self._keep(self._listen(layer, carry))
+        self._keep(self._listen(layer, perform))
         self._keep(self._refresh(layer))
 
     async def close(self) -> None:
@@ -114,13 +114,13 @@ class Relay:
                 )
             )
 
-    def knows(self, account: str) -> bool:
+    def is_elsewhere(self, account: str) -> bool:
         """Whether another process holds the socket of ``account``."""
         return self.accounts.get(account, self.channel) not in ("", self.channel)
 
-    async def look_up(self) -> None:
+    async def refresh_accounts(self) -> None:
         """Ask the database where the accounts are now."""
-        self.accounts = await self._online_accounts()
+        self.accounts = await self._load_channels()
 
     async def call(
         self, account: str, text: str, echo: str, timeout_seconds: float
@@ -143,7 +143,7 @@ class Relay:
         }
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await self._carry_until_answered(
+                return await self._send_until_answered(
                     account, {**request, "seconds": timeout_seconds}, future
                 )
         except TimeoutError as error:
@@ -153,13 +153,13 @@ class Relay:
         finally:
             del self._waiting[echo]
 
-    async def _carry_until_answered(
+    async def _send_until_answered(
         self, account: str, request: dict[str, Any], future: "asyncio.Future[ActionResponse]"
     ) -> ActionResponse:
         """The first process that may have the request is the only one that is ever given it."""
         holder = ""
         while True:
-            channel = self.accounts.get(account, "") if self.knows(account) else ""
+            channel = self.accounts.get(account, "") if self.is_elsewhere(account) else ""
             if not channel or (holder and channel != holder):
                 raise (
                     ConnectionLost("the account has moved to another process")
@@ -178,17 +178,17 @@ class Relay:
                 async with asyncio.timeout(CARRY_AGAIN_SECONDS):
                     return await asyncio.shield(future)
 
-    async def _listen(self, layer: Any, carry: PerformAction) -> None:
+    async def _listen(self, layer: Any, perform: PerformAction) -> None:
         while True:
             with log_errors(logger, "The channel layer cannot be read; trying again"):
-                self._on_message(layer, carry, await layer.receive(self.channel))
+                self._on_message(layer, perform, await layer.receive(self.channel))
                 continue
             await asyncio.sleep(REFRESH_SECONDS)
 
-    def _on_message(self, layer: Any, carry: PerformAction, message: dict[str, Any]) -> None:
+    def _on_message(self, layer: Any, perform: PerformAction, message: dict[str, Any]) -> None:
         match message["type"]:
             case "call":
-                self._keep(self._answer(layer, carry, message))
+                self._keep(self._answer(layer, perform, message))
             case "place":
                 self._on_place(
                     AccountLocation(
@@ -203,7 +203,7 @@ class Relay:
     def _on_place(self, place: AccountLocation) -> None:
         if place.channel != self.channel:
             self.accounts[place.account] = place.channel
-            self._moved(place)
+            self._on_moved(place)
 
     def _resolve(self, echo: str | None, outcome: ActionResponse | OneBotError) -> None:
         future = self._waiting.get(echo or "")
@@ -214,14 +214,14 @@ class Relay:
         else:
             future.set_result(outcome)
 
-    async def _answer(self, layer: Any, carry: PerformAction, message: dict[str, Any]) -> None:
+    async def _answer(self, layer: Any, perform: PerformAction, message: dict[str, Any]) -> None:
         """Perform another process's action, or tell again what came of it."""
         echo = message["echo"]
-        performed = self._carried.get(echo)
+        performed = self._performed_calls.get(echo)
         if performed is None:
-            performed = self._carried[echo] = self._keep(_performed(carry, message))
-            while len(self._carried) > MAX_REMEMBERED_CALLS:
-                self._carried.popitem(last=False)
+            performed = self._performed_calls[echo] = self._keep(_performed(perform, message))
+            while len(self._performed_calls) > MAX_REMEMBERED_CALLS:
+                self._performed_calls.popitem(last=False)
         with log_errors(
             logger,
             "What came of an action for %s could not be told to another process",
@@ -238,7 +238,7 @@ class Relay:
     async def _refresh(self, layer: Any) -> None:
         while True:
             with log_errors(logger, "The accounts of the other processes could not be read"):
-                await self.look_up()
+                await self.refresh_accounts()
             with log_errors(logger, "The channel layer cannot be reached"):
                 await layer.group_add(
                     LOCATIONS_GROUP, self.channel
@@ -252,10 +252,10 @@ class Relay:
         return task
 
 
-async def _performed(carry: PerformAction, message: dict[str, Any]) -> dict[str, Any]:
+async def _performed(perform: PerformAction, message: dict[str, Any]) -> dict[str, Any]:
     """The message that tells what came of an action; nothing that a client does makes it fail."""
     try:
-        response = await carry(
+        response = await perform(
             message["account"], message["text"], message["echo"], message["seconds"]
         )
     except OneBotError as error:

@@ -12,9 +12,7 @@ from django.conf import settings
 from agent.domain.errors import MediaError
 from agent.domain.states import MessageState
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
-from onebot.connections.calls import PendingActions
-from onebot.connections.connections import Connections
-from onebot.connections.relay import Relay
+from onebot.connections.client import OneBotClient
 from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media
 from onebot.gateway.outgoing_media import MAX_FRAME_BYTES
@@ -48,8 +46,6 @@ UPLOAD_TIMEOUT = 180.0
 PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
-#: How often to look whether an account has come back to another process, in seconds.
-LOOK_AGAIN_SECONDS = 0.5
 #: Characters of a client's words that are kept.
 ERROR_LIMIT = 1_000
 
@@ -57,18 +53,10 @@ ERROR_LIMIT = 1_000
 class OneBotDelivery:
     """The :class:`agent.domain.types.Outbox` of OneBot 11."""
 
-    def __init__(
-        self,
-        connections: Connections,
-        calls: PendingActions,
-        relay: Relay,
-        reloaded: Callable[[], None] | None = None,
-    ) -> None:
-        """``reloaded`` is called after each :meth:`reload`, in the same thread."""
-        self._connections = connections
-        self._calls = calls
-        self._relay = relay
-        self._reloaded = reloaded
+    def __init__(self, client: OneBotClient, on_reloaded: Callable[[], None] | None = None) -> None:
+        """``on_reloaded`` is called after each :meth:`reload`, in the same thread."""
+        self._client = client
+        self._on_reloaded = on_reloaded
         self._accounts: dict[str, AccountSettings] = {}
         self._by_url: frozenset[str] = frozenset()
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
@@ -81,23 +69,14 @@ class OneBotDelivery:
 
     def reload(self) -> None:
         self._accounts, self._by_url = bots.load_accounts()
-        if self._reloaded is not None:
-            self._reloaded()
+        if self._on_reloaded is not None:
+            self._on_reloaded()
 
     def is_connected(self, chat: ChatAddress) -> bool:
-        return self._connections.action_socket(chat.account) is not None or self._relay.knows(
-            chat.account
-        )
+        return self._client.is_connected(chat.account)
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while not self.is_connected(chat):
-            left = deadline - loop.time()
-            if left <= 0:
-                return False
-            await self._connections.wait(chat.account, min(left, LOOK_AGAIN_SECONDS))
-        return True
+        return await self._client.wait_connected(chat.account, seconds)
 
     async def deliver(
         self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = ""
@@ -112,9 +91,8 @@ class OneBotDelivery:
                     else _frame(name, params, echo)
                 )
                 del params  # one copy of large media is enough while the client takes its time
-                response = await self._call(
-                    chat.account, text, echo, _patience(segments, len(text))
-                )
+                seconds = _timeout_seconds(segments, len(text))
+                response = await self._client.send(chat.account, text, echo, seconds)
         except MediaError as error:
             return Delivery(State.FAILED, error=str(error))
         except NotConnected as error:
@@ -126,7 +104,7 @@ class OneBotDelivery:
         crash_points.hit_crash_point("answer_received")
         delivery = to_delivery(response)
         if delivery.state == State.FAILED and not response.is_shut_out and could_be_base64:
-            return replace(delivery, again=partial(self._in_base64, segments))
+            return replace(delivery, again=partial(self._load_as_base64, segments))
         return delivery
 
     async def close(self) -> None:
@@ -164,7 +142,7 @@ class OneBotDelivery:
     async def _upload(self, account: str, file: Segment, echo: str) -> str | Base64File:
         """What an upload action is given as its file."""
         if media.media_url(file):
-            return await self._downloaded_by_client(
+            return await self._download_by_client(
                 account, await self._address(account, file), f"{echo}-download"
             )
         (formed,) = await asyncio.to_thread(
@@ -182,13 +160,12 @@ class OneBotDelivery:
         (judged,) = await self._web.judge([file])
         return media.media_url(judged)
 
-    async def _downloaded_by_client(self, account: str, address: str, echo: str) -> str:
+    async def _download_by_client(self, account: str, address: str, echo: str) -> str:
         """Where a client has put what it was told to load. A failure, however it comes, sends
         nothing."""
         try:
-            response = await self._call(
-                account, _frame(*download_action(address), echo), echo, MEDIA_TIMEOUT
-            )
+            action, params = download_action(address)
+            response = await self._client.call(account, action, params, echo, MEDIA_TIMEOUT)
         except OneBotError as error:
             raise MediaError(f"the client did not load {address}: {error}") from error
         if not (path := response.file):
@@ -198,8 +175,7 @@ class OneBotDelivery:
         return path
 
     def _takes_paths_only(self, account: str) -> bool:
-        socket = self._connections.action_socket(account)
-        return socket is not None and socket.user_agent.startswith(PATHS_ONLY)
+        return self._client.user_agent(account).startswith(PATHS_ONLY)
 
     def _could_be_base64(self, account: str, params: dict[str, Any]) -> bool:
         """Whether the client was left to find media by itself that can be made Base64, and would
@@ -212,7 +188,7 @@ class OneBotDelivery:
             for segment in params["message"]
         )
 
-    async def _in_base64(self, segments: list[Segment]) -> list[Segment]:
+    async def _load_as_base64(self, segments: list[Segment]) -> list[Segment]:
         """The second form of a message. Raises :class:`MediaError`."""
         async with AsyncExitStack() as turns:
             loaded = (
@@ -225,27 +201,6 @@ class OneBotDelivery:
                 loaded,
                 media.INLINE_ROOM_BYTES - media.loaded_bytes(loaded),
             )
-
-    async def _call(self, account: str, text: str, echo: str, seconds: float) -> ActionResponse:
-        """Raises :class:`NotConnected` when the account is neither where it was thought to be nor
-        anywhere else."""
-        try:
-            return await self._call_once(account, text, echo, seconds)
-        except NotConnected:
-            if not self._relay.channel:
-                raise
-            await self._relay.look_up()
-            return await self._call_once(account, text, echo, seconds)
-
-    async def _call_once(
-        self, account: str, text: str, echo: str, seconds: float
-    ) -> ActionResponse:
-        socket = self._connections.action_socket(account)
-        if socket is not None:
-            return await self._calls.call(account, socket, text, echo, seconds)
-        if self._relay.knows(account):
-            return await self._relay.call(account, text, echo, seconds)
-        raise NotConnected("the account is not connected")
 
 
 def _frame(name: str, params: dict[str, Any], echo: str) -> str:
@@ -268,7 +223,7 @@ def _is_large(params: dict[str, Any]) -> bool:
     )
 
 
-def _patience(segments: Sequence[Segment], length: int) -> float:
+def _timeout_seconds(segments: Sequence[Segment], length: int) -> float:
     """Seconds for the client to answer: it loads addresses and converts voice before it does."""
     if not media.has_media(segments):
         return SEND_TIMEOUT

@@ -15,6 +15,7 @@ from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
 from onebot.connections.account_tokens import AccountTokens
 from onebot.connections.calls import PendingActions
+from onebot.connections.client import OneBotClient
 from onebot.connections.connections import FORBIDDEN, REPLACED, Connections, Socket
 from onebot.connections.handshake import HandshakePolicy, account_refusal
 from onebot.connections.relay import AccountLocation, Relay
@@ -51,12 +52,12 @@ class Gateway:
             AccountTokens(),
         )
         self.connections = Connections()
-        self._calls = PendingActions()
-        self._relay = Relay(self._online_accounts, self._on_moved)
-        wire = (self.connections, self._calls, self._relay)
-        self._delivery = OneBotDelivery(*wire, self._learn_tokens)
+        self._pending = PendingActions()
+        self._relay = Relay(self._load_channels, self._on_moved)
+        self._client = OneBotClient(self.connections, self._pending, self._relay)
+        self._delivery = OneBotDelivery(self._client, self._reload_tokens)
         events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
-        self.runtime = Runtime(self._delivery, OneBotMedia(*wire), [events])
+        self.runtime = Runtime(self._delivery, OneBotMedia(self._client), [events])
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -67,7 +68,7 @@ class Gateway:
         with log_errors(
             logger, "The accounts' tokens could not be read; clients are refused until they are"
         ):
-            self._learn_tokens()
+            self._reload_tokens()
         connection.close()
 
     def ensure_started(self) -> None:
@@ -87,9 +88,9 @@ class Gateway:
             logger.info(
                 "Account %s: a newer %s connection replaces the older one", self_id, socket.role
             )
-            self._calls.socket_ended(replaced)
+            self._pending.socket_ended(replaced)
             await replaced.close(REPLACED)
-        self._report(self_id, socket)
+        self._record_connection(self_id, socket)
         if socket.takes_actions:
             self.runtime.account_connected(self_id)
         logger.info(
@@ -102,13 +103,13 @@ class Gateway:
     def detach(self, self_id: str, socket: Socket) -> None:
         """The socket has ended; what was written to it may still be answered on the next one."""
         socket.is_open = False
-        self._calls.socket_ended(socket)
+        self._pending.socket_ended(socket)
         if self.connections.detach(self_id, socket):
             self.runtime.account_disconnected(self_id)
-            self._change(bots.disconnected_change(self_id, self.runtime.process_id))
+            self._save_bot(bots.disconnected_change(self_id, self.runtime.process_id))
             logger.info("Account %s disconnected", self_id)
         elif account := self.connections.accounts.get(self_id):
-            self._change(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
+            self._save_bot(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
 
     def keep(self, content: Iterable[bytes]) -> str:
         """Keep a file that came inside a frame, given in pieces, and say what stands for it in the
@@ -131,7 +132,7 @@ class Gateway:
                 )
             case HeartbeatEvent():
                 await self.runtime.room()
-                self._change(bots.heartbeat_change(self_id, account_online=event.online))
+                self._save_bot(bots.heartbeat_change(self_id, account_online=event.online))
             case OtherEvent() if (
                 event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES
             ):
@@ -145,7 +146,7 @@ class Gateway:
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is
         far behind."""
-        if self._calls.resolve(self_id, response) or response.echo is None:
+        if self._pending.resolve(self_id, response) or response.echo is None:
             return
         await self.runtime.room()
         late = LateSendResult(self_id, response.echo, to_delivery(response))
@@ -172,18 +173,18 @@ class Gateway:
         with log_errors(
             logger, "The channel layer cannot be used: accounts of other processes are out of reach"
         ):
-            await self._relay.open(self._carry)
+            await self._relay.open(self._perform)
         for self_id, account in list(self.connections.accounts.items()):  # those that were faster
             if socket := account.action_socket:
-                self._report(self_id, socket)
+                self._record_connection(self_id, socket)
 
-    def _learn_tokens(self) -> None:
+    def _reload_tokens(self) -> None:
         """What accounts' own tokens are now. Runs in the thread of the database."""
         self.admission.accounts.replace(bots.load_account_tokens())
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._close_foreign)
+            self._loop.call_soon_threadsafe(self._close_unauthorized)
 
-    def _close_foreign(self) -> None:
+    def _close_unauthorized(self) -> None:
         """Close the sockets that their account's token, which somebody has changed, would not let
         in again."""
         for self_id, account in self.connections.accounts.items():
@@ -192,17 +193,17 @@ class Gateway:
                     reason := account_refusal(self_id, socket.keys, self.admission.accounts)
                 ):
                     logger.warning("Closed a connection: %s", reason)
-                    self._calls.socket_ended(socket)
+                    self._pending.socket_ended(socket)
                     self._keep(asyncio.get_running_loop().create_task(socket.close(FORBIDDEN)))
 
-    def _report(self, self_id: str, socket: Socket) -> None:
+    def _record_connection(self, self_id: str, socket: Socket) -> None:
         roles = ", ".join(self.connections.accounts[self_id].sockets)
         holder = (
             bots.ProcessMailbox(self.runtime.process_id, self._relay.channel)
             if socket.takes_actions
             else None
         )
-        self._change(bots.connected_change(self_id, roles, socket.user_agent, holder))
+        self._save_bot(bots.connected_change(self_id, roles, socket.user_agent, holder))
         if holder is not None:
             self._relay.announce(self_id, socket.role)
 
@@ -221,7 +222,7 @@ class Gateway:
                 place.account,
                 place.role,
             )
-            self._calls.socket_ended(socket)
+            self._pending.socket_ended(socket)
             self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
 
     def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
@@ -232,7 +233,7 @@ class Gateway:
 
     def _follow_account(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("bot_offline", "bot_online"):
-            self._change(
+            self._save_bot(
                 bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"})
             )
 
@@ -244,20 +245,18 @@ class Gateway:
                 self.runtime.record.submit(record_recalls, MessageRecall(self_id, message_id))
             )
 
-    async def _carry(
+    async def _perform(
         self, account: str, text: str, echo: str, timeout_seconds: float
     ) -> ActionResponse:
-        socket = self.connections.action_socket(account)
-        if (
-            socket is None or self.runtime.record.is_lease_over
-        ):  # who was asleep does not know what has become of it
+        """Carry out another process's action."""
+        if self.runtime.record.is_lease_over:  # after a sleep nobody here knows what became of it
             raise NotConnected("the account is not connected")
-        return await self._calls.call(account, socket, text, echo, timeout_seconds)
+        return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
-    async def _online_accounts(self) -> dict[str, str]:
+    async def _load_channels(self) -> dict[str, str]:
         return await self.runtime.record.submit(bots.load_account_channels, None)
 
-    def _change(self, change: bots.BotChange) -> None:
+    def _save_bot(self, change: bots.BotChange) -> None:
         self._keep(self.runtime.record.submit(bots.save_bot_changes, change))
 
     def _keep(self, work: "asyncio.Future[Any]") -> None:

@@ -15,11 +15,8 @@ from typing import Any
 from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.types import ChatAddress, ForwardedMessage, IncomingMessage
 from agent.run.message_sender import new_echo
-from onebot.connections.calls import PendingActions
-from onebot.connections.connections import Connections
-from onebot.connections.relay import Relay
-from onebot.protocol.actions import ActionResponse, encode_action
-from onebot.protocol.errors import NotConnected, OneBotError
+from onebot.connections.client import OneBotClient
+from onebot.protocol.errors import OneBotError
 from onebot.protocol.forwards import belongs_to_chat, find_forwards, parse_forwarded_messages
 from onebot.protocol.media_refs import (
     NODES,
@@ -45,10 +42,8 @@ MAX_ASKED_FORWARDS = 4
 class OneBotMedia:
     """The :class:`agent.domain.types.MediaSource` of OneBot 11."""
 
-    def __init__(self, connections: Connections, calls: PendingActions, relay: Relay) -> None:
-        self._connections = connections
-        self._calls = calls
-        self._relay = relay
+    def __init__(self, client: OneBotClient) -> None:
+        self._client = client
 
     def refs(
         self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
@@ -95,7 +90,7 @@ class OneBotMedia:
         ]
 
     async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
-        for action, params in _questions(chat, ref):
+        for action, params in _address_actions(chat, ref):
             if isinstance(answer := await self._ask(chat, action, **params), dict):
                 yield parse_media_answer(ref.kind, _without_path(answer), ref)
         if ref.message_id:
@@ -147,24 +142,17 @@ class OneBotMedia:
 
     async def _ask(self, chat: ChatAddress, action: str, **params: Any) -> Any:
         """What the client answers, None when it does not or cannot."""
-        echo = new_echo()
         try:
-            response = await self._call(chat.account, encode_action(action, params, echo), echo)
+            response = await self._client.call(
+                chat.account, action, params, new_echo(), ASK_SECONDS
+            )
         except OneBotError as error:
             logger.info("%s was not answered by %s: %s", action, chat.account, error)
             return None
         return response.data if response.is_success else None
 
-    async def _call(self, account: str, text: str, echo: str) -> ActionResponse:
-        socket = self._connections.action_socket(account)
-        if socket is not None:
-            return await self._calls.call(account, socket, text, echo, ASK_SECONDS)
-        if self._relay.knows(account):
-            return await self._relay.call(account, text, echo, ASK_SECONDS)
-        raise NotConnected("the account is not connected")
 
-
-def _questions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, Any]]]:
+def _address_actions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, Any]]]:
     """The actions that may give a new address of ``ref`` itself."""
     if ref.kind == "image":
         return [("get_image", {"file": ref.file})] if ref.file else []

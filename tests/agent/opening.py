@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from onebot.connections.calls import PendingActions
+from onebot.connections.client import OneBotClient
 from onebot.connections.connections import Connections
 from onebot.connections.relay import Relay
 from onebot.gateway.media import OneBotMedia
@@ -20,7 +21,7 @@ class ScriptedSource(OneBotMedia):
     asked for."""
 
     def __init__(self, **answers: Any) -> None:
-        super().__init__(Connections(), PendingActions(), Relay(_nobody))
+        super().__init__(OneBotClient(Connections(), PendingActions(), Relay(_nobody)))
         self.answers = answers
         self.asked: list[tuple[str, str]] = []
 

@@ -16,6 +16,7 @@ from agent.domain.types import ChatAddress, Delivery, MessagePart
 from agent.models import Message
 from onebot.connections import calls as calls_module
 from onebot.connections.calls import PendingActions
+from onebot.connections.client import OneBotClient
 from onebot.connections.connections import Connections, Socket
 from onebot.connections.relay import Relay
 from onebot.gateway import delivery as delivery_module
@@ -58,7 +59,9 @@ class Line:
     ) -> None:
         self.frames: list[dict[str, Any]] = []
         self.connections, self.calls = Connections(), PendingActions()
-        self.delivery = OneBotDelivery(self.connections, self.calls, Relay(no_accounts))
+        self.delivery = OneBotDelivery(
+            OneBotClient(self.connections, self.calls, Relay(no_accounts))
+        )
         self.deliveries.append(self.delivery)
         self.delivery._by_url = frozenset({ACCOUNT} if by_url else ())
         self.socket = Socket(self._send, "universal", user_agent)

@@ -100,7 +100,7 @@ async def pair(start, accounts) -> tuple[Process, Process]:
     """Two processes; the second one holds the account, and the first one knows that."""
     here, there = await start(), await start()
     accounts[ACCOUNT] = there.relay.channel
-    await here.relay.look_up()
+    await here.relay.refresh_accounts()
     return here, there
 
 
@@ -176,7 +176,7 @@ async def test_a_layer_that_cannot_be_reached_means_surely_not_written(start, ac
     with RedisServer() as redis:
         here = await start(redis.url)
         accounts[ACCOUNT] = "somewhere!else"
-        await here.relay.look_up()
+        await here.relay.refresh_accounts()
         await asyncio.to_thread(redis.stop)
         with pytest.raises(NotConnected):
             await here.relay.call(ACCOUNT, "{}", "e1", 5)
@@ -193,7 +193,7 @@ async def test_nobody_else_is_given_a_call_that_another_process_may_have_perform
         while not there.carried:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
     accounts[ACCOUNT] = "a third!one"
-    await here.relay.look_up()
+    await here.relay.refresh_accounts()
     with pytest.raises(ConnectionLost):
         await call
 
@@ -203,5 +203,5 @@ async def test_the_other_processes_hear_at_once_where_an_account_has_connected(p
     here.relay.announce(ACCOUNT, "universal")
     (place,) = await there.heard(1)
     assert (place.account, place.channel, place.role) == (ACCOUNT, here.relay.channel, "universal")
-    assert there.relay.knows(ACCOUNT)
+    assert there.relay.is_elsewhere(ACCOUNT)
     assert here.moved == []
