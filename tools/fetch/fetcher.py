@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
+from asgiref.sync import async_to_sync
+from django.conf import settings
 
-from tools.fetch.allow_list import AllowList
+from tools.fetch.allow_list import AllowList, Use
 from tools.fetch.body import ENCODINGS, read_body
 from tools.fetch.destinations import DestinationResolver, ResolveHost
 from tools.fetch.errors import (
@@ -25,6 +28,7 @@ from tools.fetch.redirects import MAX_REDIRECTS, STATUSES, WireRequest, follow_r
 from tools.fetch.request import FetchRequest, FetchResponse, require_sendable
 from tools.fetch.urls import parse_url
 
+T = TypeVar("T")
 CONCURRENT = 64
 """Downloads at once; others wait for their turn, within their time."""
 CONCURRENT_PER_HOST = 16
@@ -120,6 +124,20 @@ class Fetcher:
                 auto_decompress=False,
             )
         return self._session
+
+
+def run_with_fetcher(use: Use, act: Callable[[Fetcher], Awaitable[T]]) -> T:
+    """What ``act`` comes to with a fetcher for this ``use`` that is closed again. For threads
+    without an event loop."""
+
+    async def run() -> T:
+        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, use))
+        try:
+            return await act(fetcher)
+        finally:
+            await fetcher.close()
+
+    return async_to_sync(run)()
 
 
 async def _read(

@@ -1,11 +1,11 @@
 """The pages that make HTTP tools of an OpenAPI document: read, choose, look, make."""
 
+import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -15,7 +15,6 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.config_history import recorded
 from tools.http_tools.admin.openapi_forms import (
     OPERATIONS_SHOWN,
     ChoiceForm,
@@ -28,7 +27,6 @@ from tools.http_tools.admin.openapi_plan import (
     ImportResult,
     PlannedTool,
     check_secret_hosts,
-    encode_secret,
     find_wanted_hosts,
     find_wanted_secrets,
     plan_tools,
@@ -40,7 +38,6 @@ from tools.http_tools.admin.secrets import build_secret_field
 from tools.http_tools.openapi.document import DocumentError
 from tools.http_tools.openapi.operations import outline_document
 from tools.http_tools.openapi.security import SecretWanted
-from tools.models import Secret
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -76,13 +73,15 @@ class SecretsForm(forms.Form):
             )
 
     def values(self) -> dict[str, str]:
-        """What was entered, by name, as requests carry it."""
-        given = {secret: self.cleaned_data.get(secret.name) for secret in self.wanted}
-        return {
-            secret.name: encode_secret(value, is_pair=secret.is_pair)
-            for secret, value in given.items()
-            if value
-        }
+        """What was entered, by name, as requests carry it: a user and a password go in Base64
+        (RFC 7617)."""
+        values = {}
+        for secret in self.wanted:
+            if value := self.cleaned_data.get(secret.name):
+                values[secret.name] = (
+                    base64.b64encode(value.encode()).decode() if secret.is_pair else value
+                )
+        return values
 
 
 class ImportPages(ModelAdmin):
@@ -99,65 +98,60 @@ class ImportPages(ModelAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         step = request.POST.get("step", "")
+        form = SourceForm()
         try:
             if step in ("choose", "make") or "again" in request.POST:
-                text = request.POST.get("document", "")
-                return self._chosen(
-                    request,
-                    PackedDocument(
-                        unpack_document(text), text, request.POST.get("source_url", "")[:2000]
-                    ),
-                    step,
-                )
-            return self._read(request, is_sent=step == "read")
-        except DocumentError as fault:
-            return self._import_page(
-                request,
-                "source",
-                form=SourceForm(request.POST if step == "read" else None),
-                fault=fault,
-            )
-
-    def _read(self, request: HttpRequest, *, is_sent: bool) -> HttpResponse:
-        form = SourceForm(request.POST, request.FILES) if is_sent else SourceForm()
-        if not is_sent or not form.is_valid():
+                packed = request.POST.get("document", "")
+                source_url = request.POST.get("source_url", "")[:2000]
+                carried = PackedDocument(unpack_document(packed), packed, source_url)
+                return self._chosen(request, carried, is_made=step == "make")
+            if step == "read":
+                form = SourceForm(request.POST, request.FILES)
+                if form.is_valid():
+                    document = read_source(form.cleaned_data)
+                    url = form.cleaned_data["url"]
+                    carried = PackedDocument(document, pack_document(document), url)
+                    return self._choice_page(
+                        request, carried, ChoiceForm(outline_document(document, url))
+                    )
             return self._import_page(request, "source", form=form)
-        document = read_source(form.cleaned_data)
-        carried = PackedDocument(document, pack_document(document), form.cleaned_data["url"])
-        return self._choice_page(
-            request, carried, ChoiceForm(outline_document(document, carried.source_url))
-        )
+        except DocumentError as fault:
+            form = SourceForm(request.POST if step == "read" else None)
+            return self._import_page(request, "source", form=form, fault=fault)
 
-    def _chosen(self, request: HttpRequest, carried: PackedDocument, step: str) -> HttpResponse:
+    def _chosen(
+        self, request: HttpRequest, carried: PackedDocument, *, is_made: bool
+    ) -> HttpResponse:
         form = ChoiceForm(outline_document(carried.document, carried.source_url), request.POST)
         if "again" in request.POST or not form.is_valid():
             return self._choice_page(request, carried, form)
-        planned = plan_tools(
-            carried.document, form.contents, self._allowed(request, form.cleaned_data)
-        )
+        choice = form.cleaned_data
+        if not self.has_change_permission(request):
+            choice = choice | {"existing": "skip"}
+        planned = plan_tools(carried.document, form.contents, choice)
         missing, there = find_wanted_secrets(planned)
         may_enter = request.user.has_perms(("tools.add_secret", "tools.change_secret"))
         secrets = SecretsForm(
-            missing if may_enter else [], planned, request.POST if step == "make" else None
+            missing if may_enter else [], planned, request.POST if is_made else None
         )
-        if step == "make" and secrets.is_valid():
-            there_already = [plan.row for plan in planned if plan.is_made and plan.is_there]
-            entered = Secret.objects.filter(name__in=secrets.values())
-            with recorded(cast("User", request.user), *there_already, *entered):
-                outcome = save_plan(planned, secrets.values())
-            return self._told(request, outcome, planned)
-        known = {
-            "kept_secrets": there,
-            "refusals": check_secret_hosts(planned, there),
-            "missing_secrets": [] if may_enter else missing,
-        }
-        return self._preview_page(request, carried, form, planned, secrets=secrets, **known)
+        if is_made and secrets.is_valid():
+            return self._report_result(request, save_plan(planned, secrets.values()), planned)
+        return self._import_page(
+            request,
+            "preview",
+            form=form,
+            carried=carried,
+            made=[plan for plan in planned if plan.is_made],
+            left=[plan for plan in planned if not plan.is_made and not plan.problem],
+            refused=[plan for plan in planned if plan.problem],
+            sent=[(name, value) for name in form.fields for value in form.sent(name)],
+            secrets=secrets,
+            kept_secrets=there,
+            refusals=check_secret_hosts(planned, there),
+            missing_secrets=[] if may_enter else missing,
+        )
 
-    def _allowed(self, request: HttpRequest, choice: dict[str, Any]) -> dict[str, Any]:
-        """Whoever may not change rows leaves those that are there as they are."""
-        return choice if self.has_change_permission(request) else choice | {"existing": "skip"}
-
-    def _told(
+    def _report_result(
         self, request: HttpRequest, outcome: ImportResult, planned: list[PlannedTool]
     ) -> HttpResponse:
         for row in outcome.made:
@@ -187,11 +181,10 @@ class ImportPages(ModelAdmin):
     ) -> HttpResponse:
         contents, words = form.contents, request.POST.get("find", "")[:200]
         chosen = set(form.sent("operations"))
+        shown = [operation for operation in contents.operations if operation.key in chosen]
         found = filter_operations(contents.operations, words)
-        shown = [one for one in contents.operations if one.key in chosen]
-        shown += [one for one in found if one.key not in chosen][
-            : max(0, OPERATIONS_SHOWN - len(shown))
-        ]
+        rest = [operation for operation in found if operation.key not in chosen]
+        shown += rest[: max(0, OPERATIONS_SHOWN - len(shown))]
         names = propose_tool_names(contents, "")
         return self._import_page(
             request,
@@ -202,26 +195,6 @@ class ImportPages(ModelAdmin):
             is_checked="again" not in request.POST,
             operations=[(one, names[one.key], one.key in chosen) for one in shown],
             hidden_count=len(contents.operations) - len(shown),
-        )
-
-    def _preview_page(
-        self,
-        request: HttpRequest,
-        carried: PackedDocument,
-        form: ChoiceForm,
-        planned: list[PlannedTool],
-        **page: Any,
-    ) -> HttpResponse:
-        return self._import_page(
-            request,
-            "preview",
-            form=form,
-            carried=carried,
-            made=[plan for plan in planned if plan.is_made],
-            left=[plan for plan in planned if not plan.is_made and not plan.problem],
-            refused=[plan for plan in planned if plan.problem],
-            sent=[(name, value) for name in form.fields for value in form.sent(name)],
-            **page,
         )
 
     def _import_page(self, request: HttpRequest, name: str, **page: Any) -> HttpResponse:

@@ -149,16 +149,18 @@ class ChoiceForm(forms.Form):
 def filter_operations(operations: list[Operation], words: str) -> list[Operation]:
     """Those whose path, tags or summary hold all ``words``."""
     wanted = words.lower().split()[:10]
-    return [
-        operation
-        for operation in operations
-        if all(word in _searched(operation) for word in wanted)
-    ]
+    found = []
+    for operation in operations:
+        known = (operation.key, operation.summary, *operation.tags)
+        text = " ".join((*known, str(operation.parts.get("operationId") or ""))).lower()
+        if all(word in text for word in wanted):
+            found.append(operation)
+    return found
 
 
 def pack_document(document: dict[str, Any]) -> str:
     """``document`` for a hidden field, so that no page's work has to be kept between requests.
-    Raises DocumentFault."""
+    Raises DocumentError."""
     data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     text = base64.b64encode(zlib.compress(data, 9)).decode()
     if len(data) > MAX_BYTES or len(text) > PACKED_LIMIT:
@@ -169,7 +171,7 @@ def pack_document(document: dict[str, Any]) -> str:
 
 
 def unpack_document(text: str) -> dict[str, Any]:
-    """What :func:`pack_document` made, judged anew as any document is. Raises DocumentFault."""
+    """What :func:`pack_document` made, checked as any document is. Raises DocumentError."""
     try:
         reading = zlib.decompressobj()
         data = reading.decompress(base64.b64decode(text, validate=True), MAX_BYTES + 1)
@@ -178,14 +180,3 @@ def unpack_document(text: str) -> dict[str, Any]:
             gettext("The document has been lost on the way. Begin again.")
         ) from error
     return read_document(data)
-
-
-def _searched(operation: Operation) -> str:
-    return " ".join(
-        (
-            operation.key,
-            operation.summary,
-            *operation.tags,
-            str(operation.parts.get("operationId") or ""),
-        )
-    ).lower()

@@ -1,18 +1,16 @@
 """What an import would make, and the making: rows of HTTP tools, and the secrets that they name."""
 
-import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext
 
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import FetchError
-from tools.fetch.fetcher import Fetcher
+from tools.fetch.fetcher import run_with_fetcher
 from tools.fetch.request import FetchRequest
 from tools.http_tools.models import FROM_ROWS
 from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
@@ -66,19 +64,14 @@ def plan_tools(
     document."""
     names = propose_tool_names(contents, choice["name_prefix"])
     existing = {row.name: row for row in HttpTool.objects.filter(name__in=names.values())}
-    made = []
+    server, prefix = choice["server"], choice["name_prefix"]
+    planned = []
     for operation in contents.operations:
         if operation.key in choice["operations"]:
             name = names[operation.key]
-            drawn = draft_tool(
-                document,
-                operation,
-                name=name,
-                server=choice["server"],
-                prefix=choice["name_prefix"],
-            )
-            made.append(_plan(drawn, existing.get(name), choice))
-    return made
+            drawn = draft_tool(document, operation, name=name, server=server, prefix=prefix)
+            planned.append(_plan(drawn, existing.get(name), choice))
+    return planned
 
 
 def propose_tool_names(contents: DocumentOutline, prefix: str) -> dict[str, str]:
@@ -142,48 +135,26 @@ def save_plan(planned: list[PlannedTool], secrets: Mapping[str, str]) -> ImportR
     return outcome
 
 
-def encode_secret(value: str, *, is_pair: bool) -> str:
-    """A secret as requests carry it: a user and a password go in Base64 (RFC 7617)."""
-    return base64.b64encode(value.encode()).decode() if is_pair else value
-
-
 def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]) -> PlannedTool:
     row = existing or HttpTool(enabled=False)
     for name, value in {**drawn.values, "enabled": choice["enabled"] or row.enabled}.items():
         setattr(row, name, value)
-    problem = drawn.problem or " ".join(_faults(row))
+    if not (problem := drawn.problem):  # secrets may still be missing
+        around = ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
+        found = check_http_tool(to_http_tool_settings(row), around)
+        problem = " ".join(line for lines in found.values() for line in lines)
+        if len(row.url) > 2000:
+            problem = gettext("The URL is too long.")
     is_left = existing is not None and choice["existing"] != REPLACE
     return PlannedTool(
         drawn, row, problem, existing is not None, is_made=not problem and not is_left
     )
 
 
-def _faults(row: HttpTool) -> list[str]:
-    """What is wrong with a row beside secrets that are not there yet."""
-    if len(row.url) > 2000:
-        return [gettext("The URL is too long.")]
-    found = check_http_tool(
-        to_http_tool_settings(row),
-        ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools")),
-    )
-    return [line for lines in found.values() for line in lines]
-
-
 def _fetched(url: str) -> bytes:
-    async def fetched() -> bytes:
-        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
-        try:
-            return (
-                await fetcher.download(
-                    FetchRequest(url, max_bytes=MAX_BYTES, seconds=FETCH_SECONDS)
-                )
-            ).body
-        finally:
-            await fetcher.close()
-
+    request = FetchRequest(url, max_bytes=MAX_BYTES, seconds=FETCH_SECONDS)
     try:
-        return async_to_sync(fetched)()
+        return run_with_fetcher("tools", lambda fetcher: fetcher.download(request)).body
     except FetchError as error:
-        raise DocumentError(
-            gettext("The document could not be fetched: %(error)s") % {"error": error}
-        ) from error
+        words = gettext("The document could not be fetched: %(error)s")
+        raise DocumentError(words % {"error": error}) from error

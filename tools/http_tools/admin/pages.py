@@ -5,7 +5,6 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, cast
 
-from asgiref.sync import async_to_sync
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
@@ -25,7 +24,7 @@ from tools.admin.changes import HistoryAdmin
 from tools.admin.config_history import recorded
 from tools.admin.record_pages import clamp_text, format_moment, parse_row_number, render_badge
 from tools.fetch.allow_list import AllowList
-from tools.fetch.fetcher import Fetcher
+from tools.fetch.fetcher import run_with_fetcher
 from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
 from tools.http_tools.admin.secrets import secret_names_of
@@ -299,15 +298,7 @@ def run_dry_run(row: HttpTool, arguments: Any) -> DryRun:
     """Make the request of ``row`` once, switched on or not, over a way out of its own that is
     closed again."""
     secrets = load_secrets()
-
-    async def tried() -> DryRun:
-        fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))
-        try:
-            return await dry_run_tool(row, arguments, secrets, fetcher)
-        finally:
-            await fetcher.close()
-
-    return async_to_sync(tried)()
+    return run_with_fetcher("tools", lambda fetcher: dry_run_tool(row, arguments, secrets, fetcher))
 
 
 def dry_run_context(trial: DryRun) -> dict[str, Any]:
