@@ -16,7 +16,8 @@ from collections.abc import Awaitable, Callable
 
 from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.run.toolbox import TOOLBOX, RunToolset, build_tool_reminder
+from agent.run.services import RunServices
+from agent.run.toolbox import RunToolset, build_tool_reminder
 from tools.contract import (
     ToolAvailabilityContext,
     ToolExecutionContext,
@@ -86,10 +87,12 @@ class Far:
 
 async def measured(count: int) -> dict[str, float]:
     registry, far = ToolRegistry(defer_above=20), Far(count)
-    registry.register_provider(MaisakaBuiltinToolProvider([tool_search.TOOL]))
+    registry.register_provider(MaisakaBuiltinToolProvider([tool_search.tool_search]))
     registry.register_provider(far)
     context = ToolExecutionContext(
-        session_id="onebot:group:1", is_group_chat=True, metadata={TOOLBOX: RunToolset(registry)}
+        session_id="onebot:group:1",
+        is_group_chat=True,
+        services=RunServices(toolset=RunToolset(registry)),
     )
     chat, found = context.availability(), [spec.name for spec in far.specs[:20]]
     calls = [ToolInvocation("tool_search", {"query": query}) for query in QUERIES]

@@ -71,7 +71,7 @@ async def compared(alone: Call, ours: Call, count: int) -> dict[str, float]:
 async def measured(count: int) -> dict[str, float]:
     desk = Desk()
     registry = await serving(desk)
-    context = ToolExecutionContext(user_id="1", metadata={"owners": {"1"}})
+    context = ToolExecutionContext(user_id="1", owners={"1"})
     try:
         async with Client(StdioServerParameters(command=sys.executable, args=[SERVER])) as client:
 

@@ -102,7 +102,7 @@ async def serving(desk: Any, root: Path) -> tuple[ToolRegistry, PluginHost]:
 
 
 async def compared(registry: ToolRegistry, count: int) -> dict[str, float]:
-    context = ToolExecutionContext(session_id="s1", user_id="1", metadata={"owners": {"1"}})
+    context = ToolExecutionContext(session_id="s1", user_id="1", owners={"1"})
 
     async def ours(name: str) -> None:
         result = await registry.invoke(ToolInvocation(name, dict(ARGUMENTS)), context)

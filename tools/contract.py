@@ -6,7 +6,9 @@ The names and fields are MaiBot's. A provider translates its own kind of tool in
 
 import json
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from tools.text.fences import neutralize_marks
@@ -172,6 +174,10 @@ class ToolInvocation:
     stream_id: str = ""
     reasoning: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    call_pk: int = 0
+    """The key of the call on record; 0 for one that is not on record."""
+    begun_at: datetime | None = None
+    """When an earlier process began the call, which did not live to finish it."""
 
 
 @dataclass(slots=True)
@@ -192,7 +198,12 @@ class ToolAvailabilityContext:
 
 @dataclass(slots=True)
 class ToolExecutionContext:
-    """The chat and the moment that a tool is executed in."""
+    """The chat and the moment that a tool is executed in.
+
+    ``metadata`` is for tools: a call of a run has ``state`` (the values of the chat, which
+    the tool may change), and in a chat ``account``, ``message_id``, ``owners`` and
+    ``sender_role``. What the program itself goes by are the fields below it.
+    """
 
     session_id: str = ""
     stream_id: str = ""
@@ -202,6 +213,14 @@ class ToolExecutionContext:
     user_id: str = ""
     platform: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    owners: Collection[str] = frozenset()
+    """The ids of the bot's owners."""
+    sender_role: str = ""
+    """``owner``, ``admin`` or ``member`` of the group; "" where the client does not say."""
+    on_progress: Callable[[str, bool], None] | None = None
+    """Takes what a long-running tool reports; None where nobody could be told."""
+    services: object | None = None
+    """The services of the run, which the layers above know the type of."""
 
     def report_progress(self, text: str, *, tell: bool = False) -> None:
         """Put on record how far a long-running tool is; ``tell``: and have the model told, who may
@@ -210,15 +229,13 @@ class ToolExecutionContext:
         May be called from any thread, returns at once, and does nothing where nobody
         could be told: of a call that is no long-running tool's, or without a chat.
         """
-        if report := self.metadata.get("report_progress"):
-            report(text, tell)
+        if self.on_progress is not None:
+            self.on_progress(text, tell)
 
     @property
     def is_owner(self) -> bool:
-        """Whether the sender is one of the bot's owners, whose ids are ``metadata["owners"]``."""
-        return bool(self.user_id) and self.user_id in {
-            str(owner) for owner in self.metadata.get("owners") or ()
-        }
+        """Whether the sender is one of the bot's owners."""
+        return bool(self.user_id) and self.user_id in self.owners
 
     def availability(self) -> ToolAvailabilityContext:
         return ToolAvailabilityContext(

@@ -70,9 +70,7 @@ class ExternalCalls:
             f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), ""
         )
         entry = await self._begun(new)
-        invocation = ToolInvocation(
-            tool_name, given, new.call_id, metadata={"tool_call_pk": entry.call_pk}
-        )
+        invocation = ToolInvocation(tool_name, given, new.call_id, call_pk=entry.call_pk)
         started = time.monotonic()
         try:
             result = await self._made(invocation)

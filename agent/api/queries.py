@@ -5,7 +5,6 @@ import asyncio
 from django.conf import settings
 
 from agent.domain.errors import AgentError, RunTimeout
-from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin, RunState
 from agent.llm.messages import ChatMessage, system_message
 from agent.record.record import Record
@@ -13,6 +12,7 @@ from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
 from agent.record.runs import RunPlan, StartRun
 from agent.run.engine import Engine
+from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest
 from tools.contract import ToolExecutionContext
@@ -35,7 +35,7 @@ class StatelessQueries:
             StartRun(RunPlan(RunOrigin.HTTP, self._engine.model.name))
         )
         journal = RunJournal(self._record, begun.claim)
-        context = ToolExecutionContext(metadata={"chat_state": ChatState()})
+        context = ToolExecutionContext(services=RunServices())
         noted: list[str] = []
         if messages[0]["role"] != "system":
             prompt = await render_chat_prompt(

@@ -3,10 +3,9 @@ words."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from agent.builtin_tools.send_emoji import choose_sticker
+from agent.builtin_tools.send_emoji import ChosenSticker, choose_sticker
 from agent.builtin_tools.send_image import find_sendable_file
 from agent.builtin_tools.send_message import check_message_item, parse_message_part
 from agent.domain.types import ChatAddress, MessagePart
@@ -15,21 +14,8 @@ from agent.media.file_store import FileStore
 from agent.media.picture_names import PictureName, parse_picture_name
 from agent.record.record import Record
 from agent.stickers.choosing import StickerChooser
-from agent.stickers.store import StickerCandidate, mark_stickers_sent
+from agent.stickers.store import mark_stickers_sent
 from tools.errors import InvalidArguments, ToolFailed
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenSticker:
-    """A sticker that was chosen: its row, and its picture."""
-
-    sticker: StickerCandidate
-    part: MessagePart
-
-    @property
-    def words(self) -> str:
-        """The message as the record reads it."""
-        return f"[表情：{self.sticker.words}]" if self.sticker.words else "[表情]"
 
 
 class AttachmentFinder:
@@ -53,19 +39,17 @@ class AttachmentFinder:
     ) -> list[MessagePart]:
         """The pictures that :func:`parse_picture_arguments` made out. Raises
         :class:`tools.errors.ToolFailed` for one that there is not."""
-        return [
-            await self._named(chat, one)
-            if isinstance(one, PictureName)
-            else parse_message_part(one)
-            for one in wanted
-        ]
-
-    async def _named(self, chat: ChatAddress, name: PictureName) -> MessagePart:
-        if self._gallery is None:
-            raise ToolFailed("这里没有会话中的图片")
-        kept = await self._gallery.find(chat, name)
-        path = await asyncio.to_thread(find_sendable_file, self._files, kept)
-        return MessagePart("image", path=str(path.resolve()))
+        parts = []
+        for picture in wanted:
+            if not isinstance(picture, PictureName):
+                parts.append(parse_message_part(picture))
+                continue
+            if self._gallery is None:
+                raise ToolFailed("这里没有会话中的图片")
+            kept = await self._gallery.find(chat, picture)
+            path = await asyncio.to_thread(find_sendable_file, self._files, kept)
+            parts.append(MessagePart("image", path=str(path.resolve())))
+        return parts
 
     async def sticker(self, words: str) -> ChosenSticker | None:
         """The sticker that fits ``words`` best; None for no words. Raises
@@ -74,7 +58,7 @@ class AttachmentFinder:
             return None
         if self._record is None:
             raise ToolFailed("这里没有表情库")
-        return ChosenSticker(*await choose_sticker(self._record, self._sight, words))
+        return await choose_sticker(self._record, self._sight, words)
 
     async def count(self, sent: ChosenSticker) -> None:
         """Keep that a sticker was sent."""
@@ -89,13 +73,13 @@ def parse_picture_arguments(name: str, given: Sequence[str]) -> list[PictureName
     Raises :class:`InvalidArguments` for addresses and paths that are not allowed.
     """
     wanted = [
-        parse_picture_name(one) or {"type": "image", ("url" if "://" in one else "path"): one}
-        for one in given
+        parse_picture_name(text) or {"type": "image", ("url" if "://" in text else "path"): text}
+        for text in given
     ]
     faults = [
-        f"{name}[{n}]{fault}"
-        for n, one in enumerate(wanted)
-        if isinstance(one, dict) and (fault := check_message_item(one))
+        f"{name}[{place}]{fault}"
+        for place, picture in enumerate(wanted)
+        if isinstance(picture, dict) and (fault := check_message_item(picture))
     ]
     if faults:
         raise InvalidArguments(faults)

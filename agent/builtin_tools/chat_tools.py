@@ -2,7 +2,6 @@
 
 from agent.builtin_tools import fetch_history, send_emoji, send_image, view_complex_message
 from agent.builtin_tools.attachments import AttachmentFinder
-from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.send_emoji import StickerAvailability
 from agent.domain.types import MediaSource
 from agent.media.chat_images import ChatImages
@@ -13,11 +12,12 @@ from agent.media.result_pictures import ResultPictureHook
 from agent.record.record import Record
 from agent.stickers.choosing import StickerChooser
 from tools.fetch.fetcher import Fetcher
+from tools.functions.function_tool import FunctionTool
 from tools.registry.registry import ToolRegistry
 
 
 class ChatTools:
-    """The entries, and what lives as long as they do.
+    """The tools, and what lives as long as they do.
 
     Without a ``record`` they are only declared. Without a ``source`` no client is asked,
     and only what was kept can be seen and sent.
@@ -38,7 +38,7 @@ class ChatTools:
         downloads = MediaDownloader(fetcher, files, source) if source else None
         gallery = ChatImages(record, files, forwards, downloads) if record and forwards else None
         self.attachments = AttachmentFinder(record, gallery, files, sight)
-        self.entries: list[BuiltinTool] = [
+        self.tools: list[FunctionTool] = [
             send_emoji.build_sticker_tool(record, self._stickers, sight),
             send_image.build_image_tool(gallery, files),
             view_complex_message.build_forward_tool(forwards),

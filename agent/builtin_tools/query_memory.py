@@ -1,23 +1,22 @@
 """``query_memory``: notes looked up by words, by time, or by both."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time
-from typing import Any
+from typing import Annotated
 
 from django.utils import timezone
+from pydantic import Field
 
-from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.memory import get_notebook, get_viewer, memory_result
-from agent.domain.notes import NoteViewer
-from agent.memory.note_service import NoteService
+from agent.builtin_tools.remember import get_viewer, memory_result
 from agent.memory.notes_store import NoteSearch
 from agent.memory.prompt_block import describe_note, quote_notes
 from agent.memory.relevance import RecalledNote
-from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from agent.run.services import get_notes
+from tools.contract import ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments
+from tools.functions.function_tool import tool
 from tools.text.fences import clean_name
 
-NAME = "query_memory"
 MODES = {"search": "按内容", "time": "按时间", "hybrid": "两者都用"}
 LIMIT, HIGHEST_LIMIT = 5, 20
 #: Years within which a time can be meant, so that no zone's offset leads out of the calendar.
@@ -27,90 +26,59 @@ NOTHING_ASKED = (
 )
 NOTHING_FOUND = "没有找到相关的记忆。"
 
-PARAMETERS: JsonSchema = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "maxLength": 1_000, "description": "要找的内容"},
-        "limit": {
-            "type": "integer",
-            "description": f"最多返回几条，1 到 {HIGHEST_LIMIT}，默认 {LIMIT}",
-        },
-        "mode": {
-            "type": "string",
-            "description": "search 按内容，time 按时间，hybrid 两者都用；默认按给出的条件",
-        },
-        "person_name": {
-            "type": "string",
-            "maxLength": 200,
-            "description": "只找关于这个人或他说过的，可以是名字或 ID",
-        },
-        "time_start": {
-            "type": "string",
-            "description": "从何时起，如 2026-11-05 或 2026-11-05 18:30",
-        },
-        "time_end": {"type": "string", "description": "到何时止，格式相同"},
-    },
-}
 
-
-@dataclass(frozen=True, slots=True)
-class MemoryQuery:
-    """The arguments of a call as they are meant. Made by :func:`parse_memory_query`."""
-
-    words: str
-    since: datetime | None
-    until: datetime | None
-    person: str
-    limit: int
-
-
+@tool(
+    name="query_memory",
+    description="查询以前记下的内容：按内容、按时间，或两者都用；可以只查某个人的。只会找到当前会话可以看到的记忆。",
+    lenient=True,
+    needs_chat=True,
+)
 async def query_memory(
-    invocation: ToolInvocation, context: ToolExecutionContext
+    context: ToolExecutionContext,
+    query: Annotated[str, "要找的内容", Field(max_length=1_000)] = "",
+    limit: Annotated[int, f"最多返回几条，1 到 {HIGHEST_LIMIT}，默认 {LIMIT}"] = LIMIT,
+    mode: Annotated[str, "search 按内容，time 按时间，hybrid 两者都用；默认按给出的条件"] = "",
+    person_name: Annotated[
+        str, "只找关于这个人或他说过的，可以是名字或 ID", Field(max_length=200)
+    ] = "",
+    time_start: Annotated[str, "从何时起，如 2026-11-05 或 2026-11-05 18:30"] = "",
+    time_end: Annotated[str, "到何时止，格式相同"] = "",
 ) -> ToolExecutionResult:
     """Look among the notes that this chat may see; where a person has none, among everybody's, and
     say so."""
-    ask, here, book = (
-        parse_memory_query(invocation.arguments),
-        get_viewer(context),
-        get_notebook(context),
-    )
-    search = NoteSearch(here, ask.words, since=ask.since, until=ask.until, limit=ask.limit)
-    if not ask.person:
-        return _answer(await book.find(search))
-    found = await _of_person(book, here, search, ask.person)
-    if found:
+    words, since, until = parse_memory_query(query.strip(), mode, time_start, time_end)
+    limit = min(max(limit or LIMIT, 1), HIGHEST_LIMIT)
+    viewer, notes, person = get_viewer(context), get_notes(context), person_name.strip()
+    search = NoteSearch(viewer, words, since=since, until=until, limit=limit)
+    if not person:
+        return _answer(await notes.find(search))
+    people = await notes.people_named(viewer, person) or (person,)
+    if found := await notes.find(replace(search, people=people)):
         return _answer(found)
-    remark = f"没有找到关于“{clean_name(ask.person)}”的记忆，以下是不限人物的结果。\n"
-    others = await book.find(search)
-    return _answer(others, remark) if others else _answer([])
+    remark = f"没有找到关于“{clean_name(person)}”的记忆，以下是不限人物的结果。\n"
+    return _answer(await notes.find(search), remark)
 
 
-async def _of_person(
-    book: NoteService, here: NoteViewer, search: NoteSearch, person: str
-) -> list[RecalledNote]:
-    people = await book.people_named(here, person) or (person,)
-    return await book.find(replace(search, people=people))
-
-
-def parse_memory_query(arguments: dict[str, Any]) -> MemoryQuery:
-    """What a call asks for. Raises :class:`InvalidArguments` for what cannot be meant."""
-    words = (arguments.get("query") or "").strip()
-    since = parse_query_time(arguments.get("time_start") or "", "time_start", time.min)
-    until = parse_query_time(arguments.get("time_end") or "", "time_end", time.max)
-    mode = (arguments.get("mode") or "").strip().lower()
+def parse_memory_query(
+    words: str, mode: str, time_start: str, time_end: str
+) -> tuple[str, datetime | None, datetime | None]:
+    """The words to look for, and from when to when. Raises :class:`InvalidArguments` for what
+    cannot be meant."""
+    since = parse_query_time(time_start, "time_start", time.min)
+    until = parse_query_time(time_end, "time_end", time.max)
+    mode = mode.strip().lower()
     if mode not in ("", *MODES):
-        options = "、".join(f"{name}（{words}）" for name, words in MODES.items())
+        options = "、".join(f"{name}（{meaning}）" for name, meaning in MODES.items())
         raise InvalidArguments([f"mode 不支持: {clean_name(mode)}，可用的有 {options}"])
-    words, since, until = (
-        "" if mode == "time" else words,
-        *((None, None) if mode == "search" else (since, until)),
-    )
+    if mode == "time":
+        words = ""
+    if mode == "search":
+        since = until = None
     if not (words or since or until):
         raise InvalidArguments([NOTHING_ASKED])
     if since and until and since > until:
         raise InvalidArguments(["time_start 不能晚于 time_end"])
-    limit = min(max(arguments.get("limit") or LIMIT, 1), HIGHEST_LIMIT)
-    return MemoryQuery(words, since, until, (arguments.get("person_name") or "").strip(), limit)
+    return words, since, until
 
 
 def parse_query_time(text: str, name: str, of_day: time) -> datetime | None:
@@ -135,15 +103,5 @@ def parse_query_time(text: str, name: str, of_day: time) -> datetime | None:
 
 
 def _answer(notes: list[RecalledNote], remark: str = "") -> ToolExecutionResult:
-    if not notes:
-        return memory_result(NAME, NOTHING_FOUND, [])
-    return memory_result(NAME, remark + quote_notes(notes), [describe_note(note) for note in notes])
-
-
-TOOL = BuiltinTool(
-    name=NAME,
-    description="查询以前记下的内容：按内容、按时间，或两者都用；可以只查某个人的。只会找到当前会话可以看到的记忆。",
-    parameters=PARAMETERS,
-    handler=query_memory,
-    needs_chat=True,
-)
+    text = remark + quote_notes(notes) if notes else NOTHING_FOUND
+    return memory_result("query_memory", text, [describe_note(note) for note in notes])

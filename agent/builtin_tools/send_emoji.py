@@ -4,23 +4,26 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import Annotated
 
-from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.sending import delivery_result
+from pydantic import Field
+
+from agent.builtin_tools.send_message import delivery_result
 from agent.domain.types import MessagePart
 from agent.media import media_folder
 from agent.record.record import Record
-from agent.run.message_sender import MessageSender
+from agent.run.services import get_sender
 from agent.stickers import store
 from agent.stickers.choosing import StickerChooser, rank_stickers
 from agent.stickers.store import StickerCandidate
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.errors import InvalidArguments, ToolFailed
+from tools.functions.function_tool import FunctionTool, tool
+from tools.registry.catalogue import DefaultConfig
 
 logger = logging.getLogger(__name__)
 
-NAME = "send_emoji"
 #: How often the folder is looked through while somebody asks what tools there are, in seconds.
 LOOK_SECONDS = 30.0
 #: Descriptions that the model is told of when nothing fits, and characters of each.
@@ -29,6 +32,19 @@ EXAMPLES, EXAMPLE_LENGTH = 20, 30
 NO_STICKERS = "表情库里没有可以发送的表情"
 NO_FILES = "符合的表情文件都不在磁盘上了，没有发送"
 NOTHING_FITS = "没有符合“{wish}”的表情。可以试试这些：{examples}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSticker:
+    """A sticker that was chosen: its row, and its picture."""
+
+    sticker: StickerCandidate
+    part: MessagePart
+
+    @property
+    def words(self) -> str:
+        """The message as the record reads it."""
+        return f"[表情：{self.sticker.words}]" if self.sticker.words else "[表情]"
 
 
 class StickerAvailability:
@@ -63,59 +79,45 @@ class StickerAvailability:
 
 def build_sticker_tool(
     record: Record | None, box: StickerAvailability, sight: StickerChooser | None = None
-) -> BuiltinTool:
+) -> FunctionTool:
     """The tool over the collection of ``box``; without a ``record`` it is never offered.
 
     ``sight`` chooses among what the words leave, where the operator wants that.
     """
 
+    @tool(
+        name="send_emoji",
+        description="从表情库中挑选一张表情图片，立即发送到当前会话。用几个词说明想要的表情，例如“开心”“无语 猫”。",
+        lenient=True,
+        needs_chat=True,
+        is_on=box.has_any,
+        default_config=DefaultConfig(timeout_seconds=240),
+        on_timeout="表情可能已送达，请勿重发",
+    )
     async def send_emoji(
-        invocation: ToolInvocation, context: ToolExecutionContext
+        context: ToolExecutionContext,
+        invocation: ToolInvocation,
+        words: Annotated[str, "想要的表情：情绪、内容或场合", Field(min_length=1, max_length=200)],
     ) -> ToolExecutionResult:
-        wish = invocation.arguments["words"].strip()
+        wish = words.strip()
         if not wish:
             raise InvalidArguments(["words 不能为空"])
         if record is None:
             raise ToolFailed(NO_STICKERS)
-        sticker, part = await choose_sticker(record, sight, wish)
-        speaker = cast("MessageSender", context.metadata["speaker"])
-        text = f"[表情：{sticker.words}]" if sticker.words else "[表情]"
-        delivery = await speaker.send(
-            [part], text, tool_call_pk=invocation.metadata["tool_call_pk"]
+        chosen = await choose_sticker(record, sight, wish)
+        delivery = await get_sender(context).send(
+            [chosen.part], chosen.words, tool_call_pk=invocation.call_pk
         )
-        result = delivery_result(NAME, delivery, f"已发送{text}")
+        result = delivery_result("send_emoji", delivery, f"已发送{chosen.words}")
         if result.success:
-            await record.submit(store.mark_stickers_sent, sticker.pk)
+            await record.submit(store.mark_stickers_sent, chosen.sticker.pk)
         return result
 
-    return BuiltinTool(
-        name=NAME,
-        description="从表情库中挑选一张表情图片，立即发送到当前会话。用几个词说明想要的表情，例如“开心”“无语 猫”。",
-        parameters={
-            "type": "object",
-            "properties": {
-                "words": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 200,
-                    "description": "想要的表情：情绪、内容或场合",
-                },
-            },
-            "required": ["words"],
-        },
-        handler=send_emoji,
-        needs_chat=True,
-        is_on=box.has_any,
-        timeout_seconds=240,
-        on_timeout="表情可能已送达，请勿重发",
-    )
+    return send_emoji
 
 
-async def choose_sticker(
-    record: Record, sight: StickerChooser | None, wish: str
-) -> tuple[StickerCandidate, MessagePart]:
-    """The sticker that fits best among those whose file is there, and its picture. Raises
-    :class:`ToolFailed`."""
+async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str) -> ChosenSticker:
+    """The sticker that fits best among those whose file is there. Raises :class:`ToolFailed`."""
     every = await record.submit(store.list_sticker_candidates, None)
     if not every:
         raise ToolFailed(NO_STICKERS)
@@ -127,12 +129,10 @@ async def choose_sticker(
     if not fitting:
         raise ToolFailed(NOTHING_FITS.format(wish=wish, examples=_examples(every)))
     for one in fitting:
-        path = store.locate_sticker(one.path)
-        if (
-            path is not None
-            and (await asyncio.to_thread(media_folder.regular_file_size, path) or 0) > 0
-        ):
-            return one, MessagePart("image", path=str(path))
+        if path := store.locate_sticker(one.path):
+            size = await asyncio.to_thread(media_folder.regular_file_size, path)
+            if size:
+                return ChosenSticker(one, MessagePart("image", path=str(path)))
         logger.warning("The sticker %s is not on disk", one.path)
         await record.submit(store.mark_stickers_missing, one.pk)
     raise ToolFailed(NO_FILES)

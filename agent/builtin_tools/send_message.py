@@ -1,160 +1,159 @@
 """``send_message``: the model speaks before its run is over, with pictures, mentions, quotes and
-files."""
+files. Also what tools that send have in common: whom a message may mention, and what the model is
+told of a delivery."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
-from agent.builtin_tools.entry import BuiltinTool
-from agent.builtin_tools.mentions import check_mention
+from pydantic import WithJsonSchema
+
 from agent.domain.states import MessageState
 from agent.domain.types import Delivery, MessagePart, PartType
 from agent.media import media_folder
-from agent.run.message_sender import MessageSender
+from agent.run.services import get_sender
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.errors import InvalidArguments
+from tools.functions.function_tool import tool
+from tools.registry.catalogue import DefaultConfig
+from tools.registry.policy import is_chat_manager
 
-NAME = "send_message"
 CONFIRMED = "消息已发送"
 UNCONFIRMED = "消息可能已送达，请勿重发"
 REST_IS_SENT = "其余内容已发送或可能已送达，请勿重发"
+EVERYBODY = "all"
+#: No zero in front: clients read "0" as everybody.
+_PERSON = re.compile(r"[1-9][0-9]{0,18}")
 #: Characters of a message that name it where only some of several could be sent.
 NAME_LENGTH = 40
 MEDIA = ("image", "record", "video", "file")
 TYPES = ("plain", *MEDIA, "mention_user", "quote")
 
-PARAMETERS: JsonSchema = {
-    "type": "object",
-    "properties": {
-        "messages": {
-            "type": "array",
-            "minItems": 1,
-            "description": "消息片段，按顺序组成一条消息；文件会在其余内容之后单独发送",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "type": {
-                        "type": "string",
-                        "enum": list(TYPES),
-                        "description": "片段类型：plain 文本，image 图片，record 语音，video 视频，file 文件，"
-                        "mention_user @某人，quote 引用某条消息",
-                    },
-                    "text": {"type": "string", "description": "文本内容，type 为 plain 时必填"},
-                    "path": {
-                        "type": "string",
-                        "description": "媒体文件夹内的文件路径（相对路径），用于图片、语音、视频、文件",
-                    },
-                    "url": {"type": "string", "description": "媒体的 http(s) 地址，优先于 path"},
-                    "mention_user_id": {
-                        "type": "string",
-                        "description": "要 @ 的用户 ID（数字），type 为 mention_user 时必填",
-                    },
-                    "message_id": {
-                        "type": "string",
-                        "description": "要引用的消息 ID，type 为 quote 时必填",
-                    },
-                },
-                "required": ["type"],
+ITEMS: JsonSchema = {
+    "type": "array",
+    "minItems": 1,
+    "description": "消息片段，按顺序组成一条消息；文件会在其余内容之后单独发送",
+    "items": {
+        "type": "object",
+        "properties": {
+            "type": {
+                "type": "string",
+                "enum": list(TYPES),
+                "description": "片段类型：plain 文本，image 图片，record 语音，video 视频，file 文件，"
+                "mention_user @某人，quote 引用某条消息",
+            },
+            "text": {"type": "string", "description": "文本内容，type 为 plain 时必填"},
+            "path": {
+                "type": "string",
+                "description": "媒体文件夹内的文件路径（相对路径），用于图片、语音、视频、文件",
+            },
+            "url": {"type": "string", "description": "媒体的 http(s) 地址，优先于 path"},
+            "mention_user_id": {
+                "type": "string",
+                "description": "要 @ 的用户 ID（数字），type 为 mention_user 时必填",
+            },
+            "message_id": {
+                "type": "string",
+                "description": "要引用的消息 ID，type 为 quote 时必填",
             },
         },
-        "session": {
-            "type": "string",
-            "description": "目标会话 platform_id:message_type:session_id，默认为当前会话，只能是当前会话",
-        },
+        "required": ["type"],
     },
-    "required": ["messages"],
 }
-
-
-async def send_message(
-    invocation: ToolInvocation, context: ToolExecutionContext
-) -> ToolExecutionResult:
-    """Send to the run's own chat, and tell the model what the client said to it."""
-    speaker = cast("MessageSender", context.metadata["speaker"])
-    arguments = invocation.arguments
-    if faults := check_message_arguments(arguments, context):
-        raise InvalidArguments(faults)
-    parts = [parse_message_part(item) for item in arguments["messages"]]
-    said = []
-    for message in _messages(parts):
-        text = _as_text(message)
-        said.append(
-            (
-                text,
-                await speaker.send(message, text, tool_call_pk=invocation.metadata["tool_call_pk"]),
-            )
-        )
-    return _result(said)
-
-
-def _messages(parts: list[MessagePart]) -> list[list[MessagePart]]:
-    """``parts`` as messages: files travel alone, behind all the rest.
-
-    A quote with nothing but files is left out, for a file cannot quote.
-    """
-    files = [[part] for part in parts if part.type == "file"]
-    rest = [part for part in parts if part.type != "file"]
-    return files if files and all(part.type == "quote" for part in rest) else [rest, *files]
-
-
-def _result(said: list[tuple[str, Delivery]]) -> ToolExecutionResult:
-    """What the model is told of the messages sent, each with its text: never to send again what may
-    be there."""
-    states = {delivery.state for _, delivery in said}
-    if MessageState.FAILED not in states:
-        return ToolExecutionResult(
-            NAME, success=True, content=UNCONFIRMED if MessageState.UNKNOWN in states else CONFIRMED
-        )
-    failed = [
-        (text, delivery.error) for text, delivery in said if delivery.state == MessageState.FAILED
-    ]
-    names = [f" {text[:NAME_LENGTH]}" if len(said) > 1 else "" for text, _ in failed]
-    lines = [f"消息发送失败{name}: {error}" for name, (_, error) in zip(names, failed, strict=True)]
-    lines += [REST_IS_SENT] if len(failed) < len(said) else []
-    return ToolExecutionResult(NAME, success=False, error_message="\n".join(lines))
 
 
 def check_message_arguments(
     arguments: Mapping[str, Any], context: ToolExecutionContext
 ) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
+    faults, chat, session = [], get_sender(context).chat, arguments.get("session")
+    if isinstance(session, str) and session.strip() not in ("", chat.address, chat.key):
+        faults.append(f"session 只能是当前会话 {chat.address}，不允许发送到其他会话")
     items = arguments.get("messages")
-    known = _session_faults(
-        arguments.get("session"), cast("MessageSender", context.metadata["speaker"])
-    )
-    return [*known, *(_item_faults(items, context) if isinstance(items, list) else ())]
+    for place, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(item, dict) or item.get("type") not in TYPES:
+            continue
+        fault = check_message_item(item)
+        if not fault and item["type"] == "mention_user":
+            mention = check_mention(_given(item, "mention_user_id"), context)
+            fault = mention and f".mention_user_id{mention}"
+        if fault:
+            faults.append(f"messages[{place}]{fault}")
+    return faults
 
 
-def _session_faults(session: object, speaker: MessageSender) -> list[str]:
-    if not isinstance(session, str) or session.strip() in (
-        "",
-        speaker.chat.address,
-        speaker.chat.key,
+@tool(
+    name="send_message",
+    description="立即向当前会话发送一条消息，可以组合文本、@、引用、图片、语音、视频和文件。"
+    "适合在较慢的操作之前先告知用户，或发送纯文本以外的内容；最终回答不需要用它发送。",
+    lenient=True,
+    needs_chat=True,
+    default_config=DefaultConfig(timeout_seconds=240),
+    on_timeout=UNCONFIRMED,
+    own_checks=check_message_arguments,
+)
+async def send_message(
+    context: ToolExecutionContext,
+    invocation: ToolInvocation,
+    messages: Annotated[list[dict[str, Any]], WithJsonSchema(ITEMS)],
+    session: Annotated[
+        str,
+        "目标会话 platform_id:message_type:session_id，默认为当前会话，只能是当前会话",
+    ] = "",
+) -> ToolExecutionResult:
+    """Send to the run's own chat, and tell the model what the client said to it.
+
+    Files travel alone, behind all the rest. A quote with nothing but files is left out, for a
+    file cannot quote.
+    """
+    parts = [parse_message_part(item) for item in messages]
+    files = [[part] for part in parts if part.type == "file"]
+    rest = [part for part in parts if part.type != "file"]
+    sent = []
+    for message in (
+        files if files and all(part.type == "quote" for part in rest) else [rest, *files]
     ):
-        return []
-    return [f"session 只能是当前会话 {speaker.chat.address}，不允许发送到其他会话"]
+        text = "".join(WORDS[part.type](part) for part in message).strip()
+        delivery = await get_sender(context).send(message, text, tool_call_pk=invocation.call_pk)
+        sent.append((text, delivery))
+    return _result(sent)
 
 
-def _item_faults(items: Sequence[Any], context: ToolExecutionContext) -> list[str]:
-    of_known_type = (
-        (place, item)
-        for place, item in enumerate(items)
-        if isinstance(item, dict) and item.get("type") in TYPES
-    )
-    found = (
-        (place, check_message_item(item) or _mention_fault(item, context))
-        for place, item in of_known_type
-    )
-    return [f"messages[{place}]{fault}" for place, fault in found if fault]
+def _result(sent: list[tuple[str, Delivery]]) -> ToolExecutionResult:
+    """What the model is told of the messages sent, each with its text: never to send again what may
+    be there."""
+    failed = [(text, delivery) for text, delivery in sent if delivery.state == MessageState.FAILED]
+    if not failed:
+        unsure = any(delivery.state == MessageState.UNKNOWN for _, delivery in sent)
+        content = UNCONFIRMED if unsure else CONFIRMED
+        return ToolExecutionResult("send_message", success=True, content=content)
+    lines = []
+    for text, delivery in failed:
+        name = f" {text[:NAME_LENGTH]}" if len(sent) > 1 else ""
+        lines.append(f"消息发送失败{name}: {delivery.error}")
+    if len(failed) < len(sent):
+        lines.append(REST_IS_SENT)
+    return ToolExecutionResult("send_message", success=False, error_message="\n".join(lines))
 
 
-def _mention_fault(item: dict[str, Any], context: ToolExecutionContext) -> str:
-    fault = (
-        check_mention(_given(item, "mention_user_id"), context)
-        if item["type"] == "mention_user"
-        else ""
-    )
-    return f".mention_user_id{fault}" if fault else ""
+def delivery_result(name: str, delivery: Delivery, confirmed: str) -> ToolExecutionResult:
+    """The result of a tool whose message came to ``delivery``: never to send again what may be
+    there."""
+    if delivery.state == MessageState.FAILED:
+        error = f"消息发送失败: {delivery.error}"
+        return ToolExecutionResult(name, success=False, error_message=error)
+    content = UNCONFIRMED if delivery.state == MessageState.UNKNOWN else confirmed
+    return ToolExecutionResult(name, success=True, content=content)
+
+
+def check_mention(user_id: str, context: ToolExecutionContext) -> str:
+    """Why the sender of ``context`` cannot have ``user_id`` mentioned, as the end of a sentence; ""
+    where he can. Everybody may be mentioned only by who may do so by his own right."""
+    if user_id != EVERYBODY:
+        return "" if _PERSON.fullmatch(user_id) else " 只能是数字的用户 ID"
+    if is_chat_manager(context):
+        return ""
+    return " 不能是 all：只有群主、群管理员或机器人的主人可以 @全体成员，请如实告诉用户，不要重试"
 
 
 def check_message_item(item: dict[str, Any]) -> str:
@@ -165,13 +164,9 @@ def check_message_item(item: dict[str, Any]) -> str:
         return "" if _given(item, needed) else f".{needed} 不能为空"
     if url := _given(item, "url"):
         return "" if urlsplit(url).scheme in ("http", "https") else ".url 只能是 http 或 https 地址"
-    if path := _given(item, "path"):
-        return _path_fault(path)
-    return " 需要 path 或 url"
-
-
-def _path_fault(path: str) -> str:
-    """Only files of the media folder may leave the machine, whatever the model asks for."""
+    if not (path := _given(item, "path")):
+        return " 需要 path 或 url"
+    # Only files of the media folder may leave the machine, whatever the model asks for.
     target = media_folder.locate_media_file(path)
     if target is None:
         return ".path 不在媒体文件夹内，不允许发送"
@@ -197,6 +192,7 @@ def parse_message_part(item: dict[str, Any]) -> MessagePart:
     )
 
 
+#: The message as the record and later model calls read it.
 WORDS: dict[str, Callable[[MessagePart], str]] = {
     "plain": lambda part: part.text,
     "mention_user": lambda part: f"[@{part.mention_user_id}]",
@@ -206,21 +202,3 @@ WORDS: dict[str, Callable[[MessagePart], str]] = {
     "video": lambda _: "[视频]",
     "file": lambda part: f"[文件:{(part.url or part.path).rsplit('/', 1)[-1]}]",
 }
-
-
-def _as_text(parts: Sequence[MessagePart]) -> str:
-    """The message as the record and later model calls read it."""
-    return "".join(WORDS[part.type](part) for part in parts).strip()
-
-
-TOOL = BuiltinTool(
-    name=NAME,
-    description="立即向当前会话发送一条消息，可以组合文本、@、引用、图片、语音、视频和文件。"
-    "适合在较慢的操作之前先告知用户，或发送纯文本以外的内容；最终回答不需要用它发送。",
-    parameters=PARAMETERS,
-    handler=send_message,
-    needs_chat=True,
-    timeout_seconds=240,
-    on_timeout=UNCONFIRMED,
-    own_faults=check_message_arguments,
-)

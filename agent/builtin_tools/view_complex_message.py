@@ -1,18 +1,19 @@
 """``view_complex_message``: a forwarded message, opened one level at a time."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Annotated, Any
 
 from django.utils import timezone
+from pydantic import Field
 
-from agent.builtin_tools.entry import BuiltinTool
 from agent.domain.types import ForwardedMessage
 from agent.media.forwards import MAX_FORWARD_LEVELS, ForwardReader, OpenedMessage
 from agent.media.picture_names import build_picture_name
 from agent.run.flow import FENCED
-from agent.run.message_sender import MessageSender
-from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from agent.run.services import get_sender
+from tools.contract import ToolExecutionContext, ToolExecutionResult
 from tools.errors import ToolFailed
+from tools.functions.function_tool import FunctionTool, tool
 from tools.text.fences import FenceKind, clean_name, fence_values, json_line
 from tools.text.storable import make_storable
 
@@ -28,45 +29,32 @@ CUT = "后面还有 {count} 条没有列出，可以用 path 单独查看。"
 NOTHING = "这条消息里没有可以显示的内容。"
 
 
-def build_forward_tool(forwards: ForwardReader | None) -> BuiltinTool:
+def build_forward_tool(forwards: ForwardReader | None) -> FunctionTool:
     """The tool over ``forwards``; without them it is never offered."""
 
-    async def view_complex_message(
-        invocation: ToolInvocation, context: ToolExecutionContext
-    ) -> ToolExecutionResult:
-        if forwards is None:
-            raise ToolFailed(NOT_GIVEN)
-        chat = cast("MessageSender", context.metadata["speaker"]).chat
-        message_id = make_storable(invocation.arguments["msg_id"]).strip()
-        path = [int(number) for number in invocation.arguments.get("path") or ()]
-        opened = await forwards.open(chat, message_id, path)
-        return _result(ForwardView(forwards, message_id, path), opened)
-
-    return BuiltinTool(
+    @tool(
         name=NAME,
         description="展开一条转发的聊天记录或嵌套消息，每次一层，列出其中每条消息的编号、发送者和内容。",
-        parameters={
-            "type": "object",
-            "properties": {
-                "msg_id": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 128,
-                    "description": "本会话中消息的 message_id",
-                },
-                "path": {
-                    "type": "array",
-                    "maxItems": MAX_FORWARD_LEVELS,
-                    "items": {"type": "integer"},
-                    "description": "展开到哪一层：逐层的编号（从 1 开始），例如 [2, 1]；默认展开消息本身",
-                },
-            },
-            "required": ["msg_id"],
-        },
-        handler=view_complex_message,
+        lenient=True,
         needs_chat=True,
         is_on=lambda: forwards is not None,
     )
+    async def view_complex_message(
+        context: ToolExecutionContext,
+        msg_id: Annotated[str, "本会话中消息的 message_id", Field(min_length=1, max_length=128)],
+        path: Annotated[
+            list[int],
+            "展开到哪一层：逐层的编号（从 1 开始），例如 [2, 1]；默认展开消息本身",
+            Field(max_length=MAX_FORWARD_LEVELS),
+        ] = [],  # noqa: B006 - pydantic copies it
+    ) -> ToolExecutionResult:
+        if forwards is None:
+            raise ToolFailed(NOT_GIVEN)
+        message_id = make_storable(msg_id).strip()
+        opened = await forwards.open(get_sender(context).chat, message_id, path)
+        return _result(ForwardView(forwards, message_id, path), opened)
+
+    return view_complex_message
 
 
 class ForwardView:

@@ -28,9 +28,10 @@ from agent.record.runs import ActiveRun, RecordedAnswer, RunPlan, StartRun
 from agent.run.allowance import SendAllowance
 from agent.run.deferred_calls import DeferredCalls
 from agent.run.engine import Engine
-from agent.run.flow import ChatPauses, EndReason, RunFlow
+from agent.run.flow import ChatPauses, EndReason
 from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
+from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
 from agent.run.toolbox import RunDiscoveries
@@ -233,13 +234,15 @@ class ConversationHandler:
         )
         context = build_tool_context(
             message,
-            sender,
             owners,
-            later,
-            ChatState(pending.session_pk, active.state),
-            self.pauses,
+            RunServices(
+                sender=sender,
+                pauses=self.pauses,
+                chat_state=ChatState(pending.session_pk, active.state),
+                deferred_calls=later,
+                notes=self.memory.notebook if self.memory else None,
+            ),
         )
-        context.metadata["memory"] = self.memory and self.memory.notebook
         prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
         run.notes += prompt_notes(prompt)
         is_gated = (
@@ -365,12 +368,7 @@ def _answer_outcome(
 
 
 def build_tool_context(
-    message: IncomingMessage,
-    sender: MessageSender,
-    owners: frozenset[str],
-    later: DeferredCalls,
-    state: ChatState,
-    pauses: ChatPauses,
+    message: IncomingMessage, owners: frozenset[str], services: RunServices
 ) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
@@ -383,14 +381,12 @@ def build_tool_context(
         user_id=message.sender_id,
         platform=chat.platform,
         metadata={
-            "speaker": sender,
-            "later": later,
-            "flow": RunFlow(),
-            "pauses": pauses,
-            "chat_state": state,
             "account": chat.account,
             "message_id": message.message_id,
             "owners": owners,
             "sender_role": message.sender_role,
         },
+        owners=owners,
+        sender_role=message.sender_role,
+        services=services,
     )

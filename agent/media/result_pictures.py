@@ -46,14 +46,13 @@ class ResultPictureHook:
         pictures = [
             (place, item) for place, item in enumerate(result.content_items, 1) if is_picture(item)
         ][:MOST]
-        call_pk = invocation.metadata.get("tool_call_pk")
-        if pictures and call_pk is not None:
+        if pictures and invocation.call_pk:
             with log_errors(
                 logger, "The pictures of a result of %s could not be kept", invocation.tool_name
             ):
                 kept = await asyncio.to_thread(lambda: tuple(self._put(pictures)))
                 await self._record.submit(
-                    add_pictures, NewPictures(call_pk, invocation.call_id, kept)
+                    add_pictures, NewPictures(invocation.call_pk, invocation.call_id, kept)
                 )
         return None
 

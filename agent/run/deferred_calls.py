@@ -47,7 +47,7 @@ class DeferredCalls:
     ) -> ToolExecutionResult:
         """Ask the owners about a call that was refused until one of them approves; what the model
         is told meanwhile."""
-        name, pk = invocation.tool_name, invocation.metadata["tool_call_pk"]
+        name, pk = invocation.tool_name, invocation.call_pk
         arguments = refusal.metadata["arguments"]
         asked = await self._journal.ask(ApprovalRequest(pk, self._session_pk, arguments))
         if asked is None:
@@ -87,7 +87,7 @@ class DeferredCalls:
             return task.result()
         self._jobs.keep(
             task,
-            invocation.metadata["tool_call_pk"],
+            invocation.call_pk,
             self._speaker.chat.account,
             begun=begun,
             can_see=self._can_see,
@@ -98,7 +98,7 @@ class DeferredCalls:
     def reporting(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:
         """``context`` for a call that may say how far it is."""
         report = self._jobs.reporter(pk, self._speaker.chat.account)
-        return replace(context, metadata={**context.metadata, "report_progress": report})
+        return replace(context, on_progress=report)
 
     def _parts(self, text: str, *, is_loud: bool) -> list[MessagePart]:
         if self._speaker.chat.kind != "group" or not self._owners or not is_loud:

@@ -15,7 +15,6 @@ from typing import Any
 from django.utils.translation import gettext_noop
 
 from agent.domain.errors import LLMError
-from agent.domain.state import ChatState
 from agent.domain.states import StepPhase, ToolCallState
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.completion import calling_message, parse_recorded
@@ -24,10 +23,10 @@ from agent.llm.messages import ChatMessage
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewStep
-from agent.run.deferred_calls import DeferredCalls
-from agent.run.flow import CONTINUE, RunFlow, get_end_reason
+from agent.run.flow import CONTINUE, get_end_reason
 from agent.run.gate import TimingGate
 from agent.run.model_call import call_model, elapsed_ms
+from agent.run.services import get_services
 from agent.run.task import PendingCall, RunProgress, RunRequest, RunResult, StepJournal
 from agent.run.tool_results import (
     build_skipped_result,
@@ -38,7 +37,7 @@ from agent.run.tool_results import (
     result_text,
     to_suspension,
 )
-from agent.run.toolbox import TOOLBOX, RunToolset, add_tool_reminder
+from agent.run.toolbox import RunToolset, add_tool_reminder
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.processes import crash_points
 from tools.registry.registry import ToolRegistry
@@ -180,9 +179,8 @@ class Engine:
     ) -> ToolExecutionResult:
         """The result of a call, or that it comes later: after an owner's word, or much work."""
         context, (pk, call, begun_at) = task.context, pending
-        flow: RunFlow | None = context.metadata.get("flow")
-        if flow is not None:
-            flow.goes_on_with(call.name)
+        services = get_services(context)
+        services.flow.goes_on_with(call.name)
         invocation = ToolInvocation(
             tool_name=call.name,
             arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
@@ -190,9 +188,10 @@ class Engine:
             session_id=context.session_id,
             stream_id=context.stream_id,
             reasoning=reasoning,
-            metadata={"tool_call_pk": pk, "begun_at": begun_at},
+            call_pk=pk,
+            begun_at=begun_at,
         )
-        later: DeferredCalls | None = context.metadata.get("later")
+        later = services.deferred_calls
         if later is None:
             return await self._make(task, invocation, context, approved=approved)
         if spec is not None and spec.is_long_running:
@@ -214,11 +213,14 @@ class Engine:
     ) -> ToolExecutionResult:
         """Make a call with a copy of the chat's state; what it made of that, and found, is in the
         result's ``metadata``."""
-        state: ChatState = context.metadata.get("chat_state") or ChatState()
+        services = get_services(context)
+        state = services.chat_state
         opened = state.opened()
         toolbox = RunToolset(self.registry, task.discoveries.names)
         context = replace(
-            context, metadata={**context.metadata, "state": opened.given, TOOLBOX: toolbox}
+            context,
+            metadata={**context.metadata, "state": opened.given},
+            services=replace(services, toolset=toolbox),
         )
         result = await self.registry.invoke(invocation, context, approved=approved)
         made = {

@@ -33,7 +33,7 @@ class EndReason(StrEnum):
 
 @dataclass(slots=True)
 class RunFlow:
-    """What tools of one run tell each other. Travels in ``context.metadata["flow"]``."""
+    """What tools of one run tell each other."""
 
     waits: int = 0
     """Waits in a row."""

@@ -15,6 +15,7 @@ from agent.llm.completion import calling_message
 from agent.llm.messages import ChatMessage, system_message
 from agent.run.flow import CONTINUE, EndReason, get_end_reason
 from agent.run.model_call import call_model, elapsed_ms
+from agent.run.services import get_services
 from agent.run.task import PendingCall, RunProgress, RunRequest, StepJournal
 from agent.run.tool_results import build_skipped_result, call_outcome, result_text
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
@@ -112,10 +113,10 @@ class TimingGate:
             call_id=call.call_id,
             session_id=context.session_id,
             stream_id=context.stream_id,
-            metadata={"tool_call_pk": pk, "begun_at": begun_at},
+            call_pk=pk,
+            begun_at=begun_at,
         )
-        if flow := context.metadata.get("flow"):
-            flow.goes_on_with(call.name)
+        get_services(context).flow.goes_on_with(call.name)
         await journal.start_call(pk)
         result = await self._registry.invoke(invocation, context)
         await self._settle(journal, pending, result, elapsed_ms(started))

@@ -10,8 +10,8 @@ from agent.domain.prompt_template import (
     program_values,
     render_known_values,
 )
-from agent.domain.state import ChatState
 from agent.domain.types import ChatKind
+from agent.run.services import get_services
 from tools.contract import ToolExecutionContext
 from tools.registry.definitions import sort_for_model
 from tools.registry.registry import ToolRegistry
@@ -35,7 +35,7 @@ async def render_chat_prompt(
     wanted = parse_prompt_placeholders(template)
     if not wanted:
         return RenderedPrompt(template)
-    state: ChatState = context.metadata.get("chat_state") or ChatState()
+    state = get_services(context).chat_state
     values = program_values(settings.BOT_NAME, _kind(context), timezone.localtime()) | state.values
     asks_for_tools = any(placeholder.is_tool for placeholder in wanted)
     specs = (

@@ -16,8 +16,6 @@ from tools.registry.discovery import format_tool_names
 from tools.registry.registry import ToolRegistry
 from tools.text.fences import neutralize_marks
 
-TOOLBOX = "toolbox"
-"""The entry of a context's metadata that holds the :class:`RunToolset` of the run."""
 FOUND = "found"
 """The entry of a result's metadata that holds what was :class:`FoundTools`."""
 REMINDER = (

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from agent.builtin_tools.fetch_history import describe_message, fit_messages_on_page
-from agent.builtin_tools.send_message import CONFIRMED
-from agent.builtin_tools.sending import delivery_result
+from agent.builtin_tools.send_message import CONFIRMED, delivery_result
 from agent.domain.types import MessagePart
 from agent.llm.base import LLMClient
 from agent.record.chat_record import PageRequest, load_message_pages
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
+from agent.run.services import get_services
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
 from tools.errors import ToolFailed
@@ -25,7 +25,7 @@ NO_CHAT = "这次调用不在任何会话中：不能发送消息，也没有聊
 
 
 class PluginServices:
-    """:class:`tools.plugins.capabilities.ChatServices` on the record, the run's speaker and
+    """:class:`tools.plugins.capabilities.ChatServices` on the record, the run's sender and
     ``model``.
 
     What the model is asked is a run of its own on record, inside the call that asked.
@@ -47,11 +47,10 @@ class PluginServices:
 
         Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
         """
-        speaker = _speaker(call)
-        delivery = await speaker.send(
+        delivery = await _sender(call).send(
             [MessagePart("plain", text=text)],
             text,
-            tool_call_pk=call.invocation.metadata["tool_call_pk"],
+            tool_call_pk=call.invocation.call_pk,
         )
         result = delivery_result(call.invocation.tool_name, delivery, CONFIRMED)
         if not result.success:
@@ -66,7 +65,7 @@ class PluginServices:
         chat.
         """
         page = await self._record.submit(
-            load_message_pages, PageRequest(_speaker(call).chat, number)
+            load_message_pages, PageRequest(_sender(call).chat, number)
         )
         return (
             [describe_message(said) for said in fit_messages_on_page(page.messages)] if page else []
@@ -89,8 +88,8 @@ class PluginServices:
         await self._runner.close()
 
 
-def _speaker(call: CallInFlight) -> MessageSender:
-    speaker = call.context.metadata.get("speaker")
-    if speaker is None or not call.invocation.metadata.get("tool_call_pk"):
+def _sender(call: CallInFlight) -> MessageSender:
+    sender = get_services(call.context).sender
+    if sender is None or not call.invocation.call_pk:
         raise ToolFailed(NO_CHAT)
-    return cast("MessageSender", speaker)
+    return sender

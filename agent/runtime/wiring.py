@@ -1,6 +1,5 @@
 """Building the agent from the settings: the one place that knows all its parts."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -8,7 +7,6 @@ from django.conf import settings
 
 from agent.builtin_tools import (
     course,
-    forget,
     query_memory,
     query_person_profile,
     remember,
@@ -19,7 +17,6 @@ from agent.builtin_tools import (
     wait,
 )
 from agent.builtin_tools.chat_tools import ChatTools
-from agent.builtin_tools.entry import BuiltinTool
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain import answer_policy
 from agent.domain.triggers import TriggerRules
@@ -53,6 +50,7 @@ from agent.subagents.subagent import Subagent
 from tools.contract import ToolSpec
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
+from tools.functions.function_tool import FunctionTool
 from tools.functions.provider import FunctionProvider
 from tools.functions.samples.game_version import get_game_version
 from tools.functions.samples.weather import get_weather
@@ -189,7 +187,7 @@ def build_chat_tools(record: Record | None, source: MediaSource | None = None) -
 
 def build_builtin_tools(
     runner: SubagentRunner, record: Record | None, chat: ChatTools
-) -> list[BuiltinTool]:
+) -> list[FunctionTool]:
     """The reasoning engine's own tools, in the order in which they are offered."""
     replyer = Subagent(
         name="replyer",
@@ -198,20 +196,20 @@ def build_builtin_tools(
         model=build_chat_model,
     )
     return [
-        send_message.TOOL,
+        send_message.send_message,
         reply.build_reply_tool(record, runner, replyer, chat.attachments),
         use_subagent.build_subagent_tool(SUBAGENTS, runner),
-        wait.TOOL,
-        course.CONTINUE,
-        course.NO_ACTION,
-        course.FINISH,
-        course.STAY_SILENT,
-        tool_search.TOOL,
-        *chat.entries,
-        remember.TOOL,
-        forget.TOOL,
-        query_memory.TOOL,
-        query_person_profile.TOOL,
+        wait.wait_for_message,
+        course.continue_turn,
+        course.take_no_action,
+        course.finish_turn,
+        course.stay_silent,
+        tool_search.tool_search,
+        *chat.tools,
+        remember.remember_note,
+        remember.forget_note,
+        query_memory.query_memory,
+        query_person_profile.query_person_profile,
     ]
 
 
@@ -262,14 +260,8 @@ def build_quotas(accounts: AccountRows) -> AnswerQuotas:
 
 def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
-    own = [
-        entry.spec()
-        for entry in build_builtin_tools(
-            SubagentRunner(ToolRegistry()), None, build_chat_tools(None)
-        )
-    ]
-    own += [SubagentTool(agent).spec for agent in AGENTS]
-    return own + [
-        replace(function.spec, provider_name=SAMPLES, provider_type=BUILTIN)
-        for function in SAMPLE_TOOLS
-    ]
+    own = MaisakaBuiltinToolProvider(
+        build_builtin_tools(SubagentRunner(ToolRegistry()), None, build_chat_tools(None))
+    )
+    samples = FunctionProvider(SAMPLES, BUILTIN, SAMPLE_TOOLS)
+    return [*own.specs, *(SubagentTool(agent).spec for agent in AGENTS), *samples.specs]

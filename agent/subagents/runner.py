@@ -21,7 +21,7 @@ from agent.record.subagent_runs import (
     break_off_runs,
 )
 from agent.run.engine import Engine
-from agent.run.message_sender import MessageSender
+from agent.run.services import get_services
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
 from agent.subagents.subagent import Subagent
@@ -32,8 +32,6 @@ from tools.registry.registry import ToolRegistry
 
 #: Agents at work for each other at a time, each for the one before.
 MAX_DEPTH = 3
-CHAIN = "agents"
-"""The entry of a context's metadata that names the agents at work, the outermost first."""
 STOPPED = gettext_noop("the tool call was stopped before the agent had finished")
 
 
@@ -101,11 +99,11 @@ class SubagentRunner:
 
     async def _begin(self, model: LLMClient, invocation: ToolInvocation) -> int:
         """The key of the run; 0 for one that is not on record."""
-        call_pk = invocation.metadata.get("tool_call_pk")
-        if self._record is None or call_pk is None:
+        if self._record is None or not invocation.call_pk:
             return 0
         begun = self._record.submit(
-            begin_subagent_runs, StartSubagentRun(call_pk, model.name, self._record.process_id)
+            begin_subagent_runs,
+            StartSubagentRun(invocation.call_pk, model.name, self._record.process_id),
         )
         try:
             return await asyncio.shield(begun)
@@ -140,22 +138,23 @@ def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> Tool
 
     Raises :class:`tools.errors.ToolFailed` where agents are nested too deep.
     """
-    chain: tuple[str, ...] = context.metadata.get(CHAIN, ())
+    services = get_services(context)
+    chain = services.subagents
     if len(chain) >= MAX_DEPTH:
         raise _unfinished(
             agent,
             f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），请不要再派出子代理，直接完成任务",
         )
-    return replace(context, metadata={**context.metadata, CHAIN: (*chain, agent.name)})
+    return replace(context, services=replace(services, subagents=(*chain, agent.name)))
 
 
 def _speaking(context: ToolExecutionContext) -> Callable[[], bool]:
     """Tells whether anything was sent to the chat since now."""
-    speaker: MessageSender | None = context.metadata.get("speaker")
-    if speaker is None:
+    sender = get_services(context).sender
+    if sender is None:
         return lambda: False
-    before = speaker.allowance.messages
-    return lambda: speaker.allowance.messages > before
+    before = sender.allowance.messages
+    return lambda: sender.allowance.messages > before
 
 
 def _unfinished(agent: Subagent, reason: str) -> ToolFailed:

@@ -18,7 +18,7 @@ CONTEXT = ToolExecutionContext(
     is_group_chat=False,
     user_id="20001",
     platform="onebot",
-    metadata={"owners": {"1"}},
+    owners={"1"},
 )
 
 

@@ -166,7 +166,7 @@ async def test_a_call_that_is_stopped_while_its_run_begins_leaves_no_run_that_go
     (call,) = await RunJournal(record, around.claim).record_step(
         NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
     )
-    invocation = ToolInvocation("helper", {"request": "x"}, metadata={"tool_call_pk": call})
+    invocation = ToolInvocation("helper", {"request": "x"}, call_pk=call)
     model = Script()
     asking = asyncio.create_task(
         registry_of(agent(model), record=record).invoke(invocation, CONTEXT)
@@ -223,9 +223,7 @@ async def test_a_message_that_was_answered_is_not_taken_up_for_an_agent_that_wor
     answered = Message.objects.filter(runs=around.run_pk)
     await answered.aupdate(state="answered", claimed_by="")
     registry = registry_of(agent(Script("a poem")), record=record)
-    await registry.invoke(
-        ToolInvocation("helper", {"request": "x"}, metadata={"tool_call_pk": call}), CONTEXT
-    )
+    await registry.invoke(ToolInvocation("helper", {"request": "x"}, call_pk=call), CONTEXT)
     assert [row.state async for row in answered.distinct()] == ["answered"]
 
 

@@ -4,7 +4,7 @@ other."""
 import json
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from agent.domain.errors import LLMError
 from agent.domain.state import ChatState
 from agent.run.allowance import SendAllowance
 from agent.run.engine import Engine
+from agent.run.services import RunServices, get_services
 from agent.run.task import RunRequest
 from agent.subagents.subagent import REQUEST, Subagent
 from agent.subagents.unrecorded import NullJournal
@@ -111,7 +112,7 @@ async def test_its_prompt_is_filled_in_for_the_chat_and_from_the_tools_it_has():
         tools=["f"],
         output_schema={"title": "{mood}"},
     )
-    await ask(helper, context=replace(CONTEXT, metadata={"chat_state": state}))
+    await ask(helper, context=replace(CONTEXT, services=RunServices(chat_state=state)))
     text = model.requests[0].messages[0]["content"]
     assert text.startswith("Be merry: use f, {tool:g}.\n")
     assert '{"title": "{mood}"}' in text
@@ -208,7 +209,9 @@ async def test_a_tool_outside_its_list_is_not_found_and_its_names_are_not_told()
 
 async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_the_chat():
     speaker = SimpleNamespace(allowance=SendAllowance())
-    context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
+    context = ToolExecutionContext(
+        "s", user_id="7", services=RunServices(sender=cast("Any", speaker))
+    )
 
     async def speak(invocation: ToolInvocation) -> ToolExecutionResult:
         speaker.allowance.take("hi")
@@ -226,7 +229,9 @@ async def test_an_agent_that_says_nothing_is_asked_once_more_unless_it_spoke_in_
 
 async def test_its_tools_see_the_chat_and_the_sender_of_the_call_around_them():
     provider, speaker = Provider("tools", "f"), SimpleNamespace(allowance=SendAllowance())
-    context = ToolExecutionContext("s", user_id="7", metadata={"speaker": speaker})
+    context = ToolExecutionContext(
+        "s", user_id="7", services=RunServices(sender=cast("Any", speaker))
+    )
     await ask(
         agent(Script(calling(("f", '{"a": 1}')), "done"), tools=["f"]),
         tools=provider,
@@ -234,8 +239,9 @@ async def test_its_tools_see_the_chat_and_the_sender_of_the_call_around_them():
     )
     (seen,) = provider.contexts
     assert seen is not None
-    assert (seen.session_id, seen.user_id, seen.metadata["speaker"]) == ("s", "7", speaker)
-    assert "agents" not in context.metadata
+    assert (seen.session_id, seen.user_id) == ("s", "7")
+    assert get_services(seen).sender is cast("Any", speaker)
+    assert (get_services(seen).subagents, get_services(context).subagents) == (("helper",), ())
 
 
 async def test_its_tools_share_the_state_of_the_chat():
@@ -254,7 +260,10 @@ async def test_its_tools_share_the_state_of_the_chat():
     )
     boss = Script(calling(("helper", '{"request": "x"}')), "done")
     task = RunRequest(
-        0, [{"role": "user", "content": "go"}], replace(CONTEXT, metadata={"chat_state": state}), 5
+        0,
+        [{"role": "user", "content": "go"}],
+        replace(CONTEXT, services=RunServices(chat_state=state)),
+        5,
     )
     await Engine(boss, registry).run(task, NullJournal())
     assert (told(model), state.values) == ('{"result": 6}', {"n": 6, "k": "v"})
@@ -263,7 +272,7 @@ async def test_its_tools_share_the_state_of_the_chat():
 @pytest.mark.parametrize(("user", "made"), [("20001", 0), ("1", 1)])
 async def test_who_may_use_a_tool_is_decided_from_the_sender_of_the_message(user, made):
     provider, model = Provider("tools", "f"), Script(calling(("f", '{"user_id": "1"}')), "done")
-    context = ToolExecutionContext(user_id=user, metadata={"owners": {"1"}})
+    context = ToolExecutionContext(user_id=user, owners={"1"})
     rows = {"f": ToolSettings("f", allowed="owners")}
     await ask(agent(model, tools=["f"]), tools=provider, rows=rows, context=context)
     assert len(provider.invocations) == made

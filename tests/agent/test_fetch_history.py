@@ -2,7 +2,7 @@
 
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -14,6 +14,7 @@ from agent.models import Message
 from agent.record.record import Record
 from agent.record.runs import StartRun
 from agent.record.targets import MessageRecall, record_recalls
+from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry.registry import ToolRegistry
@@ -28,7 +29,8 @@ async def fetch(record: Record, chat: ChatAddress = GROUP, **arguments: Any) -> 
         MaisakaBuiltinToolProvider([fetch_history.build_history_tool(record)])
     )
     context = ToolExecutionContext(
-        session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)}
+        session_id=chat.address,
+        services=RunServices(sender=cast("Any", SimpleNamespace(chat=chat))),
     )
     return await registry.invoke(ToolInvocation("fetch_history", arguments), context)
 

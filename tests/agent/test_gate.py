@@ -2,7 +2,7 @@
 not live to the end."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.utils import timezone
@@ -13,8 +13,8 @@ from agent.domain.errors import LLMError
 from agent.models import Step, ToolCall
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.run.engine import Engine
-from agent.run.flow import ChatPauses, RunFlow
 from agent.run.gate import HINT
+from agent.run.services import RunServices
 from agent.run.task import RunRequest, RunResult
 from tests.agent.talk import GROUP, Script, calling
 from tests.agent.test_engine import START, Notes
@@ -38,10 +38,15 @@ async def run(
 ) -> RunResult:
     registry = registry or ToolRegistry()
     registry.register_provider(
-        MaisakaBuiltinToolProvider([wait.TOOL, course.CONTINUE, course.NO_ACTION, course.FINISH])
+        MaisakaBuiltinToolProvider(
+            [wait.wait_for_message, course.continue_turn, course.take_no_action, course.finish_turn]
+        )
     )
-    metadata = {"flow": RunFlow(), "pauses": ChatPauses(), "speaker": Voice()}
-    context = ToolExecutionContext(session_id=GROUP.address, is_group_chat=True, metadata=metadata)
+    context = ToolExecutionContext(
+        session_id=GROUP.address,
+        is_group_chat=True,
+        services=RunServices(sender=cast("Any", Voice())),
+    )
     task = RunRequest(1, list(START), context, **{"model_calls": 2, "is_gated": True, **fields})
     return await Engine(model, registry).run(task, notes)
 

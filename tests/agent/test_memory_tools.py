@@ -7,13 +7,14 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.builtin_tools import forget, query_memory, query_person_profile, remember
+from agent.builtin_tools import query_memory, query_person_profile, remember
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.notes import TEXT_LIMIT, NoteViewer
 from agent.memory.note_service import NoteService
 from agent.memory.notes_store import OTHER_LIMIT, OTHERS_LIMIT, OWNER_LIMIT
 from agent.models import Note
 from agent.record.record import Record
+from agent.run.services import RunServices
 from tests.agent.notes import ANN_AT_HOME, ANN_IN_GROUP, BOB_IN_GROUP, OTHER_GROUP, noted
 from tests.agent.talk import GROUP, accept, message
 from tools.contract import (
@@ -31,26 +32,27 @@ class Desk:
     def __init__(self, record: Record) -> None:
         self.registry = ToolRegistry()
         self.book = NoteService(record)
-        entries = [remember.TOOL, forget.TOOL, query_memory.TOOL, query_person_profile.TOOL]
-        self.registry.register_provider(MaisakaBuiltinToolProvider(entries))
+        tools = [
+            remember.remember_note,
+            remember.forget_note,
+            query_memory.query_memory,
+            query_person_profile.query_person_profile,
+        ]
+        self.registry.register_provider(MaisakaBuiltinToolProvider(tools))
 
     async def call(
         self, viewer: NoteViewer, tool: str, *, role: str = "", **arguments: Any
     ) -> ToolExecutionResult:
         session = f"{viewer.platform}:{viewer.chat}"
-        metadata = {
-            "memory": self.book,
-            "account": viewer.account,
-            "sender_role": role,
-            "owners": frozenset(),
-        }
         context = ToolExecutionContext(
             session_id=session,
             stream_id=session,
             is_group_chat=not viewer.is_private,
             user_id=viewer.person,
             platform=viewer.platform,
-            metadata=metadata,
+            metadata={"account": viewer.account},
+            sender_role=role,
+            services=RunServices(notes=self.book),
         )
         return await self.registry.invoke(ToolInvocation(tool, arguments, "c1"), context)
 

@@ -211,9 +211,9 @@ async def test_closing_closes_the_model(record):
 
 
 @pytest.mark.parametrize("work", [saying("x"), reading(5)])
-@pytest.mark.parametrize("metadata", [{}, {"tool_call_pk": 7}])
-async def test_a_call_without_a_chat_has_neither_voice_nor_history(record, work, metadata):
-    call = CallInFlight(ToolInvocation("plug", metadata=metadata), ToolExecutionContext())
+@pytest.mark.parametrize("call_pk", [0, 7])
+async def test_a_call_without_a_chat_has_neither_voice_nor_history(record, work, call_pk):
+    call = CallInFlight(ToolInvocation("plug", call_pk=call_pk), ToolExecutionContext())
     with pytest.raises(ToolFailed, match=NO_CHAT):
         await work(PluginServices(record, lambda: Script()), call)
     assert not await Message.objects.aexists()

@@ -2,7 +2,7 @@
 anybody else."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -21,6 +21,7 @@ from agent.models import Message, Sticker
 from agent.record.record import Record
 from agent.run.allowance import SendAllowance
 from agent.run.flow import RunFlow
+from agent.run.services import RunServices
 from agent.stickers.store import sync_stickers
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
@@ -96,11 +97,10 @@ class Desk:
 
     async def reply(self, **arguments: Any) -> ToolExecutionResult:
         context = ToolExecutionContext(
-            session_id=GROUP.address, metadata={"speaker": self.voice, "flow": self.flow}
+            session_id=GROUP.address,
+            services=RunServices(sender=cast("Any", self.voice), flow=self.flow),
         )
-        call = ToolInvocation(
-            "reply", {"msg_id": "5", **arguments}, "c9", metadata={"tool_call_pk": 5}
-        )
+        call = ToolInvocation("reply", {"msg_id": "5", **arguments}, "c9", call_pk=5)
         return await self.registry.invoke(call, context)
 
     async def refused(self, **arguments: Any) -> str:

@@ -2,7 +2,7 @@
 looks."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -18,6 +18,7 @@ from agent.media import media_folder
 from agent.media.file_store import FileStore
 from agent.models import Message, Sticker
 from agent.record.record import Record
+from agent.run.services import RunServices
 from agent.stickers import store as stickers
 from agent.stickers.choosing import StickerChooser, StickerQuery, parse_choice, rank_stickers
 from agent.stickers.store import StickerCandidate, sync_stickers, words_from_path
@@ -63,9 +64,11 @@ class Desk:
         """``looked``: whether this process has just looked at the folder."""
         if looked:
             await sync_to_async(self.box.reload)()
-        context = ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": self.voice})
+        context = ToolExecutionContext(
+            session_id=GROUP.address, services=RunServices(sender=cast("Any", self.voice))
+        )
         return await self.registry.invoke(
-            ToolInvocation("send_emoji", {"words": words}, metadata={"tool_call_pk": 5}), context
+            ToolInvocation("send_emoji", {"words": words}, call_pk=5), context
         )
 
     async def is_offered(self) -> bool:

@@ -4,7 +4,7 @@ chat."""
 import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -23,6 +23,7 @@ from agent.media.result_pictures import ResultPictureHook
 from agent.models import Message, MessageMedia, ResultPicture
 from agent.record.record import Record
 from agent.record.targets import MessageRecall, record_recalls
+from agent.run.services import RunServices
 from tests.admin.record import call_of, run_for, step_of
 from tests.agent.opening import ScriptedSource, forward, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
@@ -85,8 +86,10 @@ class Desk:
 
     async def send(self, chat: ChatAddress = GROUP, **arguments: Any) -> ToolExecutionResult:
         self.voice.chat = chat
-        context = ToolExecutionContext(session_id=chat.address, metadata={"speaker": self.voice})
-        call = ToolInvocation("send_image", arguments, "c9", metadata={"tool_call_pk": 5})
+        context = ToolExecutionContext(
+            session_id=chat.address, services=RunServices(sender=cast("Any", self.voice))
+        )
+        call = ToolInvocation("send_image", arguments, "c9", call_pk=5)
         return await self.registry().invoke(call, context)
 
     async def refused(self, chat: ChatAddress = GROUP, **arguments: Any) -> str:
@@ -242,7 +245,7 @@ async def draw(
     """Have a tool give pictures back, in a call of that chat."""
     registry = desk.registry()
     registry.register_provider(FunctionProvider("art", "builtin", [as_tool(drawing(*contents))]))
-    call = ToolInvocation("draw", {}, call_id, metadata={"tool_call_pk": await call_in(chat)})
+    call = ToolInvocation("draw", {}, call_id, call_pk=await call_in(chat))
     assert (
         await registry.invoke(call, ToolExecutionContext(session_id=chat.address))
     ).content == "drawn"

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -17,6 +17,7 @@ from agent.models import Message, ToolCall
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
+from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
 from tools.contract import (
     ToolAvailabilityContext,
@@ -62,18 +63,18 @@ def media(settings, tmp_path):
 
 def registry() -> ToolRegistry:
     registry = ToolRegistry()
-    registry.register_provider(MaisakaBuiltinToolProvider([send_message.TOOL]))
+    registry.register_provider(MaisakaBuiltinToolProvider([send_message.send_message]))
     return registry
 
 
 async def send(voice: Voice, *items: Any, **arguments: Any) -> ToolExecutionResult:
     """Call the tool as the run loop does."""
     context = ToolExecutionContext(
-        session_id=GROUP.address, stream_id=GROUP.address, metadata={"speaker": voice}
+        session_id=GROUP.address,
+        stream_id=GROUP.address,
+        services=RunServices(sender=cast("Any", voice)),
     )
-    call = ToolInvocation(
-        "send_message", {"messages": list(items), **arguments}, metadata={"tool_call_pk": 5}
-    )
+    call = ToolInvocation("send_message", {"messages": list(items), **arguments}, call_pk=5)
     return await registry().invoke(call, context)
 
 
@@ -270,9 +271,12 @@ async def test_faults_that_the_schema_finds_hide_no_others(voice):
 
 
 async def test_a_list_that_is_none_is_one_fault(voice):
-    call = ToolInvocation("send_message", '{"messages": 5}', metadata={"tool_call_pk": 5})  # type: ignore[arg-type]
+    call = ToolInvocation("send_message", '{"messages": 5}', call_pk=5)  # type: ignore[arg-type]
     result = await registry().invoke(
-        call, ToolExecutionContext(session_id=GROUP.address, metadata={"speaker": voice})
+        call,
+        ToolExecutionContext(
+            session_id=GROUP.address, services=RunServices(sender=cast("Any", voice))
+        ),
     )
     assert result.error_message.splitlines() == ["messages 应为数组"]
 

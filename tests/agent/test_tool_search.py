@@ -61,7 +61,7 @@ def rows() -> dict[str, ToolSettings]:
 @pytest.fixture
 def registry(server: Server, rows: dict[str, ToolSettings]) -> ToolRegistry:
     registry = ToolRegistry(lambda: rows, defer_above=2)
-    registry.register_provider(MaisakaBuiltinToolProvider([tool_search.TOOL]))
+    registry.register_provider(MaisakaBuiltinToolProvider([tool_search.tool_search]))
     registry.register_provider(Provider("own", "own"))
     registry.register_provider(server)
     return registry

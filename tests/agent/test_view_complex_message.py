@@ -4,7 +4,7 @@ dialect."""
 import asyncio
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,6 +16,7 @@ from agent.media import forwards as opening
 from agent.media.forwards import ForwardReader
 from agent.record.record import Record
 from agent.record.targets import MessageRecall, record_recalls
+from agent.run.services import RunServices
 from tests.agent.opening import ScriptedSource, forward, image, node, text
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -37,7 +38,8 @@ async def view(
         )
     )
     context = ToolExecutionContext(
-        session_id=chat.address, metadata={"speaker": SimpleNamespace(chat=chat)}
+        session_id=chat.address,
+        services=RunServices(sender=cast("Any", SimpleNamespace(chat=chat))),
     )
     return await registry.invoke(
         ToolInvocation("view_complex_message", {"msg_id": msg_id, **arguments}), context

@@ -2,7 +2,7 @@
 a row."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +10,7 @@ from agent.builtin_tools import wait
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress
 from agent.run.flow import ChatPauses, RunFlow, get_end_reason
+from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PRIVATE
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry.registry import ToolRegistry
@@ -38,13 +39,15 @@ class Desk:
     def __init__(self, chat: ChatAddress = GROUP) -> None:
         self.clock, self.flow, self.chat = Clock(), RunFlow(), chat
         self.registry = ToolRegistry()
-        self.registry.register_provider(MaisakaBuiltinToolProvider([wait.TOOL]))
+        self.registry.register_provider(MaisakaBuiltinToolProvider([wait.wait_for_message]))
 
     async def wait(self, arguments: Any) -> ToolExecutionResult:
         context = ToolExecutionContext(
             session_id=self.chat.address,
             is_group_chat=self.chat.kind == "group",
-            metadata={"speaker": Voice(self.chat), "pauses": self.clock, "flow": self.flow},
+            services=RunServices(
+                sender=cast("Any", Voice(self.chat)), pauses=cast("Any", self.clock), flow=self.flow
+            ),
         )
         return await self.registry.invoke(ToolInvocation("wait", arguments, "c1"), context)
 

@@ -14,7 +14,7 @@ from tools.token_bucket import TokenBuckets
 TOOL = ToolSpec(name="t")
 
 
-def chat(*, group: str = "", user: str = "7", **metadata: Any) -> ToolExecutionContext:
+def chat(*, group: str = "", user: str = "7", **fields: Any) -> ToolExecutionContext:
     kind = f"group:{group}" if group else f"private:{user}"
     return ToolExecutionContext(
         session_id=f"onebot:{kind}",
@@ -22,7 +22,7 @@ def chat(*, group: str = "", user: str = "7", **metadata: Any) -> ToolExecutionC
         group_id=group,
         user_id=user,
         platform="onebot",
-        metadata=metadata,
+        **fields,
     )
 
 
@@ -62,7 +62,6 @@ def test_disabled_beats_allowed():
 @pytest.mark.parametrize("allowed", ["owners", "people", "groups", "group_admins"])
 def test_an_owner_may_whatever_the_list_says(allowed):
     assert verdict(chat(owners={"7", "8"}), allowed=allowed) == ""
-    assert verdict(chat(owners=[7]), allowed=allowed) == ""
     assert verdict(chat(owners={"8"}), allowed=allowed) == "not_permitted"
     assert verdict(chat(user="", owners={""}), allowed=allowed) == "not_permitted"
 

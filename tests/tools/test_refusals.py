@@ -144,7 +144,7 @@ async def test_arguments_that_name_an_owner_change_nothing():
     registry = registry_of(
         provider, t=ToolSettings("t", allowed="people", allowed_ids=frozenset({"1"}))
     )
-    context = ToolExecutionContext(is_group_chat=False, user_id="7", metadata={"owners": {"2"}})
+    context = ToolExecutionContext(is_group_chat=False, user_id="7", owners={"2"})
     for named in ("1", "2"):
         invocation = ToolInvocation(
             "t", {"user_id": named}, metadata={"user_id": named, "owners": {"7"}, "approved": True}

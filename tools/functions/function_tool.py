@@ -13,9 +13,9 @@ Name, description and schemas come from the function; whatever is given to
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypedDict, Unpack, overload
+from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
 
 from pydantic import Field
 from pydantic_core import to_jsonable_python
@@ -27,6 +27,7 @@ from tools.contract import (
     ToolExecutionContext,
     ToolExecutionResult,
     ToolIcon,
+    ToolInvocation,
     ToolSpec,
 )
 from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
@@ -34,6 +35,7 @@ from tools.log_limit import LogLimit
 from tools.processes.threads import run_in_thread
 from tools.registry import outcomes
 from tools.registry.approval import ApprovalRule, validate_approval_rule
+from tools.registry.argument_checks import OWN_CHECKS_KEY
 from tools.registry.catalogue import DefaultConfig
 from tools.registry.hooks import Hooks
 from tools.schemas.arguments import schema_messages
@@ -53,6 +55,14 @@ LogLimit(logger, named=1)
 NonBlank = Annotated[str, Field(pattern=r"\S")]
 """Text that says something: empty and blank text is refused before the tool is called."""
 
+ToolStage = Literal["timing", "action", "both"]
+"""When a tool is offered: to the timing gate, to the planner after it, or to both."""
+ToolTrait = Literal["ends_run", "exclusive", "repeatable"]
+"""``ends_run``: its success is the end of the run. ``exclusive``: made only when it is the one call
+of an answer. ``repeatable``: a call that a crash cut off is made again, with
+``invocation.begun_at``."""
+OwnChecks = Callable[[dict[str, Any], ToolExecutionContext], Sequence[str]]
+
 
 class ToolOptions(TypedDict, total=False):
     """What may be said of a tool beside its function; every entry wins over what was inferred."""
@@ -71,6 +81,20 @@ class ToolOptions(TypedDict, total=False):
     """For the pages that list tools."""
     available: Callable[[ToolAvailabilityContext], bool]
     """In which chats the tool is offered; without it, in all."""
+    is_on: Callable[[], bool]
+    """What switches the tool on anywhere: a setting, or whether there is anything to work with."""
+    needs_chat: bool
+    """Offered only where there is a chat to speak in."""
+    lenient: bool
+    """Unknown arguments are left out and not refused, and defaults are not declared."""
+    own_checks: OwnChecks
+    """The faults that only the tool finds, asked before each call; also of arguments that do not
+    fit the schema (:mod:`tools.registry.argument_checks`)."""
+    stage: ToolStage
+    traits: tuple[ToolTrait, ...]
+    on_timeout: str
+    """What the model is told when the time is up and the effect may be in the world; without it, of
+    a plain failure."""
     is_long_running: bool
     """The result may be a status alone, with the real one to come later; the model is told not to
     call again."""
@@ -93,8 +117,10 @@ class FunctionTool:
             raise InvalidDeclaration(f"{function!r} yields its results; a tool returns one")
         words = DocstringParts.of(function)
         self.function = function
-        self.available = options.get("available")
-        self._parameters = FunctionParameters(function, words.parameters)
+        self._options = options
+        self._parameters = FunctionParameters(
+            function, words.parameters, lenient=options.get("lenient", False)
+        )
         self._result = result_adapter(read_signature(function).return_annotation)
         self._output_schema = options.get("output_schema")
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -111,8 +137,21 @@ class FunctionTool:
             metadata=_metadata(options),
         )
 
+    def is_available(self, context: ToolAvailabilityContext | None) -> bool:
+        """Whether the tool is offered in ``context`` (None: anywhere at all)."""
+        if "is_on" in self._options and not self._options["is_on"]():
+            return False
+        if context is None:
+            return True
+        if self._options.get("needs_chat") and not context.session_id:
+            return False
+        return "available" not in self._options or self._options["available"](context)
+
     async def __call__(
-        self, arguments: Mapping[str, Any], context: ToolExecutionContext | None = None
+        self,
+        arguments: Mapping[str, Any],
+        context: ToolExecutionContext | None = None,
+        invocation: ToolInvocation | None = None,
     ) -> ToolExecutionResult:
         """Call the function; whatever it raises becomes a failed result.
 
@@ -122,7 +161,13 @@ class FunctionTool:
         """
         name = self.spec.name
         try:
-            return self._as_result(await self._called(arguments, context or ToolExecutionContext()))
+            return self._as_result(
+                await self._called(
+                    arguments,
+                    context or ToolExecutionContext(),
+                    invocation or ToolInvocation(name, dict(arguments)),
+                )
+            )
         except InvalidArguments:
             raise
         except ToolFailed as error:
@@ -131,8 +176,17 @@ class FunctionTool:
             logger.exception("tool %s raised", name)
             return outcomes.raised_result(name, error)
 
-    async def _called(self, arguments: Mapping[str, Any], context: ToolExecutionContext) -> Any:
-        positional, named = self._parameters.bind(arguments, context)
+    async def _called(
+        self,
+        arguments: Mapping[str, Any],
+        context: ToolExecutionContext,
+        invocation: ToolInvocation,
+    ) -> Any:
+        if (checks := self._options.get("own_checks")) and (
+            faults := checks(dict(arguments), context)
+        ):
+            raise InvalidArguments(faults)
+        positional, named = self._parameters.bind(arguments, context, invocation)
         call = partial(self.function, *positional, **named)
         value = call() if self._is_async else await run_in_thread(call)
         return await value if inspect.isawaitable(value) else value
@@ -166,12 +220,18 @@ class FunctionTool:
         )
 
 
+_OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout")} | {
+    "traits": "traits",
+    "stage": "builtin_stage",
+    "own_checks": OWN_CHECKS_KEY,
+}
+"""The options that go into the spec's metadata, and under which names."""
+
+
 def _metadata(options: ToolOptions) -> dict[str, Any]:
     """The options that the registry obeys, those only that were given."""
-    metadata: dict[str, Any] = {}
-    for name in ("default_config", "is_long_running", "hooks"):
-        if options.get(name):
-            metadata[name] = options[name]
+    given: Mapping[str, Any] = {**options}
+    metadata = {key: given[name] for name, key in _OBEYED.items() if given.get(name)}
     if rule := validate_approval_rule(options.get("requires_approval", False)):
         metadata["requires_approval"] = rule
     return metadata

@@ -33,12 +33,13 @@ class FunctionProvider:
                 raise InvalidDeclaration(f"duplicate tool: {spec.name}")
             self._offers[spec.name] = (tool, spec)
 
+    @property
+    def specs(self) -> list[ToolSpec]:
+        """Every tool, wherever it is offered."""
+        return [spec for _, spec in self._offers.values()]
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
-        return [
-            spec
-            for tool, spec in self._offers.values()
-            if context is None or tool.available is None or tool.available(context)
-        ]
+        return [spec for tool, spec in self._offers.values() if tool.is_available(context)]
 
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
@@ -48,7 +49,7 @@ class FunctionProvider:
         offer = self._offers.get(invocation.tool_name)
         if offer is None:
             return outcomes.not_found_result(invocation.tool_name)
-        return await offer[0](invocation.arguments, context)
+        return await offer[0](invocation.arguments, context, invocation)
 
     async def close(self) -> None:
         """Functions hold nothing."""

@@ -295,7 +295,7 @@ def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
 def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:
     """What passes on how far a call is, where somebody wants to know; a server that says too much
     is not listened to."""
-    if context is None or "report_progress" not in context.metadata:
+    if context is None or context.on_progress is None:
         return None
     bucket = TokenBucket(RefillRate(PROGRESS_AT_ONCE, 1 / PROGRESS_PER_SECOND))
 

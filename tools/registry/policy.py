@@ -58,9 +58,7 @@ def decide_call(
 ) -> CallPermit | ToolRefusal:
     """Whether this tool may be called by the sender in ``context``; changes nothing.
 
-    ``context.metadata`` may hold ``owners`` (ids of the bot's owners) and
-    ``sender_role`` (``owner``, ``admin`` or ``member`` of the group). Without a context
-    only what everyone may do is permitted.
+    Without a context only what everyone may do is permitted.
     """
     if refusal := check_availability(spec, settings, context):
         return refusal
@@ -93,10 +91,7 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
             group = (context.group_id, f"{context.platform}:{context.group_id}", context.session_id)
             return context.is_group_chat is True and _is_listed(settings, *group)
         case AllowedCallers.GROUP_ADMINS:
-            return (
-                context.is_group_chat is True
-                and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
-            )
+            return _is_group_admin(context)
         case _:
             return False
 
@@ -104,10 +99,11 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
 def is_chat_manager(context: ToolExecutionContext) -> bool:
     """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the
     group."""
-    in_charge = (
-        context.is_group_chat is True and context.metadata.get("sender_role") in GROUP_ADMIN_ROLES
-    )
-    return in_charge or context.is_owner
+    return _is_group_admin(context) or context.is_owner
+
+
+def _is_group_admin(context: ToolExecutionContext) -> bool:
+    return context.is_group_chat is True and context.sender_role in GROUP_ADMIN_ROLES
 
 
 def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:

@@ -24,11 +24,24 @@ from typing import (
 import typing_extensions
 from docstring_parser import ParseError
 from docstring_parser import parse as parse_docstring
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+)
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
-from tools.contract import TOOL_NAME, JsonSchema, ToolExecutionContext, ToolExecutionResult
+from tools.contract import (
+    TOOL_NAME,
+    JsonSchema,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
 from tools.errors import InvalidArguments, InvalidDeclaration
 from tools.schemas.coercion import resolve_ref
 from tools.schemas.validation_messages import EMPTY, UNKNOWN, format_path, limit_lines
@@ -47,6 +60,24 @@ class _Schema(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+
+class _LenientSchema(_Schema):
+    """The same without defaults and null, which are left to the descriptions: null is read as
+    "not given"."""
+
+    def default_schema(self, schema: Any) -> JsonSchema:
+        return self.generate_inner(schema["schema"])
+
+    def nullable_schema(self, schema: Any) -> JsonSchema:
+        return self.generate_inner(schema["schema"])
+
+
+_KEY_ORDER = (
+    *("type", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "items"),
+    *("enum", "default", "description"),
+)
+"""How the schema of a parameter is put in order where its tool is lenient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,51 +122,86 @@ def _innermost(function: Function) -> Function:
 class FunctionParameters:
     """The parameters of one function, between JSON objects and Python calls.
 
-    Parameters annotated :class:`ToolExecutionContext`, and one without annotation that is
-    called ``tool_context``, are filled in at the call and hidden from the schema; ``*args``,
-    ``**kwargs`` and what a ``functools.partial`` has fixed are left out.
+    Parameters annotated :class:`ToolExecutionContext` or :class:`ToolInvocation`, and one without
+    annotation that is called ``tool_context``, are filled in at the call and hidden from the
+    schema; ``*args``, ``**kwargs`` and what a ``functools.partial`` has fixed are left out.
+
+    ``lenient``: unknown arguments are left out and not refused, defaults are not declared, and
+    a ``WithJsonSchema`` is declared as it is written.
     """
 
-    def __init__(self, function: Function, words: Mapping[str, str]) -> None:
+    def __init__(
+        self, function: Function, words: Mapping[str, str], *, lenient: bool = False
+    ) -> None:
         signature = read_signature(function)
         fixed = function.keywords if isinstance(function, functools.partial) else {}
         given = [p for p in signature.parameters.values() if p.name not in fixed]
         named = [p for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        visible = [p for p in named if not _is_context(p)]
+        visible = [p for p in named if not _is_context(p) and not _takes(p, ToolInvocation)]
         self._visible = [p.name for p in visible]
-        self._contexts = [p.name for p in named if p not in visible]
+        self._contexts = [p.name for p in named if _is_context(p)]
+        self._invocations = [p.name for p in named if _takes(p, ToolInvocation)]
         self._positional = [p.name for p in named if p.kind is p.POSITIONAL_ONLY]
-        self._model = _described(
-            lambda: create_model(
-                "Arguments",
-                __config__=ConfigDict(extra="forbid", protected_namespaces=()),
-                **{_FIELD + p.name: _field(p, words.get(p.name)) for p in visible},
-            )
+        self._is_lenient = lenient
+        self._optional = [p.name for p in visible if p.default is not p.empty]
+        self._written = {
+            p.name: note.json_schema
+            for p in visible
+            for note in _without_notes(p.annotation)[1]
+            if lenient and isinstance(note, WithJsonSchema)
+        }
+        fields: dict[str, Any] = _described(
+            lambda: {_FIELD + p.name: _field(p, words.get(p.name)) for p in visible}
         )
+        config = ConfigDict(extra="ignore" if lenient else "forbid", protected_namespaces=())
+        self._model = _described(lambda: create_model("Arguments", __config__=config, **fields))
 
     def schema(self) -> JsonSchema:
-        """Their JSON Schema: an object that takes nothing unknown."""
+        """Their JSON Schema: an object that takes nothing unknown, unless it is lenient."""
+        if self._is_lenient:
+            return self._lenient_schema()
         schema = _described(
             lambda: _untitled(self._model.model_json_schema(schema_generator=_Schema))
         )
         return {"type": "object", "properties": {}, "required": [], **schema}
 
+    def _lenient_schema(self) -> JsonSchema:
+        inferred = _described(
+            lambda: self._model.model_json_schema(schema_generator=_LenientSchema)
+        )
+        schema: JsonSchema = {
+            "type": "object",
+            "properties": {
+                name: self._written.get(name) or _in_order(part)
+                for name, part in inferred.get("properties", {}).items()
+            },
+        }
+        return schema | {key: inferred[key] for key in ("required", "$defs") if key in inferred}
+
     def bind(
-        self, arguments: Mapping[str, Any], context: ToolExecutionContext
+        self,
+        arguments: Mapping[str, Any],
+        context: ToolExecutionContext,
+        invocation: ToolInvocation | None = None,
     ) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments of the call, as the annotated types.
 
         Raises :class:`InvalidArguments` for what the annotations do not take.
         """
+        given = dict(arguments)
+        if self._is_lenient:  # a hook may have put null there, as models do
+            for name in self._optional:
+                if name in given and given[name] is None:
+                    del given[name]
         try:
-            model = self._model.model_validate(dict(arguments))
+            model = self._model.model_validate(given)
         except ValidationError as error:
             raise InvalidArguments(
                 limit_lines(_fault(finding) for finding in error.errors(include_url=False))
             ) from error
-        values = {name: getattr(model, _FIELD + name) for name in self._visible} | dict.fromkeys(
-            self._contexts, context
-        )
+        values = {name: getattr(model, _FIELD + name) for name in self._visible}
+        values |= dict.fromkeys(self._contexts, context)
+        values |= dict.fromkeys(self._invocations, invocation)
         return [values.pop(name) for name in self._positional], values
 
 
@@ -188,6 +254,14 @@ def _described(describe: Callable[[], T]) -> T:
         raise InvalidDeclaration(f"failed to infer the schema: {error}") from error
 
 
+def _in_order(schema: JsonSchema) -> JsonSchema:
+    """``schema`` with its keys in :data:`_KEY_ORDER`, any others behind them."""
+    keys = [key for key in _KEY_ORDER if key in schema] + [
+        key for key in schema if key not in _KEY_ORDER
+    ]
+    return {key: _in_order(schema[key]) if key == "items" else schema[key] for key in keys}
+
+
 def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
     """Annotation and default for pydantic. What ``Annotated`` says, in a string or a ``Field``,
     wins over the docstring."""
@@ -214,9 +288,14 @@ def _without_notes(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
 def _is_context(parameter: inspect.Parameter) -> bool:
     if parameter.annotation is parameter.empty:
         return parameter.name == "tool_context"
+    return _takes(parameter, ToolExecutionContext)
+
+
+def _takes(parameter: inspect.Parameter, wanted: type) -> bool:
+    """Whether the parameter is annotated as ``wanted``, alone or among others."""
     base, _ = _without_notes(parameter.annotation)
     kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
-    return any(isinstance(kind, type) and issubclass(kind, ToolExecutionContext) for kind in kinds)
+    return any(isinstance(kind, type) and issubclass(kind, wanted) for kind in kinds)
 
 
 def _untitled(schema: JsonSchema) -> JsonSchema:

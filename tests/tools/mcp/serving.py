@@ -189,7 +189,7 @@ class Office:
 
     async def call(self, name: str, **arguments: Any) -> ToolExecutionResult:
         """Call a tool for an owner: nobody has looked at any of them."""
-        context = ToolExecutionContext(user_id="1", metadata={"owners": {"1"}})
+        context = ToolExecutionContext(user_id="1", owners={"1"})
         return await self.registry.invoke(ToolInvocation(name, arguments), context)
 
     async def close(self) -> None:

@@ -194,7 +194,8 @@ async def test_a_tool_that_says_how_far_it_is_is_heard():
         await desk.has("say")
         context = ToolExecutionContext(
             user_id="1",
-            metadata={"owners": {"1"}, "report_progress": lambda text, _tell: heard.append(text)},
+            owners={"1"},
+            on_progress=lambda text, _tell: heard.append(text),
         )
         await desk.registry.invoke(ToolInvocation("steps"), context)
     assert heard == ["one (1/3)"]

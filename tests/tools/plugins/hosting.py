@@ -132,7 +132,7 @@ class Hosting:
         context = ToolExecutionContext(
             session_id=session, group_id="7", user_id="42", platform="qq", is_group_chat=True
         )
-        context.metadata["owners"] = {"42"}
+        context.owners = {"42"}
         return await self.registry.invoke(ToolInvocation(name, arguments, call_id=call_id), context)
 
     async def tools(self) -> list[str]:

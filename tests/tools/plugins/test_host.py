@@ -284,10 +284,8 @@ async def test_progress_reaches_the_call_that_it_is_of(tmp_path):
         told: list[tuple[str, bool]] = []
         context = ToolExecutionContext(
             user_id="1",
-            metadata={
-                "owners": {"1"},
-                "report_progress": lambda text, tell: told.append((text, tell)),
-            },
+            owners={"1"},
+            on_progress=lambda text, tell: told.append((text, tell)),
         )
         result = await hosting.registry.invoke(ToolInvocation("work"), context)
         assert (result.content, told) == ("done", [("half", True)])
