@@ -8,9 +8,9 @@ from typing import Any
 from tools.errors import InvalidArguments
 from tools.fetch.request import FetchRequest
 from tools.http_tools.body_template import BodyTemplate, body_template
-from tools.http_tools.settings import HttpToolSettings, row_templates
+from tools.http_tools.settings import HttpToolSettings, secret_names
 from tools.http_tools.substitution import Encode, TemplateValues
-from tools.http_tools.templates import Template, parse_template, template_secrets
+from tools.http_tools.templates import Template, parse_template
 from tools.http_tools.url_template import (
     Entries,
     UrlTemplate,
@@ -86,11 +86,7 @@ def request_template(settings: HttpToolSettings) -> RequestTemplate:
         body=body_template(settings.body_kind, settings.body, settings.headers),
         seconds=settings.timeout_seconds,
         max_bytes=settings.max_kib * 1024,
-        secrets=frozenset(
-            name
-            for _, text in row_templates(settings)
-            for name in template_secrets(parse_template(text))
-        ),
+        secrets=secret_names(settings),
     )
 
 

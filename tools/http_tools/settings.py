@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from tools.http_tools.templates import parse_template, template_secrets
 from tools.schemas.arguments import parse_strict_json
 from tools.schemas.coercion import walk_values
 
@@ -86,6 +87,15 @@ def row_templates(settings: HttpToolSettings) -> Iterator[tuple[str, str]]:
         yield "body", settings.body
     elif settings.body_kind in ("json", "form"):
         yield from (("body", text) for text in _texts(parse_json_or_none(settings.body)))
+
+
+def secret_names(settings: HttpToolSettings) -> frozenset[str]:
+    """The names of all secrets in the templates of a row, whether there are such secrets or not."""
+    return frozenset(
+        name
+        for _, text in row_templates(settings)
+        for name in template_secrets(parse_template(text))
+    )
 
 
 def parse_json_or_none(text: str) -> Any:

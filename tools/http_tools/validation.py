@@ -22,10 +22,12 @@ from tools.http_tools.settings import (
     parse_json_or_none,
     required_parameters,
     row_templates,
+    secret_names,
 )
 from tools.http_tools.templates import (
     check_template,
     has_placeholders,
+    literal_text,
     parse_template,
     template_arguments,
     template_secrets,
@@ -56,19 +58,33 @@ class ValidationContext:
 
 
 def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> MessagesByField:
-    """Every fault, by the field it is in; empty for a row that can be used. Fields without faults
-    are left out."""
+    """Every problem, by the field it is in; empty for a row that can be used. Fields without
+    problems are left out."""
     faults: MessagesByField = {
-        "name": _name_faults(settings.name, around.taken_by),
-        "method": _method_faults(settings.method),
+        "name": [],
+        "method": [],
         "url": _url_faults(settings.url, around.allow),
         "query": _table_faults(settings.query),
         "headers": _header_faults(settings.headers),
         "body": _body_faults(settings),
         "body_kind": _kind_faults(settings),
-        "answer_path": _path_faults(settings),
+        "answer_path": [],
         "parameters_schema": check_parameters_schema(settings.parameters_schema),
     }
+    if not TOOL_NAME.fullmatch(settings.name):
+        faults["name"].append(gettext("Letters, digits, _ and - only, at most 64."))
+    elif around.taken_by:
+        words = gettext("There is a tool of this name already, from %(provider)s.")
+        faults["name"].append(words % {"provider": around.taken_by})
+    if settings.method not in METHODS:
+        words = gettext("This is not one of %(methods)s.")
+        faults["method"].append(words % {"methods": ", ".join(METHODS)})
+    if settings.answer_kind == "jsonpath":
+        try:
+            compile_jsonpath(settings.answer_path)
+        except ValueError as error:
+            words = gettext("This JSONPath cannot be used: %(fault)s")
+            faults["answer_path"].append(words % {"fault": error})
     arguments = None if faults["parameters_schema"] else list(declared_parameters(settings))
     for field, text in row_templates(settings):
         faults[field] += check_template(text, arguments, around.secrets)
@@ -77,12 +93,8 @@ def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> Me
     return {field: list(dict.fromkeys(lines)) for field, lines in faults.items() if lines}
 
 
-def list_tool_warnings(settings: HttpToolSettings) -> list[str]:
+def tool_warnings(settings: HttpToolSettings) -> Iterator[str]:
     """What may be meant, but probably is not: a translated line each."""
-    return list(_warnings(settings))
-
-
-def _warnings(settings: HttpToolSettings) -> Iterator[str]:
     used = {
         name
         for _, text in row_templates(settings)
@@ -94,21 +106,19 @@ def _warnings(settings: HttpToolSettings) -> Iterator[str]:
             yield gettext("The argument “%(name)s” is used nowhere.") % {"name": name}
     for name in dict.fromkeys(template_arguments(path)):
         if name not in required_parameters(settings):
-            yield gettext(
-                "“%(name)s” stands in the path: require it, or calls without it fail."
-            ) % {"name": name}
+            words = gettext("“%(name)s” stands in the path: require it, or calls without it fail.")
+            yield words % {"name": name}
     for name in dict.fromkeys(template_secrets(path)):
-        yield gettext(
+        words = gettext(
             "The secret “%(name)s” stands in the path, which servers write into their logs."
-        ) % {"name": name}
-    if settings.url.lower().startswith("http:") and any(
-        list(template_secrets(parse_template(text))) for _, text in row_templates(settings)
-    ):
+        )
+        yield words % {"name": name}
+    if settings.url.lower().startswith("http:") and secret_names(settings):
         yield gettext("The URL begins with http: its secrets travel where others can read them.")
     if has_ascii_classes(settings.parameters_schema):
         yield gettext(
-            "In patterns, \\w, \\d, \\s and \\b know only letters, digits and spaces of ASCII. For every language write"
-            " [\\p{L}\\p{N}_] instead of \\w, and \\p{Han} for Chinese characters."
+            "In patterns, \\w, \\d, \\s and \\b know only letters, digits and spaces of ASCII. For every"
+            " language write [\\p{L}\\p{N}_] instead of \\w, and \\p{Han} for Chinese characters."
         )
     if not settings.description.strip():
         yield gettext("Without a description the model does not know what the tool is for.")
@@ -119,36 +129,12 @@ def check_hosts(settings: HttpToolSettings, hosts: Mapping[str, SecretHosts] | N
     there is not judged."""
     if hosts is None:
         return []
-    named = {
-        name
-        for _, text in row_templates(settings)
-        for name in template_secrets(parse_template(text))
-    }
     url = _sample(settings.url)
     return [
         secret_refusal_message(name, format_origin(url), hosts[name])
-        for name in sorted(named & hosts.keys())
+        for name in sorted(secret_names(settings) & hosts.keys())
         if not hosts[name].permits(url)
     ]
-
-
-def _name_faults(name: str, taken_by: str) -> list[str]:
-    if not TOOL_NAME.fullmatch(name):
-        return [gettext("Letters, digits, _ and - only, at most 64.")]
-    if taken_by:
-        return [
-            gettext("There is a tool of this name already, from %(provider)s.")
-            % {"provider": taken_by}
-        ]
-    return []
-
-
-def _method_faults(method: str) -> list[str]:
-    return (
-        []
-        if method in METHODS
-        else [gettext("This is not one of %(methods)s.") % {"methods": ", ".join(METHODS)}]
-    )
 
 
 def _url_faults(url: str, allow: AllowList | None) -> list[str]:
@@ -166,17 +152,12 @@ def _url_faults(url: str, allow: AllowList | None) -> list[str]:
                 "The URL cannot have a part that begins with “#”, nor braces or “\\” in its host."
             )
         ]
-    return list(_part_faults(template.segments, url))
-
-
-def _part_faults(segments: tuple[Any, ...], url: str) -> Iterator[str]:
-    if any(
-        is_dot_segment("".join(piece for piece in segment if isinstance(piece, str)))
-        for segment in segments
-    ):
-        yield gettext("The path cannot have parts that are “.” or “..”.")
+    faults = []
+    if any(is_dot_segment(literal_text(segment)) for segment in template.segments):
+        faults.append(gettext("The path cannot have parts that are “.” or “..”."))
     if any(has_placeholders(entry.partition("=")[0]) for entry in url.partition("?")[2].split("&")):
-        yield gettext("Braces can stand in values, not in names.")
+        faults.append(gettext("Braces can stand in values, not in names."))
+    return faults
 
 
 def _table_faults(table: Any) -> list[str]:
@@ -184,19 +165,21 @@ def _table_faults(table: Any) -> list[str]:
         return [gettext("A JSON object is wanted: names and their values.")]
     if len(table) > ENTRIES:
         return [gettext("At most %(count)d entries.") % {"count": ENTRIES}]
-    return [line for name, value in table.items() for line in _entry_faults(name, value)]
-
-
-def _entry_faults(name: str, value: Any) -> Iterator[str]:
-    if not name or has_placeholders(name):
-        yield gettext("“%(name)s” cannot be a name: braces can stand in values, not in names.") % {
-            "name": name[:64]
-        }
-    values = value if isinstance(value, list) else [value]
-    if not all(isinstance(item, str | int | float | bool) for item in values):
-        yield gettext(
-            "The value of “%(name)s” must be text, a number, true, false, or a list of these."
-        ) % {"name": name[:64]}
+    faults = []
+    for name, value in table.items():
+        shown = {"name": name[:64]}
+        if not name or has_placeholders(name):
+            words = gettext(
+                "“%(name)s” cannot be a name: braces can stand in values, not in names."
+            )
+            faults.append(words % shown)
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, str | int | float | bool) for item in values):
+            words = gettext(
+                "The value of “%(name)s” must be text, a number, true, false, or a list of these."
+            )
+            faults.append(words % shown)
+    return faults
 
 
 def _header_faults(headers: Any) -> list[str]:
@@ -212,7 +195,7 @@ def _header_faults(headers: Any) -> list[str]:
 
 
 def _sample(text: str) -> str:
-    return "".join(piece if isinstance(piece, str) else "x" for piece in parse_template(text))
+    return literal_text(parse_template(text), "x")
 
 
 def _kind_faults(settings: HttpToolSettings) -> list[str]:
@@ -254,14 +237,4 @@ def _body_faults(settings: HttpToolSettings) -> list[str]:
         check_size(value)
     except InvalidArguments:
         return [gettext("This is too large, or nested too deep.")]
-    return []
-
-
-def _path_faults(settings: HttpToolSettings) -> list[str]:
-    if settings.answer_kind != "jsonpath":
-        return []
-    try:
-        compile_jsonpath(settings.answer_path)
-    except ValueError as error:
-        return [gettext("This JSONPath cannot be used: %(fault)s") % {"fault": error}]
     return []

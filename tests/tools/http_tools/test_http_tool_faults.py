@@ -17,7 +17,7 @@ from tools.errors import InvalidArguments
 from tools.fetch.allow_list import AllowList
 from tools.http_tools.request_template import request_template
 from tools.http_tools.tool import build_ready_tool
-from tools.http_tools.validation import ValidationContext, check_http_tool, list_tool_warnings
+from tools.http_tools.validation import ValidationContext, check_http_tool, tool_warnings
 from tools.models import HttpTool, ToolConfig
 from tools.registry.catalogue import ensure_tool_rows
 from tools.secrets.masked import SecretValues
@@ -174,7 +174,7 @@ def test_what_is_declared_and_used_nowhere_is_only_warned_of():
     )
     assert check_http_tool(row, AROUND) == {}
     expected = ["“unit”", "“city” stands in", "“TOKEN”", "http", "description"]
-    for line, words in zip(list_tool_warnings(row), expected, strict=True):
+    for line, words in zip(tool_warnings(row), expected, strict=True):
         assert words in line
 
 
@@ -231,7 +231,7 @@ def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, 
         "body_kind": kind,
     }
     made = settings(**{**row, "method": "POST", "body": "" if kind == "none" else body})
-    list_tool_warnings(made)
+    list(tool_warnings(made))
     if not check_http_tool(made, AROUND):
         with contextlib.suppress(InvalidArguments):
             build_ready_tool(made).request.request({"city": "x"}, SecretValues({"TOKEN": "t"}))

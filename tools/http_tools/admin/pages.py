@@ -27,10 +27,9 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
 from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
-from tools.http_tools.admin.secrets import secret_names_of
 from tools.http_tools.dry_run import DryRun, dry_run_tool
-from tools.http_tools.settings import PROVIDER, to_http_tool_settings
-from tools.http_tools.validation import ValidationContext, check_http_tool, list_tool_warnings
+from tools.http_tools.settings import PROVIDER, secret_names, to_http_tool_settings
+from tools.http_tools.validation import ValidationContext, check_http_tool, tool_warnings
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.secrets.hosts import format_origin, parse_host
 from tools.secrets.masked import MASK
@@ -199,7 +198,7 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
             return page
         page |= {
             "troubles": list_problems(row, secrets),
-            "warnings": list_tool_warnings(to_http_tool_settings(row)),
+            "warnings": list(tool_warnings(to_http_tool_settings(row))),
         }
         page["config"] = config = (
             ToolConfig.objects.filter(name=row.name)
@@ -289,7 +288,7 @@ def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
     ]
     return lines + [
         gettext("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
-        for name in sorted(secret_names_of(row))
+        for name in sorted(secret_names(to_http_tool_settings(row)))
         if secrets.get(name) is False
     ]
 

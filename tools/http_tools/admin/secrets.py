@@ -19,8 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import format_moment, record_link, render_badge
-from tools.http_tools.settings import row_templates, to_http_tool_settings
-from tools.http_tools.templates import parse_template, template_secrets
+from tools.http_tools.settings import secret_names, to_http_tool_settings
 from tools.models import HttpTool, Secret
 from tools.secrets.hosts import SecretHosts
 
@@ -32,18 +31,9 @@ def tools_by_secret() -> dict[str, list[HttpTool]]:
     """The tools that name each secret, by the secret's name, in the order of their names."""
     uses: dict[str, list[HttpTool]] = {}
     for tool in HttpTool.objects.order_by("name")[:TOOLS_READ]:
-        for name in secret_names_of(tool):
+        for name in secret_names(to_http_tool_settings(tool)):
             uses.setdefault(name, []).append(tool)
     return uses
-
-
-def secret_names_of(tool: HttpTool) -> set[str]:
-    """The names of the secrets that ``tool`` carries, whether there are such secrets or not."""
-    return {
-        name
-        for _field, text in row_templates(to_http_tool_settings(tool))
-        for name in template_secrets(parse_template(text))
-    }
 
 
 def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:
