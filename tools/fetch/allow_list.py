@@ -48,15 +48,15 @@ class AllowList:
         """
         networks, names = [], []
         for entry in entries:
-            wanted, destination = _split(entry)
-            network = _network(destination)
-            name = "" if network else _name(entry, destination)
-            if wanted and wanted != use:
+            wanted, colon, rest = entry.partition(":")
+            has_use = colon and wanted in get_args(Use)
+            destination = _read_destination(entry, rest.strip() if has_use else entry)
+            if has_use and wanted != use:
                 continue
-            if network:
-                networks.append(network)
+            if isinstance(destination, str):
+                names.append(destination)
             else:
-                names.append(name)
+                networks.append(destination)
         return cls(
             frozenset(name for name in names if not name.startswith("*")),
             tuple(name[1:] for name in names if name.startswith("*")),
@@ -65,21 +65,13 @@ class AllowList:
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether ``address``, found for ``host``, may be dialled."""
-        return (
-            self._names(normalize_host(host))
-            or self._holds(address)
-            or (is_public(address) and not is_own_address(address))
-        )
-
-    def _names(self, host: str) -> bool:
-        return host in self.names or host.endswith(self.suffixes)
-
-    def _holds(self, address: Address) -> bool:
-        return any(
-            one in network
-            for network in self.networks
-            for one in (address, unwrap_address(address))
-        )
+        name = normalize_host(host)
+        if name in self.names or name.endswith(self.suffixes):
+            return True
+        reached = (address, unwrap_address(address))
+        if any(one in network for network in self.networks for one in reached):
+            return True
+        return is_public(address) and not is_own_address(address)
 
 
 def normalize_host(host: str) -> str:
@@ -87,21 +79,12 @@ def normalize_host(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
-def _split(entry: str) -> tuple[str, str]:
-    """The use before an entry, "" for none, and the rest of it."""
-    use, colon, rest = entry.partition(":")
-    return (use, rest.strip()) if colon and use in get_args(Use) else ("", entry)
-
-
-def _network(entry: str) -> Network | None:
+def _read_destination(entry: str, destination: str) -> Network | str:
+    """The network, or the name, that an entry names. Raises ValueError."""
     try:
-        return ipaddress.ip_network(entry.strip("[]"), strict=False)
+        return ipaddress.ip_network(destination.strip("[]"), strict=False)
     except ValueError:
-        return None
-
-
-def _name(entry: str, destination: str) -> str:
-    star, bare = ("*.", destination[2:]) if destination.startswith("*.") else ("", destination)
+        star, bare = ("*.", destination[2:]) if destination.startswith("*.") else ("", destination)
     try:
         name = normalize_host(URL.build(scheme="http", host=bare).raw_host or "")
     except ValueError:

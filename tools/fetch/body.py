@@ -68,20 +68,15 @@ class BodyDecoder:
             yield chunk
             return
         while chunk:
-            yield self._unpacked(chunk)
-            chunk = self._rest()
-
-    def _unpacked(self, chunk: bytes) -> bytes:
-        self._stream = self._stream or zlib.decompressobj(self._window(chunk[0]))
-        if self._stream.eof:
-            raise UnreadableAnswer("the packed body goes on after its end")
-        try:
-            return self._stream.decompress(chunk, PIECE)
-        except zlib.error as error:
-            raise UnreadableAnswer(f"the body cannot be unpacked: {error}") from error
-
-    def _rest(self) -> bytes:
-        return (self._stream.unconsumed_tail or self._stream.unused_data) if self._stream else b""
+            stream = self._stream = self._stream or zlib.decompressobj(self._window(chunk[0]))
+            if stream.eof:
+                raise UnreadableAnswer("the packed body goes on after its end")
+            try:
+                piece = stream.decompress(chunk, PIECE)
+            except zlib.error as error:
+                raise UnreadableAnswer(f"the body cannot be unpacked: {error}") from error
+            yield piece
+            chunk = stream.unconsumed_tail or stream.unused_data
 
     def _window(self, first: int) -> int:
         """zlib's ``wbits``. "deflate" means the zlib format (RFC 9110, 8.4.1.2); some servers send

@@ -69,11 +69,16 @@ class Fetcher:
                 hop = WireRequest(
                     url, request.method, request.headers, request.body, request.is_private
                 )
-                return await self._follow(hop, request.max_bytes)
+                for _ in range(MAX_REDIRECTS + 1):
+                    answer = await self._ask(hop, request.max_bytes)
+                    if isinstance(answer, FetchResponse):
+                        return answer
+                    hop = answer
         except TimeoutError as error:
             raise TookTooLong(
                 f"{url.host} took more than {request.seconds:g} s", request.seconds
             ) from error
+        raise RedirectRefused(f"more than {MAX_REDIRECTS} redirects, the last to {hop.url.host}")
 
     async def download(self, request: FetchRequest) -> FetchResponse:
         """As :meth:`fetch`, but raises :class:`StatusRefused` for an answer that is no success."""
@@ -91,14 +96,6 @@ class Fetcher:
         if session is not None:
             await session.close()
 
-    async def _follow(self, hop: WireRequest, max_bytes: int) -> FetchResponse:
-        for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._ask(hop, max_bytes)
-            if isinstance(answer, FetchResponse):
-                return answer
-            hop = answer
-        raise RedirectRefused(f"more than {MAX_REDIRECTS} redirects, the last to {hop.url.host}")
-
     async def _ask(self, hop: WireRequest, max_bytes: int) -> FetchResponse | WireRequest:
         """One exchange: the answer, or what is to be asked instead."""
         host = hop.url.raw_host or ""
@@ -109,7 +106,13 @@ class Fetcher:
             try:
                 if response.status in STATUSES and (location := response.headers.get("Location")):
                     return follow_redirect(hop, response.status, location)
-                return await _read(response, max_bytes, self._turn_to_read)
+                if response.status < 200:
+                    raise UnreadableAnswer(f"an answer of status {response.status} is no end")
+                headers: dict[str, str] = {}
+                for name, value in response.headers.items():
+                    headers.setdefault(name.lower(), value)
+                body = await read_body(response, max_bytes, self._turn_to_read)
+                return FetchResponse(str(response.url), response.status, headers, body)
             finally:
                 response.close()
 
@@ -138,19 +141,6 @@ def run_with_fetcher(use: Use, act: Callable[[Fetcher], Awaitable[T]]) -> T:
             await fetcher.close()
 
     return async_to_sync(run)()
-
-
-async def _read(
-    response: aiohttp.ClientResponse, max_bytes: int, turn: asyncio.Lock
-) -> FetchResponse:
-    if response.status < 200:
-        raise UnreadableAnswer(f"an answer of status {response.status} is no end")
-    headers: dict[str, str] = {}
-    for name, value in response.headers.items():
-        headers.setdefault(name.lower(), value)
-    return FetchResponse(
-        str(response.url), response.status, headers, await read_body(response, max_bytes, turn)
-    )
 
 
 @contextlib.contextmanager

@@ -80,15 +80,17 @@ class _PinnedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        return [_result(host, port, address) for address in _pins.get().addresses]
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET6 if address.version == 6 else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for address in _pins.get().addresses
+        ]
 
     async def close(self) -> None:
         """There is nothing to release."""
-
-
-def _result(host: str, port: int, address: Address) -> ResolveResult:
-    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return ResolveResult(
-        hostname=host, host=str(address), port=port, family=family, proto=0, flags=flags
-    )

@@ -43,8 +43,20 @@ def follow_redirect(hop: WireRequest, status: int, location: str) -> WireRequest
     Raises :class:`RedirectRefused` when a body would go to another origin or anything that
     may be secret from https to http, and when ``location`` cannot be fetched.
     """
-    url = _target(hop, location)
-    asked = _as_get(hop) if _becomes_get(hop.method, status) else hop
+    try:
+        url = join_url(hop.url, location)
+    except RequestRefused as error:
+        raise RedirectRefused(
+            f"{hop.url.host} redirects to something that cannot be fetched: {error}"
+        ) from error
+    asked = hop
+    if (status == 303 and hop.method != "HEAD") or (status in (301, 302) and hop.method == "POST"):
+        headers = {
+            name: value
+            for name, value in hop.headers.items()
+            if not name.lower().startswith("content-")
+        }
+        asked = replace(hop, method="GET", headers=headers, body=None)
     if _is_same_site(hop.url, url):
         return replace(asked, url=url)
     if (hop.url.scheme, url.scheme) == ("https", "http") and asked.has_secrets:
@@ -59,28 +71,6 @@ def follow_redirect(hop: WireRequest, status: int, location: str) -> WireRequest
         if name.lower() in FORWARDED_HEADERS and not hop.is_private
     }
     return WireRequest(url, asked.method, headers, None)
-
-
-def _target(hop: WireRequest, location: str) -> URL:
-    try:
-        return join_url(hop.url, location)
-    except RequestRefused as error:
-        raise RedirectRefused(
-            f"{hop.url.host} redirects to something that cannot be fetched: {error}"
-        ) from error
-
-
-def _becomes_get(method: str, status: int) -> bool:
-    return (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST")
-
-
-def _as_get(hop: WireRequest) -> WireRequest:
-    headers = {
-        name: value
-        for name, value in hop.headers.items()
-        if not name.lower().startswith("content-")
-    }
-    return replace(hop, method="GET", headers=headers, body=None)
 
 
 def _is_same_site(old: URL, new: URL) -> bool:

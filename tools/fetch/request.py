@@ -92,9 +92,9 @@ def require_sendable(headers: Mapping[str, str]) -> None:
 
 
 def _refused(headers: Mapping[str, str]) -> list[str]:
-    return [name for name, value in headers.items() if not _is_sendable(name, value)]
-
-
-def _is_sendable(name: str, value: str) -> bool:
-    is_written_well = _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
-    return bool(is_written_well) and name.lower() not in OWN_HEADERS
+    return [
+        name
+        for name, value in headers.items()
+        if name.lower() in OWN_HEADERS
+        or not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value))
+    ]

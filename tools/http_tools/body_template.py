@@ -31,12 +31,9 @@ class JsonBody:
     content_type: str = "application/json"
 
     def body(self, filling: TemplateValues) -> bytes | None:
-        value = _filled(self.tree, filling)
-        return (
-            None
-            if value is ABSENT
-            else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-        )
+        if (value := _filled(self.tree, filling)) is ABSENT:
+            return None
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class FormBody:
         return "&".join(
             pair
             for name, template in self.fields
-            for pair in render_pairs(name, template, filling, _field_value)
+            for pair in render_pairs(name, template, filling, lambda text, _: quote_plus(text))
         ).encode()
 
 
@@ -63,10 +60,8 @@ class TextBody:
     content_type: str = "text/plain; charset=utf-8"
 
     def body(self, filling: TemplateValues) -> bytes | None:
-        return filling.text(self.template, self._value).encode("utf-8", "replace")
-
-    def _value(self, text: str, _name: str) -> str:
-        return html.escape(text) if self.is_xml else text
+        escape = html.escape if self.is_xml else str
+        return filling.text(self.template, lambda text, _: escape(text)).encode("utf-8", "replace")
 
 
 BodyTemplate = NoBody | JsonBody | FormBody | TextBody
@@ -96,10 +91,6 @@ def content_type(headers: Mapping[str, Any]) -> str:
     )
 
 
-def _field_value(text: str, _name: str) -> str:
-    return quote_plus(text)
-
-
 def _tree(value: Any) -> Any:
     """JSON in which each text is a template. Lists stay lists, so a tuple is always one."""
     match value:
@@ -121,13 +112,10 @@ def _filled(tree: Any, filling: TemplateValues) -> Any:
         case list():
             return [item for part in tree if (item := _filled(part, filling)) is not ABSENT]
         case tuple():
-            return _leaf(tree, filling)
+            if (value := filling.only(tree)) is not ABSENT:
+                return value  # also null: to clear something is not to leave it as it is
+            if filling.leaves_out(tree):
+                return ABSENT
+            return filling.text(tree, lambda text, _: text)
         case _:
             return tree
-
-
-def _leaf(template: Template, filling: TemplateValues) -> Any:
-    """A null that was given is null here, for to clear something is not to leave it as it is."""
-    if (value := filling.only(template)) is not ABSENT:
-        return value
-    return ABSENT if filling.leaves_out(template) else filling.text(template, lambda text, _: text)

@@ -42,8 +42,10 @@ class AnswerCache:
         Calls with one key at the same time ask once. When cancelled, the request goes on
         while anybody else waits for it.
         """
-        if kept := self._fresh(key):
-            return kept
+        result, until = self._kept.get(key, (None, 0.0))
+        if result is not None and until > self._clock():
+            self._kept.move_to_end(key)
+            return result
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(
@@ -66,26 +68,13 @@ class AnswerCache:
 
     async def _asked(self, key: bytes, seconds: float, ask: Ask) -> ToolExecutionResult:
         result = await ask()
-        if result.success:
-            self._keep(key, result, self._clock() + seconds)
-        return result
-
-    def _fresh(self, key: bytes) -> ToolExecutionResult | None:
-        result, until = self._kept.get(key, (None, 0.0))
-        if result is None:
-            return None
-        if until <= self._clock():
-            self._drop(key)
-            return None
-        self._kept.move_to_end(key)
-        return result
-
-    def _keep(self, key: bytes, result: ToolExecutionResult, until: float) -> None:
         self._drop(key)
-        self._kept[key] = result, until
-        self._bytes += estimate_size(result)
-        while len(self._kept) > ENTRIES or self._bytes > BYTES:
-            self._drop(next(iter(self._kept)))
+        if result.success:
+            self._kept[key] = result, self._clock() + seconds
+            self._bytes += estimate_size(result)
+            while len(self._kept) > ENTRIES or self._bytes > BYTES:
+                self._drop(next(iter(self._kept)))
+        return result
 
     def _drop(self, key: bytes) -> None:
         if kept := self._kept.pop(key, None):

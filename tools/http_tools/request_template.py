@@ -51,25 +51,26 @@ class RequestTemplate:
         body = self.body.body(filling)
         url = self.url.url(filling, self.query)
         secrets.require_permitted(self.secrets, url)
-        return FetchRequest(
-            url=url,
-            method=self.method,
-            headers=self._headers(filling, "" if body is None else self.body.content_type),
-            body=body,
-            max_bytes=self.max_bytes,
-            seconds=self.seconds,
-            is_private=bool(self.secrets),
-        )
-
-    def _headers(self, filling: TemplateValues, content_type: str) -> dict[str, str]:
         headers = {
             name: filling.text(template, _header_value(name))
             for name, template in self.headers
             if not filling.leaves_out(template)
         }
-        if content_type and "content-type" not in map(str.lower, headers):
-            headers["Content-Type"] = content_type
-        return headers
+        if (
+            body is not None
+            and self.body.content_type
+            and "content-type" not in map(str.lower, headers)
+        ):
+            headers["Content-Type"] = self.body.content_type
+        return FetchRequest(
+            url=url,
+            method=self.method,
+            headers=headers,
+            body=body,
+            max_bytes=self.max_bytes,
+            seconds=self.seconds,
+            is_private=bool(self.secrets),
+        )
 
 
 def request_template(settings: HttpToolSettings) -> RequestTemplate:

@@ -54,14 +54,15 @@ class TemplateValues:
         Raises :class:`tools.errors.InvalidArguments`, and :class:`tools.errors.ToolFailed` for a
         secret that is not there.
         """
-        return "".join(
-            piece if isinstance(piece, str) else self._encoded(piece, encode) for piece in template
-        )
-
-    def _encoded(self, place: ArgumentPlaceholder | SecretPlaceholder, encode: Encode) -> str:
-        if isinstance(place, SecretPlaceholder):
-            return encode(self._take(self._secrets[place.name]), place.name)
-        return encode(self._take(render_value(self._arguments.get(place.name))), place.name)
+        parts = []
+        for piece in template:
+            if isinstance(piece, str):
+                parts.append(piece)
+                continue
+            is_secret = isinstance(piece, SecretPlaceholder)
+            value = self._secrets[piece.name] if is_secret else self._arguments.get(piece.name)
+            parts.append(encode(self._take(render_value(value)), piece.name))
+        return "".join(parts)
 
     def _take(self, text: str) -> str:
         self._room -= len(text)

@@ -40,22 +40,8 @@ class ReadyHttpTool:
 def build_ready_tool(settings: HttpToolSettings) -> ReadyHttpTool:
     """What ``settings`` describe. Raises ValueError where they have faults (see
     :mod:`tools.http_tools.validation`)."""
-    return ReadyHttpTool(
-        settings, _spec(settings), request_template(settings), answer_template(settings)
-    )
-
-
-def request_digest(request: FetchRequest) -> bytes:
-    """What two requests share only when they are the same. Tells nothing of the secrets in them."""
-    said = json.dumps(
-        [request.method, request.url, sorted(request.headers.items()), request.body is None]
-    )
-    return hashlib.sha256(said.encode() + b"\0" + (request.body or b"")).digest()
-
-
-def _spec(settings: HttpToolSettings) -> ToolSpec:
     method = settings.method
-    return ToolSpec(
+    spec = ToolSpec(
         name=settings.name,
         description=settings.description,
         parameters_schema=settings.parameters_schema or NO_PARAMETERS,
@@ -69,3 +55,12 @@ def _spec(settings: HttpToolSettings) -> ToolSpec:
         ),
         metadata={"timeout_seconds": settings.timeout_seconds + GRACE_SECONDS},
     )
+    return ReadyHttpTool(settings, spec, request_template(settings), answer_template(settings))
+
+
+def request_digest(request: FetchRequest) -> bytes:
+    """What two requests share only when they are the same. Tells nothing of the secrets in them."""
+    said = json.dumps(
+        [request.method, request.url, sorted(request.headers.items()), request.body is None]
+    )
+    return hashlib.sha256(said.encode() + b"\0" + (request.body or b"")).digest()

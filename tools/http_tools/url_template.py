@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -58,11 +59,11 @@ class UrlTemplate:
 
     def _require_same_place(self, url: URL) -> None:
         """What encoding already sees to, asked of the parser that the request is sent with."""
-        row = parse_url(f"{self.origin}/{self._prefix()}")
+        pieces = (piece for part in self.segments for piece in ("/", *part))
+        prefix = "".join(takewhile(lambda piece: isinstance(piece, str), pieces))
+        row = parse_url(f"{self.origin}{prefix}")
         is_same = (url.scheme, url.raw_host, url.port, url.raw_user) == (
-            row.scheme,
-            row.raw_host,
-            row.port,
+            *(row.scheme, row.raw_host, row.port),
             None,
         )
         path = url.raw_path
@@ -70,17 +71,6 @@ class UrlTemplate:
             is_same and path.startswith(row.raw_path) and path.count("/") == len(self.segments)
         ):
             raise ToolFailed("参数会使请求指向其他地址，请求未发送，请不要重试。")
-
-    def _prefix(self) -> str:
-        """The literal beginning of the path."""
-        prefix = ""
-        for place, segment in enumerate(self.segments):
-            prefix += "/" if place else ""
-            for piece in segment:
-                if not isinstance(piece, str):
-                    return prefix
-                prefix += piece
-        return prefix
 
 
 def url_template(text: str) -> UrlTemplate | None:

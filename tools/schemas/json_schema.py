@@ -91,15 +91,10 @@ def _additional(usual: Any) -> Any:
     def check(validator: Any, rest: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
         if not validator.is_type(value, "object"):
             return
-        yield from usual(validator, rest, value, _spelled_out(schema, value))
+        patterns = schema.get("patternProperties") or {}
+        matched = {name for name in value if any(search_pattern(text, name) for text in patterns)}
+        plain = {key: part for key, part in schema.items() if key != "patternProperties"}
+        properties = {**schema.get("properties", {}), **dict.fromkeys(matched, True)}
+        yield from usual(validator, rest, value, {**plain, "properties": properties})
 
     return check
-
-
-def _spelled_out(schema: Any, value: Any) -> Any:
-    patterns = schema.get("patternProperties") or {}
-    matched = {
-        name: True for name in value if any(search_pattern(pattern, name) for pattern in patterns)
-    }
-    plain = {key: part for key, part in schema.items() if key != "patternProperties"}
-    return {**plain, "properties": {**schema.get("properties", {}), **matched}}

@@ -62,11 +62,12 @@ class SecretHosts:
         entries = split_entries(text)
         if len(entries) > MAX_HOSTS:
             raise ValueError(gettext("At most %(count)d entries.") % {"count": MAX_HOSTS})
+        if PROGRAM in entries:
+            raise _unreadable(PROGRAM)
+        programs = [entry for entry in entries if entry.startswith(PROGRAM)]
         return cls(
-            tuple(
-                dict.fromkeys(_host(entry) for entry in entries if not entry.startswith(PROGRAM))
-            ),
-            tuple(dict.fromkeys(_program(entry) for entry in entries if entry.startswith(PROGRAM))),
+            tuple(dict.fromkeys(_host(entry) for entry in entries if entry not in programs)),
+            tuple(dict.fromkeys(entry.removeprefix(PROGRAM) for entry in programs)),
         )
 
     @classmethod
@@ -148,20 +149,10 @@ def _host(entry: str) -> AllowedHost:
     host = AllowedHost(name, url.explicit_port, is_clear=url.scheme == "http")
     if host.port == _USUAL_PORTS[url.scheme]:
         host = replace(host, port=None)
-    if not star:
-        return host
-    if parse_address(name) or "." not in name:
-        raise ValueError(
-            gettext("“%(entry)s” would be too many hosts: at least *.NAME.NAME is wanted.")
-            % {"entry": entry[:100]}
-        )
-    return replace(host, is_wild=True)
-
-
-def _program(entry: str) -> str:
-    if not (command := entry.removeprefix(PROGRAM)):
-        raise _unreadable(entry)
-    return command
+    if star and (parse_address(name) or "." not in name):
+        words = gettext("“%(entry)s” would be too many hosts: at least *.NAME.NAME is wanted.")
+        raise ValueError(words % {"entry": entry[:100]})
+    return replace(host, is_wild=bool(star))
 
 
 def _unreadable(entry: str) -> ValueError:

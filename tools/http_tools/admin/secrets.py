@@ -151,16 +151,11 @@ class SecretForm(_Form):
 
         if "hosts" in self.fields:
             self.initial["hosts"] = self.instance.hosts
-            if self.instance.pk is not None and self._leaves_out("hosts"):
-                self.fields["hosts"].disabled, self.fields["hosts"].required = True, False
-
-    def _leaves_out(self, name: str) -> bool:
-        """Whether the request does not speak of the field at all, as a script's may: then it stays
-        as it is."""
-        widget = self.fields[name].widget
-        return self.is_bound and bool(
-            widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name))
-        )
+            if self.instance.pk is not None and self.is_bound:
+                widget, name = self.fields["hosts"].widget, self.add_prefix("hosts")
+                if widget.value_omitted_from_data(self.data, self.files, name):
+                    # A request that says nothing of them, as a script's may: they stay.
+                    self.fields["hosts"].disabled, self.fields["hosts"].required = True, False
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -209,18 +204,16 @@ class SecretAdmin(HistoryAdmin):
         return ("name", "state", "host_list", used_by, "changed")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        broken = [
-            secret.name
-            for secret in Secret.objects.order_by("name")[:LISTED]
-            if not secret.is_readable
-        ]
-        if broken and request.method == "GET":
-            self.message_user(request, f"{UNREADABLE} {', '.join(broken)}", messages.ERROR)
-        homeless = list(
-            Secret.objects.filter(hosts="").order_by("name").values_list("name", flat=True)[:LISTED]
-        )
-        if homeless and request.method == "GET":
-            self.message_user(request, f"{SENT_NOWHERE} {', '.join(homeless)}", messages.WARNING)
+        if request.method == "GET":
+            secrets = Secret.objects.order_by("name")
+            broken = [secret.name for secret in secrets[:LISTED] if not secret.is_readable]
+            homeless = secrets.filter(hosts="").values_list("name", flat=True)[:LISTED]
+            for level, words, names in (
+                (messages.ERROR, UNREADABLE, broken),
+                (messages.WARNING, SENT_NOWHERE, list(homeless)),
+            ):
+                if names:
+                    self.message_user(request, f"{words} {', '.join(names)}", level)
         return super().changelist_view(request, extra_context)
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
