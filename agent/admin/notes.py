@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
 from agent.domain.notes import TEXT_LIMIT
-from agent.memory.erasure import delete_notes, erase_person, find_person_notes
 from agent.memory.full_text import search_notes
+from agent.memory.notes_store import delete_note_rows, erase_person, find_person_notes
 from agent.models import Note
 from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import RecordedSince, Rows
@@ -109,7 +109,7 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Note) -> None:
         """With what its changes kept of it."""
-        delete_notes(Note.objects.filter(pk=obj.pk))
+        delete_note_rows(Note.objects.filter(pk=obj.pk))
 
     @admin.display(description=_("recorded at"))
     def recorded(self, note: Note) -> str:

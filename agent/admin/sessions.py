@@ -15,7 +15,7 @@ from agent.admin.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_run
 from agent.admin.state_form import LIMITS, StateForm
 from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
-from agent.record.states import save_changes
+from agent.record.sessions import save_changes
 from agent.record.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
 from tools.admin.config_history import recorded

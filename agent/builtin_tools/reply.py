@@ -12,8 +12,8 @@ from agent.builtin_tools.attachments import AttachmentFinder, parse_picture_argu
 from agent.builtin_tools.send_message import check_mention
 from agent.domain.states import MessageState
 from agent.domain.types import MessagePart
+from agent.record.chat_record import ReplyTarget, find_targets
 from agent.record.record import Record
-from agent.record.targets import ReplyTarget, find_targets
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender, get_services
 from agent.subagents.runner import SubagentRunner

@@ -17,7 +17,7 @@ from agent.domain.states import MessageState, RunOrigin, RunState
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext
 from agent.memory.service import MemoryService
 from agent.record.approvals import ApprovalDecision, ApprovalOutcome, apply_approval_decisions
 from agent.record.record import Record

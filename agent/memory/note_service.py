@@ -8,7 +8,7 @@ from agent.llm.embeddings import Embedder
 from agent.memory import notes_store, vector_store
 from agent.memory import recall as recalling
 from agent.memory.embedding import embed_message
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext
 from agent.memory.relevance import RecalledNote
 from agent.memory.vector_store import TextVector
 from agent.record.record import Record

@@ -1,10 +1,11 @@
 """Notes on record: written, found, used and forgotten, each within what its viewer may see."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
@@ -12,8 +13,9 @@ from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
-from agent.models import ChatSession, Message, Note, ToolCall
-from agent.models.note import fingerprint
+from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
+from agent.models.note import note_fingerprint
+from tools.admin.config_history import forget_changes
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
 OWNER_LIMIT = 500
@@ -115,7 +117,11 @@ def _remembered(wish: NewNote) -> WrittenNote:
     here = Note.objects.filter(
         audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id
     )
-    if pk := here.filter(fingerprint=fingerprint(note.text)).values_list("pk", flat=True).first():
+    if (
+        pk := here.filter(fingerprint=note_fingerprint(note.text))
+        .values_list("pk", flat=True)
+        .first()
+    ):
         return WrittenNote(NoteResult.KNOWN, pk)
     if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
         return WrittenNote(NoteResult.FULL)
@@ -303,3 +309,42 @@ def _profile(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:
         return PersonProfile(person_id, notes=notes)
     names = tuple(dict.fromkeys(row[1] for row in here if row[1]))
     return PersonProfile(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)
+
+
+def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":
+    """Every note about a person or told by them, in the chats of whatever account."""
+    return Note.objects.filter(
+        Q(owner_kind=Note.Owner.PERSON, owner_id=person_id) | Q(said_by=person_id),
+        platform=platform,
+    )
+
+
+def erase_person(platform: str, person_id: str) -> int:
+    """Delete the person's notes and every proposal that quotes one, and empty the summaries of
+    their private chats.
+
+    Returns how many notes there were.
+    """
+    with transaction.atomic():
+        pks = set(find_person_notes(platform, person_id).values_list("pk", flat=True))
+        _drop_proposals(pks)
+        private = ChatSession.objects.filter(
+            platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id
+        )
+        Digest.objects.filter(session__in=private).update(text="")
+        delete_note_rows(find_person_notes(platform, person_id))
+    return len(pks)
+
+
+def delete_note_rows(notes: "QuerySet[Note]") -> int:
+    """Delete ``notes`` with all that their changes keep of them; how many there were."""
+    with transaction.atomic():
+        forget_changes(notes)
+        return notes.delete()[0]
+
+
+def _drop_proposals(note_pks: Collection[int]) -> None:
+    proposals = NoteProposal.objects.values_list("pk", "note_ids").iterator()
+    NoteProposal.objects.filter(
+        pk__in=[pk for pk, quoted in proposals if not set(note_pks).isdisjoint(quoted)]
+    ).delete()

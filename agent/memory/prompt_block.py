@@ -2,10 +2,12 @@
 Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
 
+from agent.llm.messages import ChatMessage
 from agent.memory.relevance import RecalledNote
 from tools.text import fences
 from tools.text.fences import FenceKind
@@ -51,3 +53,38 @@ def describe_note(note: RecalledNote) -> dict[str, Any]:
 def quote_summary(text: str) -> str:
     """A summary as a block; "" for none."""
     return fences.fence_values(FenceKind.SUMMARY, [{"summary": text}]) if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryContext:
+    """Fenced texts, "" for none, and where in a first request they stand.
+
+    They are messages of the user's role, for some endpoints take a system message only
+    at the beginning, and what they hold must not speak with the authority of the prompt. The
+    summary stands before the history and changes seldom, so that what comes before the new
+    words stays the same for the provider's cache; the memory stands right before the
+    current message.
+    """
+
+    summary: str = ""
+    memory: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many messages are added to a request."""
+        return bool(self.summary) + bool(self.memory)
+
+    @property
+    def size(self) -> int:
+        """Characters that are added to a request."""
+        return len(self.summary) + len(self.memory)
+
+    def around(self, request: list[ChatMessage]) -> list[ChatMessage]:
+        """``request``, which begins with the system message and ends with the current one, with the
+        background in its place."""
+        system, *history, current = request
+        return [system, *_said(self.summary), *history, *_said(self.memory), current]
+
+
+def _said(text: str) -> list[ChatMessage]:
+    return [{"role": "user", "content": text}] if text else []

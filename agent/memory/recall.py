@@ -10,8 +10,7 @@ from django.utils import timezone
 from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.notes_store import mark_notes_used
-from agent.memory.prompt_block import fit_notes, quote_notes, quote_summary
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext, fit_notes, quote_notes, quote_summary
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import Digest, Note

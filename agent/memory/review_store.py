@@ -10,8 +10,8 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from agent.memory.erasure import delete_notes
 from agent.memory.note_visibility import to_recalled_notes
+from agent.memory.notes_store import delete_note_rows
 from agent.memory.relevance import RecalledNote
 from agent.models import Note, NoteProposal
 
@@ -128,7 +128,7 @@ def _propose_retirements(now: datetime) -> int:
 
 def delete_expired_notes(moments: Sequence[datetime]) -> list[int]:
     """Delete notes that have expired; how many."""
-    return [delete_notes(Note.objects.filter(expires_at__lte=moment)) for moment in moments]
+    return [delete_note_rows(Note.objects.filter(expires_at__lte=moment)) for moment in moments]
 
 
 def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:
@@ -160,7 +160,7 @@ def _applied(proposal: NoteProposal) -> NoteProposal.State:
         if len({(note.audience, note.owner_kind, note.owner_id) for note in notes}) != 1:
             return State.STALE
         _merge(notes, proposal)
-    delete_notes(Note.objects.filter(pk__in=[note.pk for note in notes]))
+    delete_note_rows(Note.objects.filter(pk__in=[note.pk for note in notes]))
     return State.APPLIED
 
 

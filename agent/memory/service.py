@@ -13,7 +13,7 @@ from agent.llm.embeddings import Embedder
 from agent.memory.background_jobs import MemoryJobs, SummaryPolicy
 from agent.memory.embedding import run_note_embedding
 from agent.memory.note_service import NoteService
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext
 from agent.memory.review import run_note_review
 from agent.record.record import Record
 

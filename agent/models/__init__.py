@@ -6,20 +6,15 @@ is work that a restarted server takes up again.
 """
 
 from agent.models.approval import Approval
-from agent.models.commit_mark import CommitMark
 from agent.models.digest import Digest
-from agent.models.media import Description, KeptFile, MessageMedia
-from agent.models.media_file import MediaFile
+from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, ResultPicture
 from agent.models.message import UNSETTLED, Message
-from agent.models.note import Note
-from agent.models.process import ServerProcess
-from agent.models.proposal import NoteProposal
-from agent.models.result_picture import ResultPicture
+from agent.models.note import Note, NoteProposal
+from agent.models.process import CommitMark, ServerProcess
 from agent.models.run import Run, Step
 from agent.models.session import ChatSession
-from agent.models.spending import Spending
 from agent.models.sticker import Sticker
-from agent.models.tally import Tally
+from agent.models.tally import Spending, Tally
 from agent.models.tool_call import ToolCall
 
 __all__ = [

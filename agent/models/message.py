@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import MessageDirection, MessageReason, MessageState
-from agent.models.claimed import claim_number, place
+from agent.models.process import claim_number_field, place_field
 from agent.models.session import ChatSession
 
 
@@ -86,8 +86,8 @@ class Message(models.Model):
         help_text=_("Part of the conversation that later model calls are shown."),
     )
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
-    claim_number = claim_number()
-    place = place()
+    claim_number = claim_number_field()
+    place = place_field()
     happened_at = models.DateTimeField(
         _("sent at"), null=True, blank=True, help_text=_("The client's time.")
     )

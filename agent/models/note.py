@@ -1,4 +1,4 @@
-"""Notes: what was said once and should count later."""
+"""Notes: what was said once and should count later, and proposals to change them."""
 
 import hashlib
 from collections.abc import Iterable
@@ -135,7 +135,7 @@ class Note(models.Model):
         self.text, self.tags = make_storable(self.text), make_storable(self.tags)
         self.audience = self.own_audience
         self.words = " ".join([*self._key_terms(), *index_terms(" ".join([*self.tags, self.text]))])
-        if self.fingerprint != (said := fingerprint(self.text)):
+        if self.fingerprint != (said := note_fingerprint(self.text)):
             self.fingerprint, self.embedding_model, self.signs, self.embedding = said, "", b"", None
         if update_fields is not None:
             update_fields = {*update_fields, *DERIVED}
@@ -180,7 +180,7 @@ class Note(models.Model):
         ]
 
 
-def fingerprint(text: str) -> str:
+def note_fingerprint(text: str) -> str:
     """What two notes have in common that say the same in the same words."""
     return hashlib.blake2b(
         normalize_text(text).encode("utf-8", "replace"), digest_size=16
@@ -197,3 +197,49 @@ def _are_tags(tags: Any) -> bool:
     return fits and all(
         isinstance(tag, str) and len(tag.strip()) > 0 and len(tag) <= TAG_LIMIT for tag in tags
     )
+
+
+class NoteProposal(models.Model):
+    """Notes that say the same and could be one, or a note that has not been of use for long.
+
+    Nothing happens until somebody applies it. ``before`` keeps what the notes were.
+    """
+
+    class Kind(models.TextChoices):
+        MERGE = "merge", _("make one of them")
+        RETIRE = "retire", _("delete")
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("waiting")
+        APPLIED = "applied", _("applied")
+        REJECTED = "rejected", _("rejected")
+        STALE = "stale", _("the notes have changed since")
+
+    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    state = models.CharField(
+        _("state"), max_length=16, choices=State.choices, default=State.WAITING
+    )
+    model = models.CharField(_("model"), max_length=200, blank=True, default="")
+    decided_by = models.CharField(_("decided by"), max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(_("recorded at"))
+    decided_at = models.DateTimeField(_("decided"), null=True, blank=True)
+    note_ids = models.JSONField(_("memory notes"), default=list)
+    tags = models.JSONField(_("tags"), default=list, blank=True)
+    text = models.TextField(
+        _("text"),
+        blank=True,
+        default="",
+        help_text=_("Of notes that become one: what it will say."),
+    )
+    before = models.JSONField(
+        _("before"), default=list, help_text=_("The notes as they were when this was proposed.")
+    )
+
+    class Meta:
+        verbose_name = _("proposal for memory notes")
+        verbose_name_plural = _("proposals for memory notes")
+        ordering = ("-id",)
+        indexes: ClassVar = [models.Index(fields=["state", "-id"], name="proposal_state")]
+
+    def __str__(self) -> str:
+        return f"#{self.pk}"

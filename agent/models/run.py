@@ -6,8 +6,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import RunOrigin, RunState, StepPhase
-from agent.models.claimed import claim_number, place
 from agent.models.message import Message
+from agent.models.process import claim_number_field, place_field
 from agent.models.session import ChatSession
 
 
@@ -45,8 +45,8 @@ class Run(models.Model):
         help_text=_("Of a run of another agent: the call that set it off."),
     )
     claimed_by = models.CharField(max_length=32, blank=True, default="", editable=False)
-    claim_number = claim_number()
-    place = place()
+    claim_number = claim_number_field()
+    place = place_field()
     origin = models.CharField(
         _("origin"), max_length=16, choices=Origin.choices, default=Origin.CHAT
     )

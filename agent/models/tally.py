@@ -1,4 +1,4 @@
-"""How often somebody was answered: what the limits go by."""
+"""What the limits go by: how often somebody was answered, and the tokens of each day."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -28,3 +28,18 @@ class Tally(models.Model):
 
     def __str__(self) -> str:
         return self.subject
+
+
+class Spending(models.Model):
+    """The tokens of one ``day`` of the installation's time zone, of all model calls of all
+    processes."""
+
+    day = models.CharField(max_length=10, primary_key=True)
+    tokens = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name = _("tokens of a day")
+        verbose_name_plural = _("tokens of days")
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.tokens}"

@@ -1,4 +1,5 @@
-"""What was said in one chat, read again for its tools. Nothing here leads to another chat."""
+"""What was said in one chat, read again for its tools, and what was taken back. A tool is led to no
+other chat from here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
+from django.utils import timezone
 
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
@@ -63,6 +65,25 @@ class FoundMessage:
     segments: list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class ReplyTarget:
+    """A message of one's own chat."""
+
+    pk: int
+    text: str
+    sender_id: str
+    sender_name: str
+    is_recalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecall:
+    """That a message was taken back, as the client reported it."""
+
+    account: str
+    message_id: str
+
+
 def load_message_pages(wishes: Sequence[PageRequest]) -> list[MessagePage | None]:
     """A page for each wish; None where its ``before`` is no message of the chat."""
     return [_page(wish) for wish in wishes]
@@ -71,6 +92,35 @@ def load_message_pages(wishes: Sequence[PageRequest]) -> list[MessagePage | None
 def find_messages(wanted: Sequence[tuple[ChatAddress, str]]) -> list[FoundMessage | None]:
     """The newest message of a chat with a client's id; None where it is not on record there."""
     return [_found(chat, message_id) for chat, message_id in wanted]
+
+
+def find_targets(wanted: Sequence[tuple[int, str]]) -> list[ReplyTarget | None]:
+    """For each (session, message id): the newest message of that chat with this id."""
+    return [_find(session_pk, message_id) for session_pk, message_id in wanted]
+
+
+def _find(session_pk: int, message_id: str) -> ReplyTarget | None:
+    if not message_id:
+        return None
+    known = Message.objects.filter(session_id=session_pk, message_id=message_id).exclude(
+        reason=Message.Reason.LATER_RESULT
+    )
+    row = known.only("text", "sender_id", "sender_name", "recalled_at").order_by("-pk").first()
+    return (
+        ReplyTarget(row.pk, row.text, row.sender_id, row.sender_name, row.recalled_at is not None)
+        if row
+        else None
+    )
+
+
+def record_recalls(recalls: Sequence[MessageRecall]) -> list[None]:
+    """Keep that messages were taken back; they stay on record."""
+    for one in recalls:
+        gone = Message.objects.filter(
+            message_id=one.message_id, session__account=one.account, recalled_at=None
+        )
+        gone.update(recalled_at=timezone.now())
+    return [None] * len(recalls)
 
 
 def find_session(chat: ChatAddress) -> int | None:

@@ -8,9 +8,10 @@ a busy one commits dozens for the price of one.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from django.db import (
@@ -25,8 +26,8 @@ from django.utils import timezone
 
 from agent.domain.claims import Claim
 from agent.domain.errors import ClaimLost
+from agent.models import Run
 from agent.record.acknowledgement import CommitMarker
-from agent.record.claims import find_lost_claims
 from agent.record.outage import DatabaseOutage, is_database_refusal, plain_reason
 from tools.log_limit import LogLimit
 
@@ -337,3 +338,22 @@ def _dial_directly() -> None:
             "OPTIONS": {name: value for name, value in options.items() if name != "pool"},
         }
         connections[DEFAULT_DB_ALIAS] = type(usual)(own, DEFAULT_DB_ALIAS)
+
+
+def find_lost_claims(claims: Collection[Claim]) -> set[Claim]:
+    """Those of ``claims`` that hold no more. The rows of the runs stay locked until the transaction
+    ends."""
+    if not claims:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(len(claims)), [claim.run_pk for claim in claims])
+        held = {Claim(*row) for row in cursor.fetchall()}
+    return set(claims) - held
+
+
+@cache
+def _statement(count: int) -> str:
+    """By key, so that two processes never wait for each other's locks in a circle."""
+    table, places = connection.ops.quote_name(Run._meta.db_table), ", ".join(["%s"] * count)
+    lock = " FOR NO KEY UPDATE" if connection.features.has_select_for_no_key_update else ""
+    return f"SELECT id, claim_number, place FROM {table} WHERE id IN ({places}) ORDER BY id{lock}"  # noqa: S608

@@ -1,12 +1,14 @@
 """Who is answered, and how often: decided and counted in the transaction that takes messages in."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 
 from django.db import transaction
+from django.db.models import Min
 from django.utils import timezone
 
 from agent.domain import answer_limits
@@ -14,13 +16,11 @@ from agent.domain.answer_limits import AnswerCount, AnswerRefusal, LimitCheck, M
 from agent.domain.answer_policy import AnswerLimits
 from agent.domain.notices import TO_OWNERS
 from agent.domain.triggers import TriggerDecision
-from agent.domain.types import IncomingMessage
-from agent.models import Message
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import ChatSession, Message
 from agent.record import spendings, tallies
 from agent.record.accounts import AccountRows
-from agent.record.exchanges import count_answered_exchanges
-from agent.record.owner_notes import tell_owners
-from agent.record.settings_version import settings_version
+from agent.record.runs import settings_version
 
 logger = logging.getLogger(__name__)
 State = Message.State
@@ -192,3 +192,49 @@ def _decision(decision: TriggerDecision, refused: AnswerRefusal | None) -> Trigg
         detail=refused.detail,
         opens_loop=refused.opens_loop,
     )
+
+
+def count_answered_exchanges(chat: ChatAddress, sender_id: str, now: datetime, count: int) -> int:
+    """After how many of the last ``count`` messages of ``sender_id`` that have a run the next came
+    only when the bot had answered.
+
+    The message that comes ``now`` is the last such next one. Few messages are looked at, by the
+    index on their sender.
+    """
+    said = Message.objects.filter(
+        sender_id=sender_id, place=chat.place, direction=Message.Direction.IN, run__isnull=False
+    )
+    asked = list(said.order_by("-pk").values_list("created_at", "run_id")[:count])
+    answers = Message.objects.filter(
+        run__in=[run for _, run in asked], direction=Message.Direction.OUT
+    )
+    answered = dict(answers.order_by().values_list("run_id").annotate(Min("created_at")))
+    times = [now, *(at for at, _ in asked)]
+    return sum(
+        run in answered and answered[run] <= following
+        for (following, _), (_, run) in zip(pairwise(times), asked, strict=True)
+    )
+
+
+def tell_owners(account: ChatAddress, owners: Collection[str], text: str, now: datetime) -> None:
+    """Put a note on record for each of ``owners``; ``account`` is a chat of the account that is to
+    tell them."""
+    for owner in sorted(owners):
+        chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
+        place = {
+            "account": chat.account,
+            "kind": chat.kind,
+            "peer_id": chat.peer_id,
+            "platform": chat.platform,
+        }
+        session, _ = ChatSession.objects.get_or_create(**place, defaults={"last_message_at": now})
+        Message.objects.create(
+            session=session,
+            direction=Message.Direction.IN,
+            state=Message.State.WAITING,
+            reason=Message.Reason.OWNER_NOTE,
+            sender_id=chat.peer_id,
+            text=text,
+            place=chat.place,
+            created_at=now,
+        )

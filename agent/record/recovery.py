@@ -16,7 +16,7 @@ from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
-from agent.models.claimed import NEXT_CLAIM
+from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
 from agent.record.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent.domain.claims import Claim
-from agent.record import approvals, deferred_calls, gates, replies, steps
+from agent.record import approvals, deferred_calls, replies, sessions, steps
 from agent.record.commit import I, R
 from agent.record.record import Record
 
@@ -37,7 +37,7 @@ class RunJournal:
         return await self._put(approvals.record_questions, question)
 
     async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
-        await self._put(gates.set_continuing, (session_pk, is_continuing))
+        await self._put(sessions.set_continuing, (session_pk, is_continuing))
 
     def add_reply(self, reply: replies.OutgoingMessage) -> "asyncio.Future[int]":
         return self._put(replies.add_replies, (reply, self.record.process_id))

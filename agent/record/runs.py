@@ -20,15 +20,15 @@ from agent.record import deferred_calls
 from agent.record.accounts import AccountRows
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
-from agent.record.gates import ChatGateSetting
-from agent.record.sessions import load_session_state
-from agent.record.settings_version import settings_version
+from agent.record.sessions import ChatGateSetting, load_session_state
+from tools.models import ConfigVersion
 from tools.registry.settings import SettingsCache
 
 Direction = Message.Direction
 State = Message.State
 
 insert_runs = PreparedInsert(Run)
+version_query = PreparedSelect(ConfigVersion.objects.filter(pk=1).values_list("number"))
 take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
 
 
@@ -142,6 +142,13 @@ class ActiveRun:
     @property
     def run_pk(self) -> int:
         return self.claim.run_pk
+
+
+def settings_version() -> int:
+    """The number of the last change of a row that the operator edits, by any process; 0 before the
+    first."""
+    found = version_query(1)
+    return int(found[0][0]) if found else 0
 
 
 class RunStarter:

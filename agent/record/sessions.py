@@ -1,13 +1,16 @@
-"""What the row of a chat keeps from one run for the next, in one look."""
+"""What the row of a chat keeps from one run for the next: its state, whether a continuation is
+active, and the deferred tools that were found in it."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.domain.state import StateChange, ToolDiscovery
 from agent.models import ChatSession
 from agent.record.compiled_sql import PreparedSelect
-from agent.record.discoveries import parse_discovered_tools
-from agent.record.gates import ChatGateSetting
-from agent.record.states import parse_stored_state
+
+MOST_KEPT = 100
+"""Tools that a chat keeps; beyond that, what was found first has to be found again."""
 
 #: Its parameter is the session.
 session_state_query = PreparedSelect(
@@ -18,9 +21,17 @@ session_state_query = PreparedSelect(
 
 
 @dataclass(frozen=True, slots=True)
+class ChatGateSetting:
+    """``is_on``: the chat's own decision on the timing gate, None where the bot's row decides."""
+
+    is_on: bool | None = None
+    is_continuing: bool = False
+    """Whether the planner was at work when the last run ended: then the next one needs no gate."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionState:
-    """The chat's state, what it says of the timing gate, and the deferred tools that were found in
-    it."""
+    """All that the row keeps, in one look."""
 
     state: dict[str, Any] = field(default_factory=dict)
     gate: ChatGateSetting = field(default_factory=ChatGateSetting)
@@ -37,4 +48,42 @@ def load_session_state(session_pk: int | None) -> SessionState:
         parse_stored_state(state),
         ChatGateSetting(is_on, is_continuing),
         parse_discovered_tools(names),
+    )
+
+
+def set_continuing(chats: Sequence[tuple[int, bool]]) -> list[None]:
+    """For each (session, whether): keep that a continuation is active, or that it is not."""
+    for session_pk, is_continuing in chats:
+        ChatSession.objects.filter(pk=session_pk).update(is_continuing=is_continuing)
+    return [None] * len(chats)
+
+
+def parse_stored_state(stored: object) -> dict[str, Any]:
+    """The state of a chat in the column that keeps it."""
+    return dict(stored) if isinstance(stored, Mapping) else {}
+
+
+def save_changes(changes: Iterable[StateChange]) -> None:
+    """Store ``changes`` in order. Must run in a transaction: names that were not changed keep what
+    others stored."""
+    for change in changes:
+        row = ChatSession.objects.select_for_update().filter(pk=change.session_pk)
+        for state in row.order_by().values_list("state", flat=True):
+            row.update(state=change.applied(parse_stored_state(state)))
+
+
+def save_discoveries(discoveries: Iterable[ToolDiscovery]) -> None:
+    """Add what was found behind what is stored. Must run in a transaction."""
+    for discovery in discoveries:
+        row = ChatSession.objects.select_for_update().filter(pk=discovery.session_pk)
+        for stored in row.order_by().values_list("discovered_tools", flat=True):
+            names = dict.fromkeys((*parse_discovered_tools(stored), *discovery.names))
+            row.update(discovered_tools=list(names)[-MOST_KEPT:])
+
+
+def parse_discovered_tools(stored: object) -> tuple[str, ...]:
+    """The names of the tools that were found in a chat, in that order, in the column that keeps
+    them."""
+    return (
+        tuple(name for name in stored if isinstance(name, str)) if isinstance(stored, list) else ()
     )

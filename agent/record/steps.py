@@ -12,8 +12,7 @@ from agent.domain.state import StateChange, ToolDiscovery
 from agent.llm.messages import ChatMessage
 from agent.models import Step, ToolCall
 from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
-from agent.record.discoveries import save_discoveries
-from agent.record.states import save_changes
+from agent.record.sessions import save_changes, save_discoveries
 
 insert_steps, insert_calls = PreparedInsert(Step), PreparedInsert(ToolCall)
 begin_calls = PreparedUpdate(ToolCall, "state")
@@ -148,8 +147,8 @@ def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
             for o in outcomes
         ]
     )
-    save_changes([outcome.state_change for outcome in outcomes if outcome.state_change is not None])
-    save_discoveries(outcome.discovery for outcome in outcomes if outcome.discovery is not None)
+    save_changes(o.state_change for o in outcomes if o.state_change is not None)
+    save_discoveries(o.discovery for o in outcomes if o.discovery is not None)
 
 
 def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:

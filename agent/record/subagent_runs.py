@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.models import Run, ToolCall
-from agent.models.claimed import NEXT_CLAIM
+from agent.models.process import NEXT_CLAIM
 from agent.record.runs import insert_runs
 
 SERVER_STOPPED = gettext_noop("the server stopped before the agent had finished")

@@ -17,8 +17,12 @@ from django.utils.translation import gettext_noop
 from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase, ToolCallState
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
-from agent.llm.completion import calling_message, parse_recorded
-from agent.llm.empty_answers import describe_empty_response, is_empty_response
+from agent.llm.completion import (
+    calling_message,
+    describe_empty_response,
+    is_empty_response,
+    parse_recorded,
+)
 from agent.llm.messages import ChatMessage
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
 from agent.record.runs import RecordedCall, RecordedStep

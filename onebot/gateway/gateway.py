@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.replies import LateSendResult, correct_send_results
-from agent.record.targets import MessageRecall, record_recalls
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
 from onebot.connections.account_tokens import AccountTokens

@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.memory.background_jobs import SummaryPolicy
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext
 from agent.memory.service import MemoryService, MemorySettings
 from agent.memory.summary_store import HistoryWindow
 from agent.models import ChatSession, Digest, Message, Run

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.domain.notes import NoteViewer
 from agent.memory.note_service import NoteService
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext
 from agent.memory.recall import RecallRequest, build_memory_block, recall_notes
 from agent.models import ChatSession, Digest, Note
 from agent.record.record import Record

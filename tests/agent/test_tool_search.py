@@ -13,8 +13,7 @@ from agent.domain.errors import LLMError
 from agent.domain.state import ToolDiscovery
 from agent.llm.messages import strip_frame
 from agent.models import ChatSession, ToolCall
-from agent.record.discoveries import MOST_KEPT, save_discoveries
-from agent.record.sessions import load_session_state
+from agent.record.sessions import MOST_KEPT, load_session_state, save_discoveries
 from agent.run.toolbox import HINT
 from agent.subagents.provider import SubagentToolProvider
 from agent.subagents.runner import SubagentRunner
