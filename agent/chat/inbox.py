@@ -21,7 +21,6 @@ from agent.record.arrivals import AcceptedMessage, MessageArrival, refuse_messag
 from agent.record.record import Record
 from agent.record.recovery import (
     ClaimMessages,
-    GivenUpMessage,
     HeldMessage,
     PendingMessage,
     claim_messages,
@@ -267,10 +266,8 @@ class Inbox:
         )
 
     async def _give_up(self, pending: PendingMessage, error: Exception) -> None:
-        await self.record.submit(
-            give_up_messages,
-            GivenUpMessage(pending.pk, pending.claim_number, f"{type(error).__name__}: {error}"),
-        )
+        held = HeldMessage(pending.pk, pending.claim_number)
+        await self.record.submit(give_up_messages, (held, f"{type(error).__name__}: {error}"))
 
     async def _is_next(self, pending: PendingMessage) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""

@@ -15,6 +15,7 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
 from agent.models.note import note_fingerprint
+from agent.record.commit import for_each
 from tools.admin.config_history import forget_changes
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
@@ -106,13 +107,10 @@ class PersonProfile:
 # --- Operations of the database thread -------------------------------------------
 
 
-def write_notes(wishes: Sequence[NewNote]) -> list[WrittenNote]:
+@for_each
+def write_notes(wish: NewNote) -> WrittenNote:
     """Store each wish, unless the same is known or its owner has enough notes, in all or from
     others."""
-    return [_remembered(wish) for wish in wishes]
-
-
-def _remembered(wish: NewNote) -> WrittenNote:
     note = _new_note(wish)
     here = Note.objects.filter(
         audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id
@@ -184,13 +182,10 @@ def _origin(call_pk: int | None) -> tuple[int | None, str]:
     return pk, name or ""
 
 
-def delete_notes(wishes: Sequence[DeleteNote]) -> list[NoteResult]:
+@for_each
+def delete_notes(wish: DeleteNote) -> NoteResult:
     """Remove notes. A person removes what is about them or was said by them, a manager what belongs
     to the chat."""
-    return [_forgotten(wish) for wish in wishes]
-
-
-def _forgotten(wish: DeleteNote) -> NoteResult:
     note = visible_notes(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
     if note is None:
         return NoteResult.UNKNOWN
@@ -285,10 +280,11 @@ def _session(viewer: NoteViewer) -> int | None:
     return sessions.values_list("pk", flat=True).first()
 
 
-def load_profiles(wishes: Sequence[tuple[NoteViewer, str, int]]) -> list[PersonProfile]:
+@for_each
+def load_profiles(wish: tuple[NoteViewer, str, int]) -> PersonProfile:
     """What each chat knows of a person by id: from its own messages, and from the notes it may
     see."""
-    return [_profile(*wish) for wish in wishes]
+    return _profile(*wish)
 
 
 def _profile(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:

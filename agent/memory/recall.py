@@ -1,6 +1,5 @@
 """What comes to mind when a message is read: found and fenced in one go."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -14,6 +13,7 @@ from agent.memory.prompt_block import MemoryContext, fit_notes, quote_notes, quo
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import Digest, Note
+from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect
 from agent.record.runs import has_any_note
 
@@ -38,12 +38,10 @@ class RecallRequest:
     meaning: TextVector = NO_VECTOR
 
 
-def recall_notes(wishes: Sequence[RecallRequest]) -> list[MemoryContext]:
+@for_each
+def recall_notes(wish: RecallRequest) -> MemoryContext:
     """What each message's chat should have in mind."""
-    return [
-        MemoryContext(quote_summary(_summary(wish.session_pk)), build_memory_block(wish))
-        for wish in wishes
-    ]
+    return MemoryContext(quote_summary(_summary(wish.session_pk)), build_memory_block(wish))
 
 
 def build_memory_block(wish: RecallRequest) -> str:

@@ -14,6 +14,7 @@ from agent.memory.note_visibility import to_recalled_notes
 from agent.memory.notes_store import delete_note_rows
 from agent.memory.relevance import RecalledNote
 from agent.models import Note, NoteProposal
+from agent.record.commit import for_each
 
 Kind, State = NoteProposal.Kind, NoteProposal.State
 
@@ -45,13 +46,10 @@ class NoteMerge:
     tags: tuple[str, ...] = ()
 
 
-def find_note_clusters(wishes: Sequence[int]) -> list[list[NoteCluster]]:
+@for_each
+def find_note_clusters(limit: int) -> list[NoteCluster]:
     """The largest clusters, at most as many as each wish says. What waits for a decision is left
     out."""
-    return [_clusters(limit) for limit in wishes]
-
-
-def _clusters(limit: int) -> list[NoteCluster]:
     busy = _proposed()
     notes = (
         Note.objects.exclude(source=Note.Source.OPERATOR)
@@ -97,13 +95,10 @@ def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
     ]
 
 
-def propose_retirements(moments: Sequence[datetime]) -> list[int]:
+@for_each
+def propose_retirements(now: datetime) -> int:
     """Put up for deletion what was not of use since ``IDLE_DAYS`` before each moment; how many
     notes that are."""
-    return [_propose_retirements(moment) for moment in moments]
-
-
-def _propose_retirements(now: datetime) -> int:
     since = now - timedelta(days=IDLE_DAYS)
     idle = Note.objects.filter(
         Q(last_used_at__lt=since) | Q(last_used_at=None, created_at__lt=since), created_at__lt=since
@@ -126,9 +121,10 @@ def _propose_retirements(now: datetime) -> int:
     return len(rows)
 
 
-def delete_expired_notes(moments: Sequence[datetime]) -> list[int]:
+@for_each
+def delete_expired_notes(moment: datetime) -> int:
     """Delete notes that have expired; how many."""
-    return [delete_note_rows(Note.objects.filter(expires_at__lte=moment)) for moment in moments]
+    return delete_note_rows(Note.objects.filter(expires_at__lte=moment))
 
 
 def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:

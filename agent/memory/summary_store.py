@@ -12,6 +12,7 @@ from agent.memory.note_visibility import to_recalled_notes
 from agent.memory.notes_store import NewNote, write_notes
 from agent.memory.relevance import RecalledNote, are_similar_texts
 from agent.models import ChatSession, Digest, Message, Note
+from agent.record.commit import for_each
 
 Kind = Digest.Kind
 
@@ -72,15 +73,14 @@ class NewDigest:
     output_tokens: int = 0
 
 
-def find_unsummarized(
-    wishes: Sequence[tuple[int, HistoryWindow, int]],
-) -> list[ConversationBatch | None]:
+@for_each
+def find_unsummarized(wish: tuple[int, HistoryWindow, int]) -> ConversationBatch | None:
     """Of each session what is no longer in its window and in no summary; None for fewer messages
     than given.
 
     The first summary of a chat begins one batch back, however long its past is.
     """
-    return [_fallen_out(*wish) for wish in wishes]
+    return _fallen_out(*wish)
 
 
 def _fallen_out(session_pk: int, window: HistoryWindow, least: int) -> ConversationBatch | None:
@@ -118,12 +118,13 @@ def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
     return int(first)
 
 
-def find_unread(wishes: Sequence[tuple[int, int]]) -> list[ConversationBatch | None]:
+@for_each
+def find_unread(wish: tuple[int, int]) -> ConversationBatch | None:
     """Of each session what was said since notes were last taken; None for fewer turns than given.
 
     A backlog longer than one batch, as a chat has on the day this is switched on, is left out.
     """
-    return [_unread(*wish) for wish in wishes]
+    return _unread(*wish)
 
 
 def _unread(session_pk: int, turns: int) -> ConversationBatch | None:
@@ -174,13 +175,10 @@ def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
     return tuple(taken)
 
 
-def save_digests(digests: Sequence[NewDigest]) -> list[int]:
+@for_each
+def save_digests(digest: NewDigest) -> int:
     """Store each digest with its notes; how many notes were new. One that another process made
     before stays as it is."""
-    return [_put_down(digest) for digest in digests]
-
-
-def _put_down(digest: NewDigest) -> int:
     batch, now = digest.batch, timezone.now()
     row, is_new = Digest.objects.get_or_create(
         session_id=batch.session_pk,

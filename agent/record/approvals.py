@@ -2,7 +2,6 @@
 process."""
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
@@ -16,6 +15,7 @@ from django.utils import timezone
 from agent.domain.approval_questions import format_argument_lines
 from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply
 from agent.models import Approval, ToolCall
+from agent.record.commit import for_each
 from agent.record.deferred_calls import OPEN, announce_outcome
 from tools.errors import ToolError
 from tools.models import ToolConfig
@@ -75,12 +75,9 @@ class ApprovalDecision:
     is_owner: bool
 
 
-def record_questions(questions: Sequence[ApprovalRequest]) -> list[RecordedQuestion | None]:
-    """Put questions on record; None for one too many."""
-    return [_ask(question) for question in questions]
-
-
-def _ask(question: ApprovalRequest) -> RecordedQuestion | None:
+@for_each
+def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
+    """Put a question on record; None for one too many."""
     call = ToolCall.objects.get(pk=question.call_pk)
     waiting = Approval.objects.filter(session_id=question.session_pk, state=State.WAITING)
     same = waiting.filter(call__tool_name=call.tool_name, call__requested_by=call.requested_by)
@@ -128,15 +125,10 @@ def waiting_codes(account: str, codes: set[str]) -> set[str]:
     return set(found.values_list("code", flat=True))
 
 
-def apply_approval_decisions(
-    decisions: Sequence[ApprovalDecision],
-) -> list[tuple[ApprovalOutcome, str]]:
-    """Carry out words from chats; each ruling with the faults of its arguments, "" where there are
-    none."""
-    return [_rule(decision) for decision in decisions]
-
-
-def _rule(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
+@for_each
+def apply_approval_decisions(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
+    """Carry out an owner's reply in a chat; the outcome, with the faults of its arguments, "" where
+    there are none."""
     word = decision.word
     approval = Approval.objects.filter(
         code=word.code, state=State.WAITING, session__account=decision.account

@@ -111,17 +111,17 @@ class SessionCache:
             chat, title = arrival.message.chat, arrival.message.chat_title[:TITLE_LIMIT]
             known = found.get(chat) or self._known.get(chat)
             if known is None or (title and known.title != title):
-                known = _stored(chat, title, arrival.received_at)
+                known = _find_or_create_session(chat, title, arrival.received_at)
             found[chat] = known
-        _touch(found, arrivals[-1].received_at)
-        transaction.on_commit(partial(self._learn, found), robust=True)
+        _touch_sessions(found, arrivals[-1].received_at)
+        transaction.on_commit(partial(self._remember, found), robust=True)
         return [found[arrival.message.chat] for arrival in arrivals]
 
     def forget(self) -> None:
         """Trust nothing remembered: a row may have been deleted by somebody else."""
         self._known.clear()
 
-    def _learn(self, found: dict[ChatAddress, KnownSession]) -> None:
+    def _remember(self, found: dict[ChatAddress, KnownSession]) -> None:
         for chat, known in found.items():
             self._known[chat] = known
             self._known.move_to_end(chat)
@@ -134,7 +134,7 @@ class StaleSession(Exception):  # noqa: N818 - the word says what happened
     without what was remembered."""
 
 
-def _stored(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
     place = {
         "account": chat.account,
         "kind": chat.kind,
@@ -155,8 +155,8 @@ def _stored(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
     return KnownSession(pk, title or known, tuple(limits))
 
 
-def _touch(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
-    """Note that there is something new in chats, each of which has to be the one that its row
+def _touch_sessions(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
+    """Record that there is something new in chats, each of which has to be the one that its row
     says."""
     touched = sorted(
         (pk, chat.account, chat.kind, chat.peer_id, chat.platform)
@@ -170,16 +170,31 @@ class ArrivalStore:
     """Accepts messages for one server process."""
 
     def __init__(
-        self, process_id: str, beginnings: RunStarter, quotas: AnswerQuotas | None = None
+        self, process_id: str, run_starter: RunStarter, quotas: AnswerQuotas | None = None
     ) -> None:
         self._process_id = process_id
-        self._beginnings = beginnings
+        self._run_starter = run_starter
         self._quotas = quotas
         self._sessions = SessionCache()
 
     def accept_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
-        """Store ``arrivals`` in order, each with its decision; what was seen before is left out."""
-        return self._begin(arrivals, self._accept(arrivals))
+        """Store ``arrivals`` in order, each with its decision; what was seen before is left out.
+
+        The runs that were planned for messages which are to be answered begin with it.
+        """
+        accepted = self._store_messages(arrivals)
+        wishes = {
+            place: StartRun(arrival.plan, one.pk, one.session_pk)
+            for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
+            if arrival.plan and one.decision and one.decision.is_to_be_answered
+        }
+        if wishes:
+            version = self._quotas.version if self._quotas is not None else None
+            runs = self._run_starter.begin_runs(list(wishes.values()), version)
+            for place, run in zip(wishes, runs, strict=True):
+                if isinstance(run, ActiveRun):
+                    accepted[place] = replace(accepted[place], begun=run)
+        return accepted
 
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
@@ -187,20 +202,22 @@ class ArrivalStore:
         if self._quotas is not None:
             self._quotas.forget()
 
-    def _accept(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
+    def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         chats = self._sessions.find(arrivals)
-        judged = _judged(arrivals, [chat.pk for chat in chats])
-        if self._quotas is not None and any(
-            one.decision and one.decision.is_to_be_answered for one in judged
-        ):
+        judged = _judge_messages(arrivals, [chat.pk for chat in chats])
+        wanted = [
+            place
+            for place, one in enumerate(judged)
+            if one.decision and one.decision.is_to_be_answered
+        ]
+        if self._quotas is not None and wanted:
             if self._quotas.has_changed():
                 self._sessions.forget()  # a chat may have limits of its own now
                 chats = self._sessions.find(arrivals)
-            _limit(self._quotas, arrivals, chats, judged)
-        new = zip(arrivals, chats, judged, strict=True)
+            _apply_quotas(self._quotas, arrivals, chats, judged, wanted)
         rows = [
             self._row(arrival, chat.pk, one.key, one.decision)
-            for arrival, chat, one in new
+            for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
             if one.decision
         ]
         pks = iter(insert_messages(rows))
@@ -210,29 +227,9 @@ class ArrivalStore:
                 chat.pk,
                 one.decision,
                 approval_reply=one.approval_reply,
-                account=self._beginnings.accounts.find(arrival.message.chat.account),
+                account=self._run_starter.accounts.find(arrival.message.chat.account),
             )
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
-        ]
-
-    def _begin(
-        self, arrivals: Sequence[MessageArrival], accepted: Sequence[AcceptedMessage]
-    ) -> list[AcceptedMessage]:
-        """Begin the runs that were planned for messages which are to be answered."""
-        wishes = {
-            place: StartRun(arrival.plan, one.pk, one.session_pk)
-            for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
-            if arrival.plan and one.decision and one.decision.is_to_be_answered
-        }
-        if not wishes:
-            return list(accepted)
-        version = self._quotas.version if self._quotas is not None else None
-        begun = dict(
-            zip(wishes, self._beginnings.begin_runs(list(wishes.values()), version), strict=True)
-        )
-        return [
-            replace(one, begun=run if isinstance(run := begun.get(place), ActiveRun) else None)
-            for place, one in enumerate(accepted)
         ]
 
     def _row(
@@ -271,13 +268,14 @@ class _JudgedMessage(NamedTuple):
     approval_reply: ApprovalReply | None = None
 
 
-def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_JudgedMessage]:
-    """What each message is worth by itself."""
-    seen = _seen(arrivals, places)
-    quoted = _own_messages(arrivals, places)
-    replies = [parse_approval_reply(arrival.message.text) for arrival in arrivals]
+def _judge_messages(
+    arrivals: Sequence[MessageArrival], sessions: Sequence[int]
+) -> list[_JudgedMessage]:
+    """The decision on each message by itself."""
+    seen = _find_seen(arrivals, sessions)
+    quoted = _find_own_messages(arrivals, sessions)
     judged = []
-    for arrival, session_pk, reply in zip(arrivals, places, replies, strict=True):
+    for arrival, session_pk in zip(arrivals, sessions, strict=True):
         key = _event_key(arrival, session_pk, seen)
         if key is not None and (session_pk, key) in seen:
             judged.append(_JudgedMessage(key, None))
@@ -285,6 +283,7 @@ def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_
         if key is not None:
             seen[session_pk, key] = arrival.received_at
         message = arrival.message
+        reply = parse_approval_reply(message.text)
         decision = decide_trigger(
             message,
             arrival.rules,
@@ -297,25 +296,30 @@ def _judged(arrivals: Sequence[MessageArrival], places: Sequence[int]) -> list[_
     return judged
 
 
-def _limit(
+def _apply_quotas(
     quotas: AnswerQuotas,
     arrivals: Sequence[MessageArrival],
     chats: Sequence[KnownSession],
     judged: list[_JudgedMessage],
+    wanted: Sequence[int],
 ) -> None:
-    """Have ``quotas`` decide again over those that are to be answered."""
-    wanted = [
-        (place, AnswerCandidate(arrival.message, one.decision, chat.limits, arrival.received_at))
-        for place, (arrival, chat, one) in enumerate(zip(arrivals, chats, judged, strict=True))
-        if one.decision and one.decision.is_to_be_answered
+    """Have ``quotas`` decide again over those that are to be answered: the places ``wanted``."""
+    candidates = [
+        AnswerCandidate(
+            arrivals[place].message,
+            decision,
+            chats[place].limits,
+            arrivals[place].received_at,
+        )
+        for place in wanted
+        if (decision := judged[place].decision)
     ]
-    decisions = quotas.decide([candidate for _, candidate in wanted]) if wanted else []
-    for (place, _), decision in zip(wanted, decisions, strict=True):
+    for place, decision in zip(wanted, quotas.decide(candidates), strict=True):
         judged[place] = judged[place]._replace(decision=decision)
 
 
-def _seen(
-    arrivals: Sequence[MessageArrival], places: Sequence[int]
+def _find_seen(
+    arrivals: Sequence[MessageArrival], sessions: Sequence[int]
 ) -> dict[tuple[int, str], datetime]:
     """When each event that is on record already was recorded, by session and event key."""
     keys = {
@@ -326,10 +330,10 @@ def _seen(
     }
     if not keys:
         return {}
-    chats = set(places)
+    chats = set(sessions)
     known = _seen_query(len(keys), len(chats))(*keys, *chats)
     seen = {(session, key): at for session, key, at in known if key}
-    for arrival, session_pk in zip(arrivals, places, strict=True):
+    for arrival, session_pk in zip(arrivals, sessions, strict=True):
         if arrival.message.from_own_account and _repeats_own(arrival, session_pk):
             seen[session_pk, arrival.message.message_id] = arrival.received_at
     return seen
@@ -365,10 +369,8 @@ def _event_key(
     arrival: MessageArrival, session_pk: int, seen: dict[tuple[int, str], datetime]
 ) -> str | None:
     """What tells this event from others of its chat; None when nothing does."""
-    message_id = arrival.message.message_id
-    if not message_id:
-        return None
-    first = seen.get((session_pk, message_id))
+    message_id = arrival.message.message_id or None
+    first = seen.get((session_pk, message_id)) if message_id else None
     if first is not None and arrival.received_at - first > ID_REUSE_AFTER:
         return _later_key(arrival)
     return message_id
@@ -379,22 +381,22 @@ def _later_key(arrival: MessageArrival) -> str:
     return f"{arrival.message.message_id}@{arrival.received_at:%Y%m%d}"
 
 
-def _own_messages(
-    arrivals: Sequence[MessageArrival], places: Sequence[int]
+def _find_own_messages(
+    arrivals: Sequence[MessageArrival], sessions: Sequence[int]
 ) -> set[tuple[int, str]]:
     """Which of the quoted ids are the bot's own messages of the same chat."""
     quoted = {a.message.quoted_id for a in arrivals if a.message.quoted_id}
     if not quoted:
         return set()
-    own = Message.objects.filter(session_id__in=set(places), message_id__in=quoted).filter(
+    own = Message.objects.filter(session_id__in=set(sessions), message_id__in=quoted).filter(
         Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
     )
-    beside = {
+    arriving = {
         (pk, a.message.message_id)
-        for a, pk in zip(arrivals, places, strict=True)
+        for a, pk in zip(arrivals, sessions, strict=True)
         if a.message.from_own_account
     }
-    return beside | set(own.order_by().values_list("session_id", "message_id"))
+    return arriving | set(own.order_by().values_list("session_id", "message_id"))
 
 
 def refuse_messages(pks: Sequence[int]) -> list[None]:

@@ -7,6 +7,7 @@ a busy one commits dozens for the price of one.
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,6 +51,16 @@ UNNOTICED_TRIES = 2
 REMIND_SECONDS = 60.0
 #: How long a refusing database is still tried once the record is being closed, in seconds.
 CLOSE_SECONDS = 5.0
+
+
+def for_each(operation: Callable[[I], R]) -> Callable[[Sequence[I]], list[R]]:
+    """Make an operation (:meth:`GroupCommit.submit`) of a function of one item."""
+
+    @functools.wraps(operation)
+    def perform(items: Sequence[I]) -> list[R]:
+        return [operation(item) for item in items]
+
+    return perform
 
 
 @dataclass(slots=True, eq=False)

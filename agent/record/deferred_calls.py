@@ -13,6 +13,7 @@ from django.utils import timezone
 from agent.llm.completion import reasoning_of
 from agent.llm.messages import ChatMessage
 from agent.models import Approval, Message, Step, ToolCall
+from agent.record.commit import for_each
 from agent.record.steps import CallOutcome, record_call_outcomes
 from tools.text.fences import neutralize_marks
 
@@ -73,31 +74,24 @@ class ProgressReport:
     number: int | None = None
 
 
-def suspend_calls(suspensions: Sequence[CallSuspension]) -> list[None]:
-    """Leave calls open, unless their outcome has come already."""
-    for one in suspensions:
-        ToolCall.objects.filter(pk=one.pk, state__in=OPEN).update(
-            state=State.PENDING,
-            provider_name=one.provider_name,
-            result=one.told,
-            claimed_by=one.worker,
-        )
-        if one.next_pk is not None:
-            ToolCall.objects.filter(pk=one.next_pk).update(state=State.RUNNING)
-    return [None] * len(suspensions)
-
-
-def complete_calls(completions: Sequence[CallCompletion]) -> list[bool]:
-    """Settle open calls and have their outcomes told; tells which were still open."""
-    return [_complete(one) for one in completions]
-
-
-def _complete(completion: CallCompletion) -> bool:
-    call = (
-        ToolCall.objects.select_related("run__message")
-        .filter(pk=completion.outcome.pk, state__in=OPEN)
-        .first()
+@for_each
+def suspend_calls(suspension: CallSuspension) -> None:
+    """Leave a call open, unless its outcome has come already."""
+    ToolCall.objects.filter(pk=suspension.pk, state__in=OPEN).update(
+        state=State.PENDING,
+        provider_name=suspension.provider_name,
+        result=suspension.told,
+        claimed_by=suspension.worker,
     )
+    if suspension.next_pk is not None:
+        ToolCall.objects.filter(pk=suspension.next_pk).update(state=State.RUNNING)
+
+
+@for_each
+def complete_calls(completion: CallCompletion) -> bool:
+    """Settle an open call and have its outcome told in the chat; whether it was still open."""
+    calls = ToolCall.objects.select_related("run__message")
+    call = calls.filter(pk=completion.outcome.pk, state__in=OPEN).first()
     if call is None:
         return False
     record_call_outcomes([completion.outcome])
@@ -105,22 +99,17 @@ def _complete(completion: CallCompletion) -> bool:
     return True
 
 
-def record_progress(reports: Sequence[ProgressReport]) -> list[None]:
+@for_each
+def record_progress(report: ProgressReport) -> None:
     """Keep what was said last, for whoever looks, and have the chat told where that is wanted.
 
     While the call's own run still goes on, nobody needs to be told.
     """
-    for report in reports:
-        ToolCall.objects.filter(pk=report.pk, state__in=OPEN).update(progress=report.text)
-        if report.number is not None:
-            call = (
-                ToolCall.objects.select_related("run__message")
-                .filter(pk=report.pk, state=State.PENDING)
-                .first()
-            )
-            if call is not None:
-                announce_outcome(call, f"{PROGRESS}{call.pk}:{report.number}")
-    return [None] * len(reports)
+    ToolCall.objects.filter(pk=report.pk, state__in=OPEN).update(progress=report.text)
+    if report.number is not None:
+        calls = ToolCall.objects.select_related("run__message")
+        for call in calls.filter(pk=report.pk, state=State.PENDING):
+            announce_outcome(call, f"{PROGRESS}{call.pk}:{report.number}")
 
 
 def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) -> None:

@@ -14,6 +14,7 @@ from itertools import takewhile
 from django.db.models import Q
 
 from agent.models import UNSETTLED, Description, Message, Run, ToolCall
+from agent.record.commit import for_each
 
 #: Rows that are looked at in one transaction.
 BATCH = 200
@@ -41,22 +42,9 @@ class EraseResult:
     after: int | None
 
 
-def erase_messages(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
+@for_each
+def erase_messages(wish: EraseRequest) -> EraseResult:
     """Messages, with the runs for them."""
-    return [_erase_messages(wish) for wish in wishes]
-
-
-def erase_runs(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
-    """Runs without a message: what programs asked."""
-    return [_erase_runs(wish) for wish in wishes]
-
-
-def erase_descriptions(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
-    """What was read in media that no message on record holds any more."""
-    return [_erase_descriptions(wish) for wish in wishes]
-
-
-def _erase_messages(wish: EraseRequest) -> EraseResult:
     fields = ("pk", "session_id", "run_id", "state", "created_at")
     rows = list(Message.objects.filter(pk__gt=wish.after).order_by("pk").only(*fields)[:BATCH])
     old = list(takewhile(lambda row: row.created_at < wish.before, rows))
@@ -77,6 +65,36 @@ def _erase_messages(wish: EraseRequest) -> EraseResult:
     together.only("pk").delete()
     Run.objects.filter(pk__in=going_runs).only("pk").delete()
     return EraseResult(count, _next(rows, old))
+
+
+@for_each
+def erase_runs(wish: EraseRequest) -> EraseResult:
+    """Runs without a message: what programs asked."""
+    alone = (
+        Run.objects.filter(message=None, parent=None, pk__gt=wish.after)
+        .order_by("pk")
+        .only("pk", "started_at")
+    )
+    rows = list(alone[:BATCH])
+    old = list(takewhile(lambda row: row.started_at < wish.before, rows))
+    runs = {row.pk for row in old}
+    going = runs - _needed(runs, wish.before)
+    Run.objects.filter(pk__in=going).only("pk").delete()
+    return EraseResult(len(going), _next(rows, old))
+
+
+@for_each
+def erase_descriptions(wish: EraseRequest) -> EraseResult:
+    """What was read in media that no message on record holds any more."""
+    rows = list(
+        Description.objects.filter(pk__gt=wish.after)
+        .order_by("pk")
+        .only("pk", "created_at")[:BATCH]
+    )
+    going = [row.pk for row in rows if row.created_at < wish.before]
+    unused = Description.objects.filter(pk__in=going, uses=None)
+    count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
+    return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
 
 
 def _runs_with(messages: set[int], runs: set[int]) -> dict[int, int | None]:
@@ -118,32 +136,6 @@ def _history(sessions: set[int], messages: int) -> set[int]:
         )
         found.update(filter(None, newest.values_list("run_id", flat=True)[:messages]))
     return found
-
-
-def _erase_runs(wish: EraseRequest) -> EraseResult:
-    alone = (
-        Run.objects.filter(message=None, parent=None, pk__gt=wish.after)
-        .order_by("pk")
-        .only("pk", "started_at")
-    )
-    rows = list(alone[:BATCH])
-    old = list(takewhile(lambda row: row.started_at < wish.before, rows))
-    runs = {row.pk for row in old}
-    going = runs - _needed(runs, wish.before)
-    Run.objects.filter(pk__in=going).only("pk").delete()
-    return EraseResult(len(going), _next(rows, old))
-
-
-def _erase_descriptions(wish: EraseRequest) -> EraseResult:
-    rows = list(
-        Description.objects.filter(pk__gt=wish.after)
-        .order_by("pk")
-        .only("pk", "created_at")[:BATCH]
-    )
-    going = [row.pk for row in rows if row.created_at < wish.before]
-    unused = Description.objects.filter(pk__in=going, uses=None)
-    count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
-    return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
 
 
 def _next(

@@ -36,15 +36,14 @@ def begin_external_calls(wishes: Sequence[StartExternalCall]) -> list[ExternalCa
         {"origin": wish.origin, "claimed_by": wish.process_id, "started_at": now} for wish in wishes
     ]
     pks = insert_runs(rows)
-    steps = [_step(pk, wish.call) for pk, wish in zip(pks, wishes, strict=True)]
+    steps = [
+        NewStep(pk, number=1, request=[], tools=[], response=None, calls=(wish.call,))
+        for pk, wish in zip(pks, wishes, strict=True)
+    ]
     return [
         ExternalCallKeys(pk, call_pk)
         for pk, (call_pk,) in zip(pks, record_steps(steps), strict=True)
     ]
-
-
-def _step(run_pk: int, call: NewCall) -> NewStep:
-    return NewStep(run_pk, number=1, request=[], tools=[], response=None, calls=(call,))
 
 
 def end_external_calls(ended: Sequence[tuple[ExternalCallKeys, CallOutcome]]) -> list[None]:

@@ -12,7 +12,7 @@ from django.db.models import Min
 from django.utils import timezone
 
 from agent.domain import answer_limits
-from agent.domain.answer_limits import AnswerCount, AnswerRefusal, LimitCheck, MessageTime
+from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
 from agent.domain.answer_policy import AnswerLimits
 from agent.domain.notices import TO_OWNERS
 from agent.domain.triggers import TriggerDecision
@@ -68,43 +68,62 @@ class AnswerQuotas:
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
         """What becomes of each of ``candidates``, in order; those that are answered are counted."""
-        verdicts = [self._guest(one) for one in candidates]
-        limited = [
-            (place, one, applied)
-            for place, (one, verdict) in enumerate(zip(candidates, verdicts, strict=True))
-            if verdict is None and (applied := self._limits(one)) is not None
-        ]
-        decisions = [
-            one.decision if verdict is None else TriggerDecision(State.SILENT, verdict)
-            for one, verdict in zip(candidates, verdicts, strict=True)
-        ]
+        decisions, limited = [], []
+        for place, one in enumerate(candidates):
+            refusal = self._policy_refusal(one)
+            if refusal is None and (limits := self._limits(one)) is not None:
+                limited.append((place, one, limits))
+            decisions.append(
+                one.decision if refusal is None else TriggerDecision(State.SILENT, refusal)
+            )
         if limited:
-            for place, refused in self._limited(limited):
-                decisions[place] = _decision(decisions[place], refused)
+            for place, refused in self._check_limits(limited):
+                # What is told is told by a run of its own, which asks no model: the message waits
+                # for it like any other.
+                decisions[place] = replace(
+                    decisions[place],
+                    state=State.WAITING if refused.is_told else State.SILENT,
+                    reason=refused.reason,
+                    detail=refused.detail,
+                    opens_loop=refused.opens_loop,
+                )
         return decisions
 
-    def _limited(
+    def _check_limits(
         self, limited: "Sequence[tuple[int, AnswerCandidate, AnswerLimits]]"
-    ) -> "list[tuple[int, AnswerRefusal | None]]":
-        subjects = {subject for _, one, _ in limited for subject in _subjects(one.message)}
-        counts = tallies.load_counts(subjects)
+    ) -> "list[tuple[int, AnswerRefusal]]":
+        """Count each answer, or why there is none; the refusals with their places."""
+        counts = tallies.load_counts(
+            {subject for _, one, _ in limited for subject in _subjects(one.message)}
+        )
         now, day = 0, timezone.localtime(limited[-1][1].received_at).date().isoformat()
         has_tokens = (
             not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
         )
-        found = []
-        for place, one, applied in limited:
-            moment = MessageTime(now := int(one.received_at.timestamp()), day)
-            case = _case(one.message, applied, counts, has_tokens=has_tokens)
+        refusals = []
+        for place, one, limits in limited:
+            now = int(one.received_at.timestamp())
+            moment = MessageTime(now, day)
+            person, chat, exchanges = (counts[subject] for subject in _subjects(one.message))
+            is_private = one.message.chat.kind == "private"
+            case = LimitCheck(limits, person, chat, exchanges, has_tokens, is_private)
             refused = answer_limits.check_limits(case, moment)
-            if refused is None and answer_limits.may_loop(case, moment) and _is_loop(one):
+            if (
+                refused is None
+                and answer_limits.may_loop(case, moment)
+                and count_answered_exchanges(one, answer_limits.LOOP_EXCHANGES)
+                >= answer_limits.LOOP_REPLIES
+            ):
                 refused = answer_limits.build_loop_refusal(case)
             answer_limits.count_answer(case, refused, moment)
-            found.append((place, refused))
+            if refused is not None:
+                refusals.append((place, refused))
         tallies.save_counts(counts, now)
-        for one in {_account(one): one for _, one, _ in limited}.values() if not has_tokens else ():
-            self._tell_owners(one, MessageTime(now, day))
-        return found
+        if not has_tokens:
+            accounts = {tallies.account_subject(one.message.chat): one for _, one, _ in limited}
+            for one in accounts.values():
+                self._tell_owners(one, MessageTime(now, day))
+        return refusals
 
     def _tell_owners(self, one: AnswerCandidate, now: MessageTime) -> None:
         """Once a day, from each account that somebody talks to: that only they are answered."""
@@ -131,7 +150,7 @@ class AnswerQuotas:
             robust=True,
         )
 
-    def _guest(self, one: AnswerCandidate) -> Message.Reason | None:
+    def _policy_refusal(self, one: AnswerCandidate) -> Message.Reason | None:
         chat, account = one.message.chat, self.accounts.find(one.message.chat.account)
         return account.answers.refusal(
             one.message.sender_id,
@@ -143,20 +162,9 @@ class AnswerQuotas:
     def _limits(self, one: AnswerCandidate) -> AnswerLimits | None:
         """The limits that count for the message; None where there are none."""
         account = self.accounts.find(one.message.chat.account)
-        applied = self._first.overridden(account.answers.limits).overridden(one.overrides)
-        is_free = applied.are_none and not self._tokens_per_day
-        return None if is_free or one.message.sender_id in account.owners else applied
-
-
-def _is_loop(one: AnswerCandidate) -> bool:
-    heard = count_answered_exchanges(
-        one.message.chat, one.message.sender_id, one.received_at, answer_limits.LOOP_EXCHANGES
-    )
-    return heard >= answer_limits.LOOP_REPLIES
-
-
-def _account(one: AnswerCandidate) -> str:
-    return tallies.account_subject(one.message.chat)
+        limits = self._first.overridden(account.answers.limits).overridden(one.overrides)
+        is_free = limits.are_none and not self._tokens_per_day
+        return None if is_free or one.message.sender_id in account.owners else limits
 
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
@@ -168,48 +176,25 @@ def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
     )
 
 
-def _case(
-    message: IncomingMessage,
-    applied: AnswerLimits,
-    counts: dict[str, AnswerCount],
-    *,
-    has_tokens: bool,
-) -> LimitCheck:
-    person, chat, exchanges = (counts[subject] for subject in _subjects(message))
-    return LimitCheck(applied, person, chat, exchanges, has_tokens, message.chat.kind == "private")
-
-
-def _decision(decision: TriggerDecision, refused: AnswerRefusal | None) -> TriggerDecision:
-    """What is told is told by a run of its own, which asks no model: the message waits for it like
-    any other."""
-    if refused is None:
-        return decision
-    state = State.WAITING if refused.is_told else State.SILENT
-    return replace(
-        decision,
-        state=state,
-        reason=refused.reason,
-        detail=refused.detail,
-        opens_loop=refused.opens_loop,
-    )
-
-
-def count_answered_exchanges(chat: ChatAddress, sender_id: str, now: datetime, count: int) -> int:
-    """After how many of the last ``count`` messages of ``sender_id`` that have a run the next came
+def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
+    """After how many of the last ``count`` messages of the sender that have a run the next came
     only when the bot had answered.
 
-    The message that comes ``now`` is the last such next one. Few messages are looked at, by the
-    index on their sender.
+    The ``candidate`` is the last such next one. Few messages are looked at, by the index on their
+    sender.
     """
     said = Message.objects.filter(
-        sender_id=sender_id, place=chat.place, direction=Message.Direction.IN, run__isnull=False
+        sender_id=candidate.message.sender_id,
+        place=candidate.message.chat.place,
+        direction=Message.Direction.IN,
+        run__isnull=False,
     )
     asked = list(said.order_by("-pk").values_list("created_at", "run_id")[:count])
     answers = Message.objects.filter(
         run__in=[run for _, run in asked], direction=Message.Direction.OUT
     )
     answered = dict(answers.order_by().values_list("run_id").annotate(Min("created_at")))
-    times = [now, *(at for at, _ in asked)]
+    times = [candidate.received_at, *(at for at, _ in asked)]
     return sum(
         run in answered and answered[run] <= following
         for (following, _), (_, run) in zip(pairwise(times), asked, strict=True)

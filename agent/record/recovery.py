@@ -18,6 +18,7 @@ from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, In
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
+from agent.record.commit import for_each
 from agent.record.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
 
 logger = logging.getLogger(__name__)
@@ -71,34 +72,29 @@ class ProcessHeartbeat:
     is_first: bool = False
 
 
-def record_heartbeats(sightings: Sequence[ProcessHeartbeat]) -> list[bool]:
-    """Renew the lease of each process, and settle what dead ones had in their hands.
+@for_each
+def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
+    """Renew the lease of a process, and settle what dead ones had in their hands.
 
     True for a process that others had taken for dead: what it had in hand is settled like
     that of any dead one. All leases are counted by the clock of the database. A process whose
     own lease has run out does not judge others until it has renewed it: where the database was
     away, nobody could.
     """
-    return [_appear(sighting) for sighting in sightings]
-
-
-def _appear(sighting: ProcessHeartbeat) -> bool:
-    processes, expired = (
-        ServerProcess.objects.all(),
-        Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS)),
-    )
-    own = processes.filter(pk=sighting.process_id)
+    processes = ServerProcess.objects.all()
+    expired = Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
+    own = processes.filter(pk=heartbeat.process_id)
     was_away = own.filter(expired).exists()
     known = own.update(last_seen_at=Now())
-    others = processes.exclude(pk=sighting.process_id)
+    others = processes.exclude(pk=heartbeat.process_id)
     if not was_away:
-        (others if sighting.alone else others.filter(expired)).delete()
-    was_dead = not known and not sighting.is_first
+        (others if heartbeat.alone else others.filter(expired)).delete()
+    was_dead = not known and not heartbeat.is_first
     living = set(processes.values_list("pk", flat=True))
-    _settle_orphans(living | {sighting.process_id} if sighting.is_first else living)
+    _settle_orphans(living | {heartbeat.process_id} if heartbeat.is_first else living)
     if not known:
         host, pid = socket.gethostname()[:200], os.getpid()
-        processes.create(pk=sighting.process_id, host=host, pid=pid, last_seen_at=Now())
+        processes.create(pk=heartbeat.process_id, host=host, pid=pid, last_seen_at=Now())
     approvals.expire_approvals()
     return was_dead
 
@@ -157,12 +153,9 @@ class ClaimMessages:
     process_id: str
 
 
-def claim_messages(wishes: Sequence[ClaimMessages]) -> list[list[PendingMessage]]:
+@for_each
+def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
     """Take waiting messages over, oldest first. Two processes never get the same one."""
-    return [_claim(wish) for wish in wishes]
-
-
-def _claim(wish: ClaimMessages) -> list[PendingMessage]:
     living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     orphaned = ~Q(claimed_by__in=living)
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
@@ -173,7 +166,6 @@ def _claim(wish: ClaimMessages) -> list[PendingMessage]:
 def _taken(row: Message, process_id: str) -> PendingMessage | None:
     """The message of ``row`` in the hands of ``process_id``; None where somebody was faster, or
     where it must not be answered."""
-    number = (row.claim_number or 0) + 1
     mine = Message.objects.filter(
         UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number
     )
@@ -183,42 +175,37 @@ def _taken(row: Message, process_id: str) -> PendingMessage | None:
             "Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place
         )
         mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
-    elif mine.update(claimed_by=process_id, claim_number=number):
-        is_later_result = row.reason == Message.Reason.LATER_RESULT
-        return PendingMessage(
-            row.pk,
-            row.session_id,
-            message,
-            is_later_result,
-            number,
-            build_notice(row),
-            None if is_later_result else parse_approval_reply(message.text),
-        )
-    return None
+        return None
+    number = (row.claim_number or 0) + 1
+    if not mine.update(claimed_by=process_id, claim_number=number):
+        return None
+    is_later_result = row.reason == Message.Reason.LATER_RESULT
+    return PendingMessage(
+        row.pk,
+        row.session_id,
+        message,
+        is_later_result=is_later_result,
+        claim_number=number,
+        notice=build_notice(row),
+        approval_reply=None if is_later_result else parse_approval_reply(message.text),
+    )
 
 
 def build_notice(row: Message) -> str:
     """What is told because of the message instead of an answer; "" where one is to be made."""
-    return (
-        row.detail
-        if row.reason in NOTIFYING
-        else row.text
-        if row.reason == Message.Reason.OWNER_NOTE
-        else ""
+    if row.reason in NOTIFYING:
+        return row.detail
+    return row.text if row.reason == Message.Reason.OWNER_NOTE else ""
+
+
+@for_each
+def find_held_messages(process_id: str) -> dict[int, int]:
+    """The messages that a process has to answer, with the numbers of the claims on them."""
+    return dict(
+        Message.objects.filter(UNSETTLED, claimed_by=process_id)
+        .order_by("pk")
+        .values_list("pk", Coalesce("claim_number", 0))[:TAKE_LIMIT]
     )
-
-
-def find_held_messages(process_ids: Sequence[str]) -> list[dict[int, int]]:
-    """For each process the messages that it has to answer, with the numbers of the claims on
-    them."""
-    return [
-        dict(
-            Message.objects.filter(UNSETTLED, claimed_by=process_id)
-            .order_by("pk")
-            .values_list("pk", Coalesce("claim_number", 0))[:TAKE_LIMIT]
-        )
-        for process_id in process_ids
-    ]
 
 
 def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
@@ -250,38 +237,34 @@ class HeldMessage:
     claim_number: int
 
 
-def release_messages(given_back: Sequence[HeldMessage]) -> list[bool]:
-    """Give messages back to the inbox, unfinished: whoever takes them up goes on where the record
+@for_each
+def release_messages(held: HeldMessage) -> bool:
+    """Give a message back to the inbox, unfinished: whoever takes it up goes on where the record
     ends.
 
     False for one that is settled, or in other hands: nothing was changed.
     """
-    return [_release(one) for one in given_back]
+    return _release(held)
 
 
-def reclaim_messages(failed: Sequence[tuple[HeldMessage, str]]) -> list[PendingMessage | None]:
-    """For each (message, process): the message given back and in the same hands again, under a new
-    claim.
+@for_each
+def reclaim_messages(failed: tuple[HeldMessage, str]) -> PendingMessage | None:
+    """Give a message back, and have it in the same process's hands again, under a new claim.
 
     None for one that is settled, or in other hands.
     """
-    return [_take_again(one, process_id) for one, process_id in failed]
+    held, process_id = failed
+    if not _release(held):
+        return None
+    return _taken(Message.objects.select_related("session").get(pk=held.message_pk), process_id)
 
 
-def _take_again(one: HeldMessage, process_id: str) -> PendingMessage | None:
-    return (
-        _taken(Message.objects.select_related("session").get(pk=one.message_pk), process_id)
-        if _release(one)
-        else None
-    )
-
-
-def _release(one: HeldMessage) -> bool:
-    message = Message.objects.filter(UNSETTLED, pk=one.message_pk, claim_number=one.claim_number)
+def _release(held: HeldMessage) -> bool:
+    message = Message.objects.filter(UNSETTLED, pk=held.message_pk, claim_number=held.claim_number)
     if not message.update(state=State.WAITING, claimed_by="", claim_number=NEXT_CLAIM):
         return False
     runs = list(
-        Run.objects.filter(message=one.message_pk, state=Run.State.RUNNING).values_list(
+        Run.objects.filter(message=held.message_pk, state=Run.State.RUNNING).values_list(
             "pk", "parent_id"
         )
     )
@@ -292,27 +275,18 @@ def _release(one: HeldMessage) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class GivenUpMessage:
-    """A message in somebody's hands that cannot be brought to its end, and why."""
-
-    message_pk: int
-    claim_number: int
-    error: str
-
-
-def give_up_messages(given_up: Sequence[GivenUpMessage]) -> list[None]:
-    """End messages whose runs come to no end of themselves: visible, and in nobody's way."""
-    now = timezone.now()
-    for one in given_up:
-        if _release(HeldMessage(one.message_pk, one.claim_number)):
-            Message.objects.filter(pk=one.message_pk).update(
-                state=State.FAILED, detail=one.error, settled_at=now
-            )
-            Run.objects.filter(
-                message=one.message_pk, state=Run.State.INTERRUPTED, parent=None
-            ).update(state=Run.State.FAILED, error=one.error, finished_at=now)
-    return [None] * len(given_up)
+@for_each
+def give_up_messages(failed: tuple[HeldMessage, str]) -> None:
+    """End a message whose run comes to no end of itself, for the error given: visible, and in
+    nobody's way."""
+    held, error = failed
+    if _release(held):
+        now = timezone.now()
+        Message.objects.filter(pk=held.message_pk).update(
+            state=State.FAILED, detail=error, settled_at=now
+        )
+        runs = Run.objects.filter(message=held.message_pk, state=Run.State.INTERRUPTED, parent=None)
+        runs.update(state=Run.State.FAILED, error=error, finished_at=now)
 
 
 def touch_processes(process_ids: Sequence[str]) -> list[None]:
@@ -327,10 +301,10 @@ def remove_processes(process_ids: Sequence[str]) -> list[None]:
     return [None] * len(process_ids)
 
 
-def is_next_in_session(candidates: Sequence[tuple[int, int]]) -> list[bool]:
-    """For each (message, session): whether no earlier message of the session is still being worked
-    on."""
-    return [
-        not Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk).exists()
-        for message_pk, session_pk in candidates
-    ]
+@for_each
+def is_next_in_session(candidate: tuple[int, int]) -> bool:
+    """Whether, for (a message, its session), no earlier message of the session is still being
+    worked on."""
+    message_pk, session_pk = candidate
+    earlier = Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk)
+    return not earlier.exists()

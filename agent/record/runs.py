@@ -1,7 +1,7 @@
 """Runs on record: begun, and taken up again."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -28,6 +28,7 @@ Direction = Message.Direction
 State = Message.State
 
 insert_runs = PreparedInsert(Run)
+note_query = PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
 version_query = PreparedSelect(ConfigVersion.objects.filter(pk=1).values_list("number"))
 take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
 
@@ -213,74 +214,73 @@ class RunStarter:
             id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
         }
         mine = [wish for wish in wishes if id(wish) not in lost]
-        found = {id(w): _broken_off(w.message_pk) for w in mine if w.resumed and w.message_pk}
-        fresh = [wish for wish in mine if found.get(id(wish)) is None]
-        new = dict(
-            zip(map(id, fresh), insert_runs([self._row(wish, now) for wish in fresh]), strict=True)
-        )
+        resumed = {
+            id(wish): run
+            for wish in mine
+            if wish.resumed and wish.message_pk and (run := _find_broken_off(wish.message_pk))
+        }
+        fresh = [wish for wish in mine if id(wish) not in resumed]
+        rows = [
+            {
+                "session_id": wish.session_pk,
+                "message_id": wish.message_pk,
+                "origin": wish.plan.origin,
+                "model": wish.plan.model,
+                "claimed_by": self._process_id,
+                "claim_number": wish.claim_number,
+                "place": wish.plan.place,
+                "started_at": now,
+            }
+            for wish in fresh
+        ]
+        new = dict(zip(map(id, fresh), insert_runs(rows), strict=True))
         return [
             ClaimLost(wish)
             if id(wish) in lost
-            else self._begun(wish, new.get(id(wish)), found.get(id(wish)))
+            else self._resume_run(wish, resumed[id(wish)])
+            if id(wish) in resumed
+            else self._build_run(wish, new[id(wish)])
             for wish in wishes
         ]
 
-    def _row(self, wish: StartRun, now: datetime) -> dict[str, Any]:
-        return {
-            "session_id": wish.session_pk,
-            "message_id": wish.message_pk,
-            "origin": wish.plan.origin,
-            "model": wish.plan.model,
-            "claimed_by": self._process_id,
-            "claim_number": wish.claim_number,
-            "place": wish.plan.place,
-            "started_at": now,
-        }
+    def _resume_run(self, wish: StartRun, broken: Run) -> ActiveRun:
+        run = self._build_run(wish, broken.pk)
+        Run.objects.filter(pk=broken.pk).update(
+            state=Run.State.RUNNING,
+            claimed_by=self._process_id,
+            claim_number=run.claim.number,
+            place=run.claim.place,
+        )
+        heard = _heard(broken)
+        return replace(
+            run,
+            steps=_recorded_steps(broken),
+            answer=_recorded_answer(broken),
+            has_spoken=heard.exists(),
+            has_replied=heard.filter(tool_call__tool_name="reply").exists(),
+            said=_said(broken),
+        )
 
-    def _begun(self, wish: StartRun, new_pk: int | None, broken: Run | None) -> ActiveRun:
+    def _build_run(self, wish: StartRun, run_pk: int) -> ActiveRun:
         call = (
             deferred_calls.find_deferred_call(wish.message_pk, resumed=wish.resumed)
             if wish.is_later_result and wish.message_pk
             else None
         )
         kept = load_session_state(wish.session_pk)
-        if broken is None:
-            assert new_pk is not None  # noqa: S101 - a wish is either taken up again or new
-            return ActiveRun(
-                Claim(new_pk, wish.claim_number, wish.plan.place),
-                _history(wish),
-                later=call,
-                state=kept.state,
-                gate=kept.gate,
-                discovered=kept.discovered,
-                has_notes=has_any_note(),
-                account=self.accounts.find(wish.plan.account),
-            )
-        claim = Claim(broken.pk, wish.claim_number, wish.plan.place)
-        Run.objects.filter(pk=broken.pk).update(
-            state=Run.State.RUNNING,
-            claimed_by=self._process_id,
-            claim_number=claim.number,
-            place=claim.place,
-        )
         return ActiveRun(
-            claim,
+            Claim(run_pk, wish.claim_number, wish.plan.place),
             _history(wish),
-            _recorded_steps(broken),
-            _recorded_answer(broken),
-            _heard(broken).exists(),
-            call,
-            kept.state,
-            kept.gate,
-            _heard(broken).filter(tool_call__tool_name="reply").exists(),
-            kept.discovered,
-            _said(broken),
-            has_any_note(),
-            self.accounts.find(wish.plan.account),
+            later=call,
+            state=kept.state,
+            gate=kept.gate,
+            discovered=kept.discovered,
+            has_notes=has_any_note(),
+            account=self.accounts.find(wish.plan.account),
         )
 
 
-def _broken_off(message_pk: int) -> Run | None:
+def _find_broken_off(message_pk: int) -> Run | None:
     states = (Run.State.RUNNING, Run.State.INTERRUPTED)
     return (
         Run.objects.filter(message_id=message_pk, parent=None, state__in=states)
@@ -364,9 +364,4 @@ def _history(wish: StartRun) -> list[ChatMessage]:
 
 def has_any_note() -> bool:
     """Whether there is anything to recall, for whomever."""
-    return bool(_a_note()())
-
-
-@cache
-def _a_note() -> PreparedSelect:
-    return PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
+    return bool(note_query())

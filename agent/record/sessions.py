@@ -1,12 +1,13 @@
 """What the row of a chat keeps from one run for the next: its state, whether a continuation is
 active, and the deferred tools that were found in it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent.domain.state import StateChange, ToolDiscovery
 from agent.models import ChatSession
+from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect
 
 MOST_KEPT = 100
@@ -51,11 +52,11 @@ def load_session_state(session_pk: int | None) -> SessionState:
     )
 
 
-def set_continuing(chats: Sequence[tuple[int, bool]]) -> list[None]:
-    """For each (session, whether): keep that a continuation is active, or that it is not."""
-    for session_pk, is_continuing in chats:
-        ChatSession.objects.filter(pk=session_pk).update(is_continuing=is_continuing)
-    return [None] * len(chats)
+@for_each
+def set_continuing(chat: tuple[int, bool]) -> None:
+    """Keep of (a session, whether) that a continuation is active, or that it is not."""
+    session_pk, is_continuing = chat
+    ChatSession.objects.filter(pk=session_pk).update(is_continuing=is_continuing)
 
 
 def parse_stored_state(stored: object) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from agent.models import Spending
+from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect, PreparedUpdate
 
 #: Days that are kept.
@@ -28,11 +29,13 @@ def add_spending(tokens: Sequence[int]) -> list[None]:
     return [None] * len(tokens)
 
 
-def load_spent_tokens(days: Sequence[str]) -> list[int]:
+@for_each
+def load_spent_tokens(day: str) -> int:
     """The tokens of each of ``days``."""
-    return [rows[0][0] if (rows := spent_query(day)) else 0 for day in days]
+    return rows[0][0] if (rows := spent_query(day)) else 0
 
 
-def prune_spendings(before: Sequence[str]) -> list[int]:
+@for_each
+def prune_spendings(day: str) -> int:
     """Delete the days before each of ``before``; how many."""
-    return [Spending.objects.filter(day__lt=day).delete()[0] for day in before]
+    return Spending.objects.filter(day__lt=day).delete()[0]

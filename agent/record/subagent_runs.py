@@ -8,6 +8,7 @@ from django.utils.translation import gettext_noop
 
 from agent.models import Run, ToolCall
 from agent.models.process import NEXT_CLAIM
+from agent.record.commit import for_each
 from agent.record.runs import insert_runs
 
 SERVER_STOPPED = gettext_noop("the server stopped before the agent had finished")
@@ -53,21 +54,19 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
     return insert_runs(rows)
 
 
-def break_off_runs(broken: Sequence[RunBreakOff]) -> list[None]:
-    """Settle runs that nobody takes up again: of a call that had begun, nobody knows what came of
+@for_each
+def break_off_runs(broken: RunBreakOff) -> None:
+    """Settle a run that nobody takes up again: of a call that had begun, nobody knows what came of
     it."""
-    for one in broken:
-        Run.objects.filter(pk=one.run_pk, state=Run.State.RUNNING).update(
-            state=Run.State.INTERRUPTED,
-            error=one.reason,
-            finished_at=timezone.now(),
-            claim_number=NEXT_CLAIM,
-        )
-        calls = ToolCall.objects.filter(
-            run=one.run_pk
-        )  # after what was just being written under the claim
-        calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
-        calls.filter(state=ToolCall.State.WAITING).update(
-            state=ToolCall.State.FAILED, error=NEVER_BEGUN
-        )
-    return [None] * len(broken)
+    Run.objects.filter(pk=broken.run_pk, state=Run.State.RUNNING).update(
+        state=Run.State.INTERRUPTED,
+        error=broken.reason,
+        finished_at=timezone.now(),
+        claim_number=NEXT_CLAIM,
+    )
+    # After what was just being written under the claim.
+    calls = ToolCall.objects.filter(run=broken.run_pk)
+    calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
+    calls.filter(state=ToolCall.State.WAITING).update(
+        state=ToolCall.State.FAILED, error=NEVER_BEGUN
+    )

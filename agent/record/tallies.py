@@ -9,6 +9,7 @@ from django.db.models import Q
 from agent.domain.answer_limits import LOOP_SILENCE, AnswerCount
 from agent.domain.types import ChatAddress
 from agent.models import Tally
+from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect, PreparedUpsert
 
 #: The number that stands for every anonymous member of a group.
@@ -118,13 +119,14 @@ def _parsed(recent: str) -> dict[int, int]:
     }
 
 
-def prune_tallies(spans: Sequence[tuple[int, int]]) -> list[int]:
+@for_each
+def prune_tallies(span: tuple[int, int]) -> int:
     """Delete some of the counts that were not touched within each span, seconds since 1970; how
     many, 0 once there are none.
 
     After its end there are those of a clock that was put back.
     """
-    return [Tally.objects.filter(pk__in=_outside(*span)).delete()[0] for span in spans]
+    return Tally.objects.filter(pk__in=_outside(*span)).delete()[0]
 
 
 def _outside(first: int, last: int) -> list[int]:
