@@ -1,6 +1,6 @@
 """Notes on record: written, found, used and forgotten, each within what its viewer may see."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -104,46 +104,35 @@ class PersonProfile:
     notes: tuple[RecalledNote, ...] = ()
 
 
-# --- Operations of the database thread -------------------------------------------
-
-
 @for_each
 def write_notes(wish: NewNote) -> WrittenNote:
-    """Store each wish, unless the same is known or its owner has enough notes, in all or from
+    """Store a note, unless the same is known or its owner has enough notes, in all or from
     others."""
     note = _new_note(wish)
     here = Note.objects.filter(
         audience=note.own_audience, owner_kind=note.owner_kind, owner_id=note.owner_id
     )
-    if (
-        pk := here.filter(fingerprint=note_fingerprint(note.text))
-        .values_list("pk", flat=True)
-        .first()
-    ):
+    same = here.filter(fingerprint=note_fingerprint(note.text))
+    if pk := same.values_list("pk", flat=True).first():
         return WrittenNote(NoteResult.KNOWN, pk)
     if here.values("pk")[:OWNER_LIMIT].count() >= OWNER_LIMIT:
         return WrittenNote(NoteResult.FULL)
-    if (
-        note.owner_kind == Note.Owner.PERSON
-        and note.said_by != note.owner_id
-        and _has_enough(here, note)
-    ):
-        return WrittenNote(NoteResult.FULL_OF_OTHERS)
+    if note.owner_kind == Note.Owner.PERSON and note.said_by != note.owner_id:
+        others = here.exclude(said_by=note.owner_id).exclude(source=Note.Source.OPERATOR)
+        by_same = others.filter(said_by=note.said_by).values("pk")[:OTHER_LIMIT].count()
+        if by_same >= OTHER_LIMIT or others.values("pk")[:OTHERS_LIMIT].count() >= OTHERS_LIMIT:
+            return WrittenNote(NoteResult.FULL_OF_OTHERS)
     note.save()
     return WrittenNote(NoteResult.DONE, note.pk)
 
 
-def _has_enough(here: "QuerySet[Note]", note: Note) -> bool:
-    """Whether others have had enough noted about the person that ``note`` is about."""
-    others = here.exclude(said_by=note.owner_id).exclude(source=Note.Source.OPERATOR)
-    by_same = others.filter(said_by=note.said_by).values("pk")[:OTHER_LIMIT].count()
-    return by_same >= OTHER_LIMIT or others.values("pk")[:OTHERS_LIMIT].count() >= OTHERS_LIMIT
-
-
 def _new_note(wish: NewNote) -> Note:
     viewer, now = wish.viewer, timezone.now()
-    kind, owner = _owner(wish)
-    message_pk, speaker = _origin(wish.call_pk)
+    kind, owner = (Note.Owner.PERSON, wish.person) if wish.person else chat_owner(viewer)
+    message_pk, speaker = None, ""
+    if wish.call_pk is not None:  # the message that led to the call, and its sender's name
+        calls = ToolCall.objects.values_list("run__message_id", "run__message__sender_name")
+        message_pk, speaker = calls.get(pk=wish.call_pk)
     return Note(
         platform=viewer.platform,
         account=viewer.account,
@@ -153,7 +142,7 @@ def _new_note(wish: NewNote) -> Note:
         chat=viewer.chat,
         source=wish.source,
         said_by=wish.said_by or viewer.person,
-        said_by_name=wish.said_by_name or speaker,
+        said_by_name=wish.said_by_name or speaker or "",
         message_id=wish.message_pk or message_pk,
         created_at=now,
         expires_at=now + timedelta(days=wish.days) if wish.days else None,
@@ -162,37 +151,22 @@ def _new_note(wish: NewNote) -> Note:
     )
 
 
-def _owner(wish: NewNote) -> tuple[Note.Owner, str]:
-    if wish.person:
-        return Note.Owner.PERSON, wish.person
-    return (
-        (Note.Owner.SESSION, wish.viewer.chat)
-        if wish.viewer.is_private
-        else (Note.Owner.GROUP, wish.viewer.peer)
-    )
-
-
-def _origin(call_pk: int | None) -> tuple[int | None, str]:
-    """The message that led to a tool call, and its sender's name."""
-    if call_pk is None:
-        return None, ""
-    pk, name = ToolCall.objects.values_list("run__message_id", "run__message__sender_name").get(
-        pk=call_pk
-    )
-    return pk, name or ""
+def chat_owner(viewer: NoteViewer) -> tuple[Note.Owner, str]:
+    """What notes about the viewer's chat itself are about: the group, or the private chat."""
+    if viewer.is_private:
+        return Note.Owner.SESSION, viewer.chat
+    return Note.Owner.GROUP, viewer.peer
 
 
 @for_each
 def delete_notes(wish: DeleteNote) -> NoteResult:
-    """Remove notes. A person removes what is about them or was said by them, a manager what belongs
-    to the chat."""
+    """Remove a note. A person removes what is about them or was said by them, a manager what
+    belongs to the chat."""
     note = visible_notes(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
     if note is None:
         return NoteResult.UNKNOWN
-    own = wish.viewer.person in {
-        note.said_by,
-        note.owner_id if note.owner_kind == Note.Owner.PERSON else note.said_by,
-    }
+    is_about = note.owner_kind == Note.Owner.PERSON and note.owner_id == wish.viewer.person
+    own = is_about or note.said_by == wish.viewer.person
     if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
         return NoteResult.NOT_ALLOWED
     note.delete()
@@ -202,22 +176,27 @@ def delete_notes(wish: DeleteNote) -> NoteResult:
 def find_notes(searches: Sequence[NoteSearch]) -> list[list[RecalledNote]]:
     """The best notes for each search, or the newest ones where it has no words; what is found
     counts as used."""
-    found = [_found(search) for search in searches]
+    found = [_search_notes(search, timezone.now()) for search in searches]
     mark_notes_used({note.pk for notes in found for note in notes})
     return found
 
 
-def _found(search: NoteSearch) -> list[RecalledNote]:
-    now = timezone.now()
-    if not search.words.strip():
-        notes = visible_notes(search.viewer, now).filter(
-            _in_time(search), _by_people(search.people)
+def _search_notes(search: NoteSearch, now: datetime) -> list[RecalledNote]:
+    if search.words.strip():
+        found = find_note_candidates(
+            search.viewer, search.words, search.meaning, now, search.people
         )
-        return to_recalled_notes(notes.order_by("-pk")[: search.limit])
-    found = find_note_candidates(search.viewer, search.words, search.meaning, now, search.people)
-    return rank_notes(search.words, [note for note in found if _is_meant(note, search)], now)[
-        : search.limit
-    ]
+        fitting = [note for note in found if _is_meant(note, search)]
+        return rank_notes(search.words, fitting, now)[: search.limit]
+    notes = visible_notes(search.viewer, now)
+    if search.since:
+        notes = notes.filter(created_at__gte=search.since)
+    if search.until:
+        notes = notes.filter(created_at__lte=search.until)
+    if search.people:
+        about = Q(owner_kind=Note.Owner.PERSON, owner_id__in=search.people)
+        notes = notes.filter(about | Q(said_by__in=search.people))
+    return to_recalled_notes(notes.order_by("-pk")[: search.limit])
 
 
 def _is_meant(note: RecalledNote, search: NoteSearch) -> bool:
@@ -230,19 +209,6 @@ def _is_meant(note: RecalledNote, search: NoteSearch) -> bool:
     )
 
 
-def _in_time(search: NoteSearch) -> Q:
-    bounds = Q(created_at__gte=search.since) if search.since else Q()
-    return bounds & Q(created_at__lte=search.until) if search.until else bounds
-
-
-def _by_people(people: Sequence[str]) -> Q:
-    return (
-        Q(owner_kind=Note.Owner.PERSON, owner_id__in=people) | Q(said_by__in=people)
-        if people
-        else Q()
-    )
-
-
 def mark_notes_used(pks: Iterable[int]) -> None:
     """Count one use of each note."""
     if pks := list(pks):
@@ -251,20 +217,16 @@ def mark_notes_used(pks: Iterable[int]) -> None:
         )
 
 
-def find_people_by_name(wishes: Sequence[tuple[NoteViewer, str]]) -> list[tuple[str, ...]]:
-    """Ids of the people of each chat who go by a name there, or have it as their id; the last
-    speaker first."""
-    return [_people_named(viewer, name.strip().casefold()) for viewer, name in wishes]
-
-
-def _people_named(viewer: NoteViewer, name: str) -> tuple[str, ...]:
+@for_each
+def find_people_by_name(wish: tuple[NoteViewer, str]) -> tuple[str, ...]:
+    """Ids of the people of a chat who go by a name there, or have it as their id; the last speaker
+    first."""
+    viewer, name = wish[0], wish[1].strip().casefold()
     session = _session(viewer)
     if not name or session is None:
         return ()
-    spoken = Message.objects.filter(session_id=session, direction=Message.Direction.IN).order_by(
-        "-pk"
-    )
-    newest = spoken.values_list("sender_id", "sender_name")[:PEOPLE_WINDOW]
+    spoken = Message.objects.filter(session_id=session, direction=Message.Direction.IN)
+    newest = spoken.order_by("-pk").values_list("sender_id", "sender_name")[:PEOPLE_WINDOW]
     return tuple(
         dict.fromkeys(
             pk for pk, called in newest if pk and name in (pk.casefold(), called.strip().casefold())
@@ -282,25 +244,18 @@ def _session(viewer: NoteViewer) -> int | None:
 
 @for_each
 def load_profiles(wish: tuple[NoteViewer, str, int]) -> PersonProfile:
-    """What each chat knows of a person by id: from its own messages, and from the notes it may
-    see."""
-    return _profile(*wish)
-
-
-def _profile(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:
+    """What a chat knows of a person by id: from its own messages, and from the notes it may see,
+    at most so many."""
+    viewer, person_id, limit = wish
     about = visible_notes(viewer, timezone.now()).filter(
         owner_kind=Note.Owner.PERSON, owner_id=person_id
     )
     notes = tuple(to_recalled_notes(about.order_by("-pk")[:limit]))
     mark_notes_used(note.pk for note in notes)
     session = _session(viewer)
-    spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN).order_by(
-        "-pk"
-    )
-    rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")[
-        :PEOPLE_WINDOW
-    ]
-    here = [row for row in rows if row[0] == session]
+    spoken = Message.objects.filter(sender_id=person_id, direction=Message.Direction.IN)
+    rows = spoken.values_list("session_id", "sender_name", "sender_role", "created_at")
+    here = [row for row in rows.order_by("-pk")[:PEOPLE_WINDOW] if row[0] == session]
     if not here:
         return PersonProfile(person_id, notes=notes)
     names = tuple(dict.fromkeys(row[1] for row in here if row[1]))
@@ -323,7 +278,10 @@ def erase_person(platform: str, person_id: str) -> int:
     """
     with transaction.atomic():
         pks = set(find_person_notes(platform, person_id).values_list("pk", flat=True))
-        _drop_proposals(pks)
+        proposals = NoteProposal.objects.values_list("pk", "note_ids").iterator()
+        NoteProposal.objects.filter(
+            pk__in=[pk for pk, quoted in proposals if not pks.isdisjoint(quoted)]
+        ).delete()
         private = ChatSession.objects.filter(
             platform=platform, kind=ChatSession.Kind.PRIVATE, peer_id=person_id
         )
@@ -337,10 +295,3 @@ def delete_note_rows(notes: "QuerySet[Note]") -> int:
     with transaction.atomic():
         forget_changes(notes)
         return notes.delete()[0]
-
-
-def _drop_proposals(note_pks: Collection[int]) -> None:
-    proposals = NoteProposal.objects.values_list("pk", "note_ids").iterator()
-    NoteProposal.objects.filter(
-        pk__in=[pk for pk, quoted in proposals if not set(note_pks).isdisjoint(quoted)]
-    ).delete()

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
-from agent.memory.notes_store import mark_notes_used
+from agent.memory.notes_store import chat_owner, mark_notes_used
 from agent.memory.prompt_block import MemoryContext, fit_notes, quote_notes, quote_summary
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
@@ -69,9 +69,7 @@ def _standing(viewer: NoteViewer, now: datetime) -> list[RecalledNote]:
     speaker = notes.filter(owner_kind=Note.Owner.PERSON, owner_id=viewer.person).order_by("-pk")[
         :SPEAKER_NOTES
     ]
-    kind, owner = (
-        (Note.Owner.SESSION, viewer.chat) if viewer.is_private else (Note.Owner.GROUP, viewer.peer)
-    )
+    kind, owner = chat_owner(viewer)
     chat = notes.filter(owner_kind=kind, owner_id=owner).order_by("-pk")[:CHAT_NOTES]
     return to_recalled_notes(speaker) + to_recalled_notes(chat)
 

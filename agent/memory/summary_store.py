@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agent.memory.note_visibility import to_recalled_notes
-from agent.memory.notes_store import NewNote, write_notes
+from agent.memory.notes_store import NewNote, NoteResult, write_notes
 from agent.memory.relevance import RecalledNote, are_similar_texts
 from agent.models import ChatSession, Digest, Message, Note
 from agent.record.commit import for_each
@@ -75,15 +75,12 @@ class NewDigest:
 
 @for_each
 def find_unsummarized(wish: tuple[int, HistoryWindow, int]) -> ConversationBatch | None:
-    """Of each session what is no longer in its window and in no summary; None for fewer messages
-    than given.
+    """What of a session is no longer in its window and in no summary; None for fewer messages than
+    given.
 
     The first summary of a chat begins one batch back, however long its past is.
     """
-    return _fallen_out(*wish)
-
-
-def _fallen_out(session_pk: int, window: HistoryWindow, least: int) -> ConversationBatch | None:
+    session_pk, window, least = wish
     newest = Digest.objects.filter(kind=Kind.SUMMARY, session_id=session_pk).order_by("-last_run")
     covered, before = newest.values_list("last_run", "text").first() or (0, "")
     past = _history(session_pk).filter(
@@ -91,7 +88,7 @@ def _fallen_out(session_pk: int, window: HistoryWindow, least: int) -> Conversat
     )
     if not _has(past, least):
         return None
-    said = _oldest(past) if covered else _newest(past)
+    said = _read(past.order_by("run_id", "pk")) if covered else _newest(past)
     return ConversationBatch(session_pk, Kind.SUMMARY, said, before)
 
 
@@ -103,13 +100,9 @@ def _has(messages: "QuerySet[Message]", least: int) -> bool:
 
 def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
     """The run with which what the model is shown begins: the oldest one that fits as a whole."""
-    newest = (
-        _history(session_pk)
-        .order_by("-run_id", "-pk")
-        .values_list("run_id", "text")[: window.messages + 1]
-    )
+    newest = _history(session_pk).order_by("-run_id", "-pk").values_list("run_id", "text")
     places, room, first = window.messages, window.chars, 2**62
-    for run_pk, exchange in groupby(newest, lambda row: row[0]):
+    for run_pk, exchange in groupby(newest[: places + 1], lambda row: row[0]):
         texts = [text for _, text in exchange]
         places, room = places - len(texts), room - sum(FRAME_CHARS + len(text) for text in texts)
         if places < 0 or room < 0:
@@ -120,18 +113,13 @@ def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
 
 @for_each
 def find_unread(wish: tuple[int, int]) -> ConversationBatch | None:
-    """Of each session what was said since notes were last taken; None for fewer turns than given.
+    """What was said in a session since notes were last taken; None for fewer turns than given.
 
     A backlog longer than one batch, as a chat has on the day this is switched on, is left out.
     """
-    return _unread(*wish)
-
-
-def _unread(session_pk: int, turns: int) -> ConversationBatch | None:
-    newest = Digest.objects.filter(kind=Kind.EXTRACTION, session_id=session_pk).order_by(
-        "-last_run"
-    )
-    covered = newest.values_list("last_run", flat=True).first() or 0
+    session_pk, turns = wish
+    read = Digest.objects.filter(kind=Kind.EXTRACTION, session_id=session_pk)
+    covered = read.order_by("-last_run").values_list("last_run", flat=True).first() or 0
     rest = _history(session_pk).filter(run_id__gt=covered)
     if not _has(rest.filter(direction=Message.Direction.IN), turns):
         return None
@@ -149,16 +137,21 @@ def _unread(session_pk: int, turns: int) -> ConversationBatch | None:
     )
 
 
-def _oldest(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
-    """The first of ``messages``, as many as one reading takes."""
-    rows = messages.order_by("run_id", "pk").values_list(*_READ)[: BATCH_MESSAGES + 1]
-    return whole_exchanges([_said(row) for row in rows])
-
-
 def _newest(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
     """The last of ``messages``, as many as one reading takes, oldest first."""
-    rows = messages.order_by("-run_id", "-pk").values_list(*_READ)[: BATCH_MESSAGES + 1]
-    return whole_exchanges([_said(row) for row in rows])[::-1]
+    return _read(messages.order_by("-run_id", "-pk"))[::-1]
+
+
+def _read(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
+    """The first of ``messages``, in their order, as many as one reading takes."""
+    fields = ("pk", "run_id", "text", "sender_id", "sender_name", "happened_at", "direction")
+    said = []
+    for *values, direction in messages.values_list(*fields)[: BATCH_MESSAGES + 1]:
+        message = DigestMessage(*values)
+        if direction == Message.Direction.OUT:
+            message = replace(message, sender_id="", sender_name="")
+        said.append(message)
+    return whole_exchanges(said)
 
 
 def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
@@ -177,8 +170,8 @@ def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
 
 @for_each
 def save_digests(digest: NewDigest) -> int:
-    """Store each digest with its notes; how many notes were new. One that another process made
-    before stays as it is."""
+    """Store a digest with its notes; how many notes were new. One that another process made before
+    stays as it is."""
     batch, now = digest.batch, timezone.now()
     row, is_new = Digest.objects.get_or_create(
         session_id=batch.session_pk,
@@ -197,7 +190,7 @@ def save_digests(digest: NewDigest) -> int:
     if not is_new:
         return 0
     fresh = _without_doubles(digest.notes, batch.known)
-    count = sum(1 for written in write_notes(fresh) if written.fate.name == "DONE")
+    count = sum(written.fate is NoteResult.DONE for written in write_notes(fresh))
     Digest.objects.filter(pk=row.pk).update(note_count=count)
     return count
 
@@ -216,15 +209,5 @@ def _without_doubles(wishes: Sequence[NewNote], known: Sequence[RecalledNote]) -
     return fresh
 
 
-_READ = ("pk", "run_id", "direction", "text", "sender_id", "sender_name", "happened_at")
-
-
 def _history(session_pk: int) -> "QuerySet[Message]":
     return Message.objects.filter(session_id=session_pk, in_history=True, run_id__isnull=False)
-
-
-def _said(row: tuple[object, ...]) -> DigestMessage:
-    pk, run_pk, direction, text, sender_id, sender_name, at = row
-    if direction == Message.Direction.OUT:
-        sender_id = sender_name = ""
-    return DigestMessage(pk, run_pk, text, sender_id, sender_name, at)  # type: ignore[arg-type]  # columns of these types
