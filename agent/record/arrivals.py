@@ -1,13 +1,11 @@
 """Committing what came in, with the decision to answer it or not."""
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -15,33 +13,20 @@ from django.utils.translation import gettext_noop
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.triggers import TriggerDecision, TriggerRules, decide_trigger
-from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
-from agent.models import ChatSession, Message, Run
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
+from agent.models import Message, Run
 from agent.record.approvals import waiting_codes
-from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
-from agent.record.quotas import AnswerCandidate, AnswerQuotas, Overrides
+from agent.record.compiled_sql import PreparedInsert, PreparedSelect
+from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.record.session_cache import KnownSession, SessionCache
 
-#: Sessions whose row is remembered, so that an old chat costs no look-up.
-REMEMBERED_SESSIONS = 10_000
 #: Clients use message ids again after some time; an id met again later than this is a new message.
 ID_REUSE_AFTER = timedelta(days=1)
-TITLE_LIMIT = 200
 
-#: The columns of a chat that override the limits of its account.
-OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
 
-insert_messages, insert_sessions = PreparedInsert(Message), PreparedInsert(ChatSession)
-touch_sessions = PreparedUpdate(
-    ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform")
-)
-#: Its parameters are account, kind, peer and platform: Django orders conditions by name.
-session_query = PreparedSelect(
-    ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
-    .order_by()
-    .values_list("pk", "title", *OWN_LIMITS)
-)
+insert_messages = PreparedInsert(Message)
 
 Direction = Message.Direction
 State = Message.State
@@ -84,88 +69,6 @@ class AcceptedMessage:
         )
 
 
-class KnownSession(NamedTuple):
-    """What is remembered of a chat's row."""
-
-    pk: int
-    title: str
-    limits: Overrides = (None, None, None)
-
-
-class SessionCache:
-    """Chat address to session row, made when first seen. Used by the database thread only.
-
-    What is remembered was committed; rows of the present transaction are known to it alone.
-    """
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[ChatAddress, KnownSession] = OrderedDict()
-
-    def find(self, arrivals: Sequence[MessageArrival]) -> list[KnownSession]:
-        """The sessions that ``arrivals`` belong to; a new title is taken over.
-
-        Raises :class:`StaleSession` when a row that is remembered is not there any more.
-        """
-        found: dict[ChatAddress, KnownSession] = {}
-        for arrival in arrivals:
-            chat, title = arrival.message.chat, arrival.message.chat_title[:TITLE_LIMIT]
-            known = found.get(chat) or self._known.get(chat)
-            if known is None or (title and known.title != title):
-                known = _find_or_create_session(chat, title, arrival.received_at)
-            found[chat] = known
-        _touch_sessions(found, arrivals[-1].received_at)
-        transaction.on_commit(partial(self._remember, found), robust=True)
-        return [found[arrival.message.chat] for arrival in arrivals]
-
-    def forget(self) -> None:
-        """Trust nothing remembered: a row may have been deleted by somebody else."""
-        self._known.clear()
-
-    def _remember(self, found: dict[ChatAddress, KnownSession]) -> None:
-        for chat, known in found.items():
-            self._known[chat] = known
-            self._known.move_to_end(chat)
-        while len(self._known) > REMEMBERED_SESSIONS:
-            self._known.popitem(last=False)
-
-
-class StaleSession(Exception):  # noqa: N818 - the word says what happened
-    """A session that was remembered is gone, or another chat's: the transaction is tried again
-    without what was remembered."""
-
-
-def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
-    place = {
-        "account": chat.account,
-        "kind": chat.kind,
-        "peer_id": chat.peer_id,
-        "platform": chat.platform,
-    }
-    found = session_query(*place.values())
-    if not found:
-        # Should another process be faster, the transaction fails, and finds the row when it is
-        # tried again.
-        [pk] = insert_sessions(
-            [place | {"title": title, "created_at": now, "last_message_at": now}]
-        )
-        return KnownSession(pk, title)
-    pk, known, *limits = found[0]
-    if title and known != title:
-        ChatSession.objects.filter(pk=pk).update(title=title)
-    return KnownSession(pk, title or known, tuple(limits))
-
-
-def _touch_sessions(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
-    """Record that there is something new in chats, each of which has to be the one that its row
-    says."""
-    touched = sorted(
-        (pk, chat.account, chat.kind, chat.peer_id, chat.platform)
-        for chat, (pk, *_) in found.items()
-    )
-    if not all(touch_sessions.matching([(now, *row) for row in touched])):
-        raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
-
-
 class ArrivalStore:
     """Accepts messages for one server process."""
 
@@ -203,7 +106,8 @@ class ArrivalStore:
             self._quotas.forget()
 
     def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
-        chats = self._sessions.find(arrivals)
+        received = [(arrival.message, arrival.received_at) for arrival in arrivals]
+        chats = self._sessions.find(received)
         judged = _judge_messages(arrivals, [chat.pk for chat in chats])
         wanted = [
             place
@@ -213,7 +117,7 @@ class ArrivalStore:
         if self._quotas is not None and wanted:
             if self._quotas.has_changed():
                 self._sessions.forget()  # a chat may have limits of its own now
-                chats = self._sessions.find(arrivals)
+                chats = self._sessions.find(received)
             _apply_quotas(self._quotas, arrivals, chats, judged, wanted)
         rows = [
             self._row(arrival, chat.pk, one.key, one.decision)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agent.domain.triggers import TriggerRules
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message, Run
-from agent.record import arrivals as store
+from agent.record import session_cache
 from agent.record.arrivals import ArrivalStore, refuse_messages
 from agent.record.commit import GroupCommit
 from tests.agent.talk import (
@@ -291,9 +291,14 @@ def test_what_is_refused_stays_on_record_with_the_reason():
 @pytest.mark.django_db(transaction=True)
 async def test_a_chat_that_another_process_stored_in_the_same_moment_costs_no_message(monkeypatch):
     await sync_to_async(sent)("hello")
-    query, early = store.session_query, [True]  # the first look comes too early to see the row
+    query, early = (
+        session_cache.session_query,
+        [True],
+    )  # the first look comes too early to see the row
     monkeypatch.setattr(
-        store, "session_query", lambda *place: [] if early and early.pop() else query(*place)
+        session_cache,
+        "session_query",
+        lambda *place: [] if early and early.pop() else query(*place),
     )
     commit, record = GroupCommit(), arrivals()
     accepted = await commit.submit(record.accept_messages, arrival(message("hi", GROUP)))
