@@ -14,7 +14,7 @@ from agent.llm.messages import (
     user_message,
 )
 from agent.media.pipeline import MediaText
-from agent.memory.prompt_context import MemoryContext
+from agent.memory.prompt_block import MemoryContext
 from agent.record.runs import ActiveRun
 
 
