@@ -37,12 +37,12 @@ def main(folder: Path) -> int:
         print(f"audit: skipped, {why}")
         return 0
     accepted = ignored(IGNORED.read_text(encoding="utf-8"), datetime.now(UTC).date())
-    faults = list(vulnerable(report, accepted))
+    problems = list(vulnerable(report, accepted))
     print(
-        *(f"audit: {line}" for line in faults or ["no known vulnerability that an update mends"]),
+        *(f"audit: {line}" for line in problems or ["no known vulnerability that an update mends"]),
         sep="\n",
     )
-    return int(bool(faults))
+    return int(bool(problems))
 
 
 def installed(folder: Path) -> list[str]:

@@ -98,7 +98,7 @@ class Account:
         self.id, self.home = self_id, home
         self.heard: list[Heard] = []
         self.tellings: list[Telling] = []
-        self.faults: list[str] = []
+        self.violations: list[str] = []
         """What broke the rules of the wire."""
         self.socket: Socket | None = None
         self._servers, self._retells = servers, retells
@@ -188,7 +188,7 @@ class Account:
         try:
             await socket.gone()
         finally:
-            self.faults += socket.faults
+            self.violations += socket.violations
             if self.socket is socket:
                 self._is_connected.clear()
 

@@ -50,7 +50,7 @@ class Evidence:
     record: Record
     hits: Counter[str] = field(default_factory=Counter)
     crossings: Sequence[str] = ()
-    wire_faults: Sequence[str] = ()
+    wire_violations: Sequence[str] = ()
     most_read: int = 0
     excuses: bool = False
 
@@ -285,7 +285,7 @@ def _rest(case: _Case, verdict: Verdict) -> None:
     to theirs."""
     for words in case.evidence.record.unended():
         verdict.fault("unended", words)
-    for words in case.evidence.wire_faults:
+    for words in case.evidence.wire_violations:
         verdict.fault("wire", words)
     if case.evidence.most_read > MOST_READ:
         verdict.fault("unbounded", f"{case.evidence.most_read >> 20} MiB of one answer were read")

@@ -112,7 +112,9 @@ async def gather(world: World, *, excuses: bool) -> Evidence:
         record=await world.read(),
         hits=world.model.hits,
         crossings=world.model.crossings,
-        wire_faults=[fault for account in world.accounts for fault in _wire_faults(account)],
+        wire_violations=[
+            fault for account in world.accounts for fault in _wire_violations(account)
+        ],
         most_read=world.model.troubles.most_read,
         excuses=excuses,
     )
@@ -129,9 +131,9 @@ def may_be_missing(telling: Telling) -> bool:
     )
 
 
-def _wire_faults(account: Account) -> list[str]:
-    return account.faults + (
-        account.socket.faults if account.socket and account.socket.end == "open" else []
+def _wire_violations(account: Account) -> list[str]:
+    return account.violations + (
+        account.socket.violations if account.socket and account.socket.end == "open" else []
     )
 
 

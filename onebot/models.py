@@ -192,8 +192,8 @@ class Bot(models.Model):
 
     def clean(self) -> None:
         lists = ("owners", "listed_people", "listed_groups", "blocked_people", "blocked_groups")
-        if faults := {name: found for name in lists if (found := check_ids(getattr(self, name)))}:
-            raise ValidationError(faults)
+        if errors := {name: found for name in lists if (found := check_ids(getattr(self, name)))}:
+            raise ValidationError(errors)
 
     @property
     def owner_ids(self) -> frozenset[str]:

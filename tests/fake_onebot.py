@@ -101,7 +101,7 @@ class FakeOneBot:
     ) -> None:
         self.self_id = self_id
         self.actions: list[Frame] = []
-        self.faults: list[str] = []
+        self.violations: list[str] = []
         self._answering: Answering = self.usual_answer
         self._sends: asyncio.Queue[Frame] = asyncio.Queue()
         self._greet = greet
@@ -133,9 +133,9 @@ class FakeOneBot:
     async def __aexit__(self, kind: type[BaseException] | None, *exc: Any) -> None:
         await self._socket.close()
         await self._reader
-        if self.faults and kind is None:
+        if self.violations and kind is None:
             raise AssertionError(
-                "the server broke the rules of the wire:\n" + "\n".join(self.faults)
+                "the server broke the rules of the wire:\n" + "\n".join(self.violations)
             )
 
     # --- Events -----------------------------------------------------------------
@@ -306,11 +306,11 @@ class FakeOneBot:
     async def _take(self, frame: str | bytes) -> None:
         try:
             action = parse_action(frame)
-        except ValueError as fault:
-            self.faults.append(f"{fault}: {frame[:300]!r}")
+        except ValueError as violation:
+            self.violations.append(f"{violation}: {frame[:300]!r}")
             return
         if any(action["echo"] == earlier["echo"] for earlier in self.actions):
-            self.faults.append(f"an echo was used twice: {action}")
+            self.violations.append(f"an echo was used twice: {action}")
         self.actions.append(action)
         if not action["action"].startswith("get_"):
             self._sends.put_nowait(action)

@@ -67,7 +67,7 @@ def test_a_report_is_read_whether_or_not_something_was_found():
     ],
     ids=["nothing", "crash", "none known", "no packages"],
 )
-def test_advisories_that_cannot_be_had_are_no_fault(command):
+def test_advisories_that_cannot_be_had_are_no_problem(command):
     with pytest.raises(NotAudited):
         audit["asked"](command)
 

@@ -226,12 +226,12 @@ def frame(**changes: Any) -> str:
         (frame(params={"message": [{"type": "at", "data": {"qq": 1}}]}), "value"),
     ],
 )
-def test_a_frame_that_clients_would_not_understand_is_a_fault(bad, why):
+def test_a_frame_that_clients_would_not_understand_is_a_violation(bad, why):
     with pytest.raises(ValueError, match=why):
         parse_action(bad)
 
 
-async def test_faults_are_raised_on_leaving(peer):
+async def test_violations_are_raised_on_leaving(peer):
     async def play(send: Callable[[], Any]) -> None:
         async with FakeOneBot(peer.url) as bot:
             await peer.next()
@@ -243,11 +243,11 @@ async def test_faults_are_raised_on_leaving(peer):
         await play(lambda: peer.sockets[-1].send(frame().encode()))
 
 
-async def test_an_echo_used_twice_is_a_fault(peer):
+async def test_an_echo_used_twice_is_a_violation(peer):
     async with FakeOneBot(peer.url) as bot:
         await peer.next()
         for _ in range(2):
             await peer.say(MEMBER, "hi", echo="same")
             await bot.next_action()
-        assert ["echo was used twice" in fault for fault in bot.faults] == [True]
-        bot.faults.clear()
+        assert ["echo was used twice" in violation for violation in bot.violations] == [True]
+        bot.violations.clear()

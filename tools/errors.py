@@ -34,9 +34,9 @@ class InvalidArguments(ToolError):  # noqa: N818 - as above
     ``arguments`` are as far as they could be read.
     """
 
-    def __init__(self, faults: Sequence[str], arguments: Mapping[str, Any] | None = None) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = list(faults)
+    def __init__(self, problems: Sequence[str], arguments: Mapping[str, Any] | None = None) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = list(problems)
         self.arguments = dict(arguments or {})
 
 

@@ -75,8 +75,8 @@ class DecisionForm(_Form):
             return None
         if not isinstance(arguments, dict):
             raise ValidationError(gettext("The arguments are a JSON object."))
-        if faults := check_changed_arguments(self.instance, arguments):
-            raise ValidationError(faults.splitlines())
+        if problems := check_changed_arguments(self.instance, arguments):
+            raise ValidationError(problems.splitlines())
         return cast("dict[str, Any]", arguments)
 
 

@@ -94,8 +94,8 @@ class StateForm(_Form):
         ):
             return self._stored
         state = self.cleaned_data["state"]
-        if faults := list(state_messages({} if state is None else state, self._stored)):
-            raise ValidationError(faults)
+        if problems := list(state_messages({} if state is None else state, self._stored)):
+            raise ValidationError(problems)
         return state or {}
 
     def change(self) -> StateChange:
@@ -130,27 +130,27 @@ def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
         for name, value in state.items()
         if name not in stored or not is_same_json(value, stored[name])
     }
-    faults = [fault for name, value in written.items() if (fault := _fault(name, value))]
-    yield from faults
-    if not faults and (over := stored_state_size(state)) > SIZE_LIMIT:
+    problems = [problem for name, value in written.items() if (problem := _problem(name, value))]
+    yield from problems
+    if not problems and (over := stored_state_size(state)) > SIZE_LIMIT:
         yield gettext("A state has room for %(limit)d bytes; this one has %(size)d.") % {
             "limit": SIZE_LIMIT,
             "size": over,
         }
 
 
-def _fault(name: str, value: Any) -> str:
+def _problem(name: str, value: Any) -> str:
     """What is wrong with one entry as somebody wrote it; "" if nothing is."""
     if name.startswith(TEMPORARY):
-        fault = gettext(
+        problem = gettext(
             "“%(name)s”: what begins with temp: is never stored; only tools set it, for one run."
         )
     elif not is_value_name(name):
-        fault = gettext(
+        problem = gettext(
             "“%(name)s” is no name: write letters, digits and _, at most with app: or user: before them."
         )
     elif isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
-        fault = gettext("“%(name)s” needs a text, a number, true, false or null.")
+        problem = gettext("“%(name)s” needs a text, a number, true, false or null.")
     else:
-        fault = ""
-    return fault % {"name": name[:NAME_SHOWN]}
+        problem = ""
+    return problem % {"name": name[:NAME_SHOWN]}

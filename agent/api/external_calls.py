@@ -147,5 +147,5 @@ def _recorded(given: Any) -> Any:
     try:
         check_size(given)
     except InvalidArguments as refusal:
-        return str(refusal.faults[0])
+        return str(refusal.problems[0])
     return make_storable(given)

@@ -84,13 +84,13 @@ class ToolServer:
             return ListToolsResult(
                 tools=[to_mcp_tool(spec, any_value=_takes_any_value(context)) for spec in specs]
             )
-        raise _fault("The tools could not be listed for an MCP client", attempt.error)
+        raise _to_mcp_error("The tools could not be listed for an MCP client", attempt.error)
 
     async def _call(self, context: ServerContext, params: CallToolRequestParams) -> CallToolResult:
         with capture_error() as attempt:
             result = await self._calls.call(params.name, params.arguments or {})
             return to_mcp_result(result, any_value=_takes_any_value(context))
-        raise _fault("A tool could not be called for an MCP client", attempt.error)
+        raise _to_mcp_error("A tool could not be called for an MCP client", attempt.error)
 
 
 class ToolWatch:
@@ -146,7 +146,7 @@ def _takes_any_value(context: ServerContext) -> bool:
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def _fault(what: str, error: Exception | None) -> MCPError:
+def _to_mcp_error(what: str, error: Exception | None) -> MCPError:
     """For the caller, who is told nothing of the inside; the log has it."""
     logger.error(what, exc_info=error)
     return MCPError(INTERNAL_ERROR, "the server is at fault; its log says why")

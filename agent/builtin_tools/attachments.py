@@ -76,11 +76,11 @@ def parse_picture_arguments(name: str, given: Sequence[str]) -> list[PictureName
         parse_picture_name(text) or {"type": "image", ("url" if "://" in text else "path"): text}
         for text in given
     ]
-    faults = [
-        f"{name}[{place}]{fault}"
+    problems = [
+        f"{name}[{place}]{problem}"
         for place, picture in enumerate(wanted)
-        if isinstance(picture, dict) and (fault := check_message_item(picture))
+        if isinstance(picture, dict) and (problem := check_message_item(picture))
     ]
-    if faults:
-        raise InvalidArguments(faults)
+    if problems:
+        raise InvalidArguments(problems)
     return wanted

@@ -166,13 +166,13 @@ def _people(attach_at: Sequence[str], context: ToolExecutionContext) -> list[str
     """Whom the reply is to mention. Raises :class:`InvalidArguments` for whom the sender may
     not."""
     named = [user_id.strip() for user_id in attach_at]
-    faults = [
-        f"attach_at[{place}]{fault}"
+    problems = [
+        f"attach_at[{place}]{problem}"
         for place, user_id in enumerate(named)
-        if user_id and (fault := check_mention(user_id, context))
+        if user_id and (problem := check_mention(user_id, context))
     ]
-    if faults:
-        raise InvalidArguments(faults)
+    if problems:
+        raise InvalidArguments(problems)
     return [user_id for user_id in named if user_id]
 
 

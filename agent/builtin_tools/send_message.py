@@ -66,20 +66,20 @@ def check_message_arguments(
     arguments: Mapping[str, Any], context: ToolExecutionContext
 ) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
-    faults, chat, session = [], get_sender(context).chat, arguments.get("session")
+    problems, chat, session = [], get_sender(context).chat, arguments.get("session")
     if isinstance(session, str) and session.strip() not in ("", chat.address, chat.key):
-        faults.append(f"session 只能是当前会话 {chat.address}，不允许发送到其他会话")
+        problems.append(f"session 只能是当前会话 {chat.address}，不允许发送到其他会话")
     items = arguments.get("messages")
     for place, item in enumerate(items if isinstance(items, list) else ()):
         if not isinstance(item, dict) or item.get("type") not in TYPES:
             continue
-        fault = check_message_item(item)
-        if not fault and item["type"] == "mention_user":
+        problem = check_message_item(item)
+        if not problem and item["type"] == "mention_user":
             mention = check_mention(_given(item, "mention_user_id"), context)
-            fault = mention and f".mention_user_id{mention}"
-        if fault:
-            faults.append(f"messages[{place}]{fault}")
-    return faults
+            problem = mention and f".mention_user_id{mention}"
+        if problem:
+            problems.append(f"messages[{place}]{problem}")
+    return problems
 
 
 @tool(

@@ -180,14 +180,14 @@ class ConversationHandler:
             return None
         account = message.chat.account
         is_owner = message.sender_id in run.pending.account.owners
-        outcome, fault = await self.record.submit(
+        outcome, problem = await self.record.submit(
             apply_approval_decisions, ApprovalDecision(reply, account, message.sender_id, is_owner)
         )
         if outcome is ApprovalOutcome.UNKNOWN and not is_owner:
             return None
         if outcome in (ApprovalOutcome.APPROVED, ApprovalOutcome.REFUSED):
             self.jobs.wake(account)
-        return RunResult(approval_outcome_text(outcome, reply.code, fault), None, 0, 0, 0)
+        return RunResult(approval_outcome_text(outcome, reply.code, problem), None, 0, 0, 0)
 
     async def _run_engine(
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool

@@ -25,7 +25,7 @@ def build_final_parts(message: IncomingMessage, text: str) -> list[MessagePart]:
     return [*parts, MessagePart("plain", text=text)]
 
 
-def approval_outcome_text(outcome: ApprovalOutcome, code: str, fault: str) -> str:
+def approval_outcome_text(outcome: ApprovalOutcome, code: str, problem: str) -> str:
     """What whoever decided is told."""
     match outcome:
         case ApprovalOutcome.APPROVED:
@@ -36,7 +36,7 @@ def approval_outcome_text(outcome: ApprovalOutcome, code: str, fault: str) -> st
             return f"只有机器人主人可以处理 {code}。"
         case ApprovalOutcome.NOT_SHOWN:
             return f"{code} 的参数没有全部显示在会话中，不能在这里批准。请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。"
-        case ApprovalOutcome.FAULTY:
-            return f"{code} 的参数有误，仍在等待：\n{fault}"
+        case ApprovalOutcome.INVALID:
+            return f"{code} 的参数有误，仍在等待：\n{problem}"
         case ApprovalOutcome.UNKNOWN:
             return f"没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。"

@@ -37,7 +37,7 @@ class ApprovalReply:
     is_approval: bool
     code: str
     arguments: dict[str, Any] | None = None
-    fault: str = ""
+    problem: str = ""
     """Why the arguments cannot be read; such a word decides nothing."""
 
 
@@ -62,8 +62,8 @@ def parse_approval_reply(text: str) -> ApprovalReply | None:
 
 def _with_arguments(word: ApprovalReply, text: str) -> ApprovalReply:
     if not word.is_approval:
-        return ApprovalReply(word.is_approval, word.code, fault="拒绝时不需要参数")
+        return ApprovalReply(word.is_approval, word.code, problem="拒绝时不需要参数")
     try:
         return ApprovalReply(word.is_approval, word.code, arguments=parse_arguments(text))
     except InvalidArguments as error:
-        return ApprovalReply(word.is_approval, word.code, fault=str(error))
+        return ApprovalReply(word.is_approval, word.code, problem=str(error))

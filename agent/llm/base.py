@@ -18,7 +18,7 @@ class ToolCallRequest:
     call_id: str
     name: str
     arguments: str
-    fault: str = ""
+    problem: str = ""
     reasoning: str | None = None
 
 

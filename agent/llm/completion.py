@@ -44,7 +44,7 @@ def parse_recorded(message: dict[str, Any], call_ids: Sequence[str]) -> LLMRespo
     they were given then."""
     calls = _tool_calls(message.get("tool_calls"))
     if len(calls) > len(call_ids):  # an earlier version did not put on record what is no call
-        calls = tuple(call for call in calls if not call.fault)
+        calls = tuple(call for call in calls if not call.problem)
     return _response(
         message,
         tuple(

@@ -143,21 +143,21 @@ class Note(models.Model):
 
     def clean(self) -> None:
         """Refuse what would be seen by nobody, or by others than meant. Raises ValidationError."""
-        faults: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
         if not _are_tags(self.tags):
-            faults["tags"] = _("Write a list of at most %(count)d short words.") % {
+            errors["tags"] = _("Write a list of at most %(count)d short words.") % {
                 "count": TAG_COUNT
             }
         if not self.account and self.visibility != self.Visibility.EVERYONE:
-            faults["account"] = _("Only a note for everyone may be without an account.")
+            errors["account"] = _("Only a note for everyone may be without an account.")
         if self.visibility == self.Visibility.PERSON and not (
             self.owner_kind == self.Owner.PERSON and self.owner_id
         ):
-            faults["owner_id"] = _("A note for one person has to say who that is.")
+            errors["owner_id"] = _("A note for one person has to say who that is.")
         if self.visibility == self.Visibility.CHAT and not is_chat_key(self.chat):
-            faults["chat"] = _("Write group:ID or private:ID.")
-        if faults:
-            raise ValidationError(faults)
+            errors["chat"] = _("Write group:ID or private:ID.")
+        if errors:
+            raise ValidationError(errors)
 
     @property
     def own_audience(self) -> str:

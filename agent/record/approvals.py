@@ -61,7 +61,7 @@ class ApprovalOutcome(Enum):
     NOT_AN_OWNER = auto()
     NOT_SHOWN = auto()
     """An approval of arguments that the chat was not shown in full; the question still waits."""
-    FAULTY = auto()
+    INVALID = auto()
     """The changed arguments do not fit the tool; the question still waits."""
 
 
@@ -137,8 +137,8 @@ def apply_approval_decisions(decision: ApprovalDecision) -> tuple[ApprovalOutcom
         return ApprovalOutcome.UNKNOWN, ""
     if not decision.is_owner:
         return ApprovalOutcome.NOT_AN_OWNER, ""
-    if fault := word.fault or check_changed_arguments(approval, word.arguments):
-        return ApprovalOutcome.FAULTY, fault
+    if problem := word.problem or check_changed_arguments(approval, word.arguments):
+        return ApprovalOutcome.INVALID, problem
     if (
         word.is_approval
         and word.arguments is None

@@ -143,7 +143,7 @@ class Engine:
         refusal = _refusal(calls, specs)
         for place, (pk, call, begun_at) in enumerate(calls):
             started = time.monotonic()
-            if reason := refusal or call.fault:
+            if reason := refusal or call.problem:
                 result = build_skipped_result(call.name, reason)
             else:
                 pending = PendingCall(pk, call, begun_at)
@@ -313,7 +313,7 @@ class Engine:
             if recorded.state == ToolCallState.WAITING:
                 yield recorded.pk, call
             elif not recorded.result and (
-                call.fault or await self._has_trait(task, call.name, "repeatable")
+                call.problem or await self._has_trait(task, call.name, "repeatable")
             ):
                 yield recorded.pk, call, recorded.begun_at
             else:

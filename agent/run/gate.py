@@ -69,7 +69,7 @@ class TimingGate:
                     await self._settle(
                         journal,
                         one,
-                        build_skipped_result(one.call.name, one.call.fault or NOT_CHOSEN),
+                        build_skipped_result(one.call.name, one.call.problem or NOT_CHOSEN),
                         0,
                     )
             calls = []

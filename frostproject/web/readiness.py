@@ -41,15 +41,16 @@ class ReadinessEndpoint:
         self._gateway.ensure_started()
         async with asyncio.TaskGroup() as group:
             checks = {
-                name: group.create_task(_fault(name, check)) for name, check in self._checks.items()
+                name: group.create_task(_problem(name, check))
+                for name, check in self._checks.items()
             }
-        faults = {name: fault for name, check in checks.items() if (fault := check.result())}
+        problems = {name: problem for name, check in checks.items() if (problem := check.result())}
         status = {
-            "status": "unavailable" if faults else "ok",
-            "missing": list(faults),
-            "reasons": faults,
+            "status": "unavailable" if problems else "ok",
+            "missing": list(problems),
+            "reasons": problems,
         }
-        await send_json(send, 503 if faults else 200, status)
+        await send_json(send, 503 if problems else 200, status)
 
     async def _database(self) -> str:
         """Written like everything else, in its turn: a database that can only be read takes no
@@ -76,7 +77,7 @@ class ReadinessEndpoint:
         return now is not None and now == self._file
 
 
-async def _fault(name: str, check: ReadinessCheck) -> str:
+async def _problem(name: str, check: ReadinessCheck) -> str:
     with capture_error() as attempt:
         async with asyncio.timeout(READY_SECONDS):
             return await check()

@@ -63,7 +63,7 @@ def test_a_refused_call_has_failed(browser: Client, approval: Approval):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fault"),
+    ("arguments", "problem"),
     [
         ('{"amount": "x"}', "amount"),
         ("[1]", "The arguments are a JSON object."),
@@ -72,11 +72,11 @@ def test_a_refused_call_has_failed(browser: Client, approval: Approval):
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_with_the_reason(
-    browser: Client, approval: Approval, arguments: str, fault: str
+    browser: Client, approval: Approval, arguments: str, problem: str
 ):
     text = decide(browser, approval, decision="approve", changed_arguments=arguments)
     assert "errornote" in text
-    assert fault in text
+    assert problem in text
     approval.refresh_from_db()
     assert approval.state == "waiting"
 

@@ -123,8 +123,8 @@ def test_rows_stand_for_any_argument_without_loss(part: dict[str, Any]):
     rows = schema_to_rows(schema)
     if rows is None:
         return  # shown as JSON, which loses nothing either
-    again, faults = rows_to_schema(rows)
-    assert (json.dumps(again, sort_keys=True), faults) == (json.dumps(schema, sort_keys=True), [])
+    again, problems = rows_to_schema(rows)
+    assert (json.dumps(again, sort_keys=True), problems) == (json.dumps(schema, sort_keys=True), [])
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_saving_what_is_shown_changes_nothing(browser: Client):
 
 
 @pytest.mark.parametrize(
-    ("change", "field", "fault"),
+    ("change", "field", "problem"),
     [
         ({"name": "天气"}, "name", "Letters, digits"),
         ({"url": "ftp://x"}, "url", "http://"),
@@ -218,20 +218,20 @@ def test_saving_what_is_shown_changes_nothing(browser: Client):
         ),
     ],
 )
-def test_a_fault_is_told_at_its_field(
-    browser: Client, change: dict[str, Any], field: str, fault: str
+def test_a_problem_is_told_at_its_field(
+    browser: Client, change: dict[str, Any], field: str, problem: str
 ):
     text = save(browser, **change)
     assert not HttpTool.objects.exists()
     assert (
-        fault
+        problem
         in text.partition(f'class="form-row errors field-{field}"')[2].partition('class="form-row')[
             0
         ]
     )
 
 
-def test_what_was_typed_is_shown_again_after_a_fault(browser: Client):
+def test_what_was_typed_is_shown_again_after_a_problem(browser: Client):
     text = save(browser, url="x", **arguments(CITY, DAYS), **entries("query", q="{town}<b>"))
     assert 'name="parameters_schema-row-1-name" value="days"' in text
     assert "城市</textarea>" in text

@@ -174,7 +174,7 @@ def test_what_cannot_be_fetched_is_told(
 
 
 @pytest.mark.parametrize(
-    ("form", "fault"),
+    ("form", "problem"),
     [
         ({}, "Give the document in one of the three ways."),
         ({"text": "x", "url": "https://a.example/"}, "Give the document in one of the three ways."),
@@ -185,14 +185,16 @@ def test_what_cannot_be_fetched_is_told(
         ({"text": "- " * 100_000}, "levels deep"),
     ],
 )
-def test_a_bad_document_is_a_fault_on_the_page(browser: Client, form: dict[str, str], fault: str):
+def test_a_bad_document_is_a_problem_on_the_page(
+    browser: Client, form: dict[str, str], problem: str
+):
     shown = sent(browser, step="read", **form)
-    assert fault in shown
+    assert problem in shown
     assert 'name="document"' not in shown
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("change", "problem"),
     [
         ({"operations": []}, "Choose at least one operation."),
         ({"operations": ["GET /nowhere"]}, "Select a valid choice"),
@@ -200,8 +202,8 @@ def test_a_bad_document_is_a_fault_on_the_page(browser: Client, form: dict[str, 
         ({"name_prefix": "天气"}, "Letters, digits"),
     ],
 )
-def test_a_bad_choice_is_told_on_the_page(browser: Client, change: dict[str, Any], fault: str):
-    assert fault in sent(
+def test_a_bad_choice_is_told_on_the_page(browser: Client, change: dict[str, Any], problem: str):
+    assert problem in sent(
         browser, step="choose", **read(browser) | {"operations": [CURRENT]} | change
     )
 
@@ -217,7 +219,7 @@ def test_a_server_of_ones_own_is_taken(browser: Client):
     assert HttpTool.objects.get().url == "https://mine.example/w/weather"
 
 
-def test_a_fault_in_a_secret_repeats_no_secret(browser: Client):
+def test_a_problem_in_a_secret_repeats_no_secret(browser: Client):
     shown = sent(
         browser,
         step="make",

@@ -59,7 +59,7 @@ def test_no_page_ever_shows_a_value(browser: Client):
 
 
 @pytest.mark.parametrize(
-    ("form", "fault"),
+    ("form", "problem"),
     [
         ({"name": "1a", "hosts": "a.example", "value": "v"}, "beginning with a letter"),
         ({"name": "key", "hosts": "a.example", "value": "v"}, "of this name already"),
@@ -68,9 +68,11 @@ def test_no_page_ever_shows_a_value(browser: Client):
         ({"name": "b", "hosts": "a.example", "value": "a" * 8001}, "at most 8000"),
     ],
 )
-def test_a_fault_is_told_and_nothing_is_stored(browser: Client, form: dict[str, str], fault: str):
+def test_a_problem_is_told_and_nothing_is_stored(
+    browser: Client, form: dict[str, str], problem: str
+):
     secret()
-    assert fault in send(browser, "add/", **form)
+    assert problem in send(browser, "add/", **form)
     assert Secret.objects.count() == 1
 
 

@@ -147,7 +147,7 @@ def test_a_field_that_a_request_leaves_out_stays_as_it_is(chief: Client, keyed: 
 
 
 @pytest.mark.parametrize(
-    ("lines", "fault"),
+    ("lines", "problem"),
     [
         ("Authorization", "Each line must be NAME: value"),
         (": x", "Each line must be NAME: value"),
@@ -160,19 +160,19 @@ def test_a_field_that_a_request_leaves_out_stays_as_it_is(chief: Client, keyed: 
     ],
 )
 def test_headers_that_cannot_be_meant_are_refused(
-    chief: Client, keyed: McpServer, lines: str, fault: str
+    chief: Client, keyed: McpServer, lines: str, problem: str
 ):
-    assert fault in saved(chief, keyed, form(headers=lines))
+    assert problem in saved(chief, keyed, form(headers=lines))
     keyed.refresh_from_db()
     assert keyed.headers["X-Other"] == "other-secret"
 
 
 @pytest.mark.parametrize(
-    ("lines", "fault"),
+    ("lines", "problem"),
     [("PATH=/tmp", "“PATH” may not be set"), ("A B=1", "not a variable"), ("KEY", "NAME=value")],
 )
-def test_variables_that_cannot_be_set_are_refused(chief: Client, lines: str, fault: str):
-    assert fault in saved(chief, None, program_form(environment=lines))
+def test_variables_that_cannot_be_set_are_refused(chief: Client, lines: str, problem: str):
+    assert problem in saved(chief, None, program_form(environment=lines))
     assert not McpServer.objects.exists()
 
 
@@ -197,7 +197,7 @@ def test_values_that_a_lost_secret_key_sealed_are_asked_for_anew(
 
 
 @pytest.mark.parametrize(
-    ("fields", "fault"),
+    ("fields", "problem"),
     [
         ({"command": "uvx"}, "put this into .env and restart: MCP_ALLOWED_COMMANDS=npx,uvx"),
         ({"command": "uvx", "enabled": None}, "is not among the programs"),
@@ -212,13 +212,15 @@ def test_values_that_a_lost_secret_key_sealed_are_asked_for_anew(
         ({"transport": "pigeon"}, "not one of the available choices"),
     ],
 )
-def test_a_program_that_cannot_be_run_is_refused(chief: Client, fields: dict[str, Any], fault: str):
-    assert fault in saved(chief, None, program_form(**fields))
+def test_a_program_that_cannot_be_run_is_refused(
+    chief: Client, fields: dict[str, Any], problem: str
+):
+    assert problem in saved(chief, None, program_form(**fields))
     assert not McpServer.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("url", "fault"),
+    ("url", "problem"),
     [
         ("", "Enter the URL"),
         ("ftp://a.test/", "must begin with http"),
@@ -229,8 +231,8 @@ def test_a_program_that_cannot_be_run_is_refused(chief: Client, fields: dict[str
         ("nonsense", "must begin with http"),
     ],
 )
-def test_a_url_that_may_not_be_fetched_is_refused(chief: Client, url: str, fault: str):
-    assert fault in saved(chief, None, form(url=url))
+def test_a_url_that_may_not_be_fetched_is_refused(chief: Client, url: str, problem: str):
+    assert problem in saved(chief, None, form(url=url))
     assert not McpServer.objects.exists()
 
 

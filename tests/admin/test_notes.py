@@ -98,7 +98,7 @@ def test_an_edited_note_is_found_by_its_new_words(browser: Client):
 
 
 @pytest.mark.parametrize(
-    ("changes", "fault"),
+    ("changes", "problem"),
     [
         ({"account": ""}, "may be without an account"),
         ({"visibility": "person", "owner_kind": "group"}, "has to say who that is"),
@@ -108,9 +108,9 @@ def test_an_edited_note_is_found_by_its_new_words(browser: Client):
     ],
 )
 def test_a_note_that_makes_no_sense_is_refused(
-    browser: Client, changes: dict[str, str], fault: str
+    browser: Client, changes: dict[str, str], problem: str
 ):
-    assert fault in browser.post(f"{NOTES}add/", form(**changes)).content.decode()
+    assert problem in browser.post(f"{NOTES}add/", form(**changes)).content.decode()
     assert not Note.objects.exists()
 
 

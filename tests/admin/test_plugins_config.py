@@ -88,7 +88,7 @@ def test_what_was_saved_is_shown_again(browser: Client):
 
 
 @pytest.mark.parametrize(
-    ("config", "fault"),
+    ("config", "problem"),
     [
         ({"city": ""}, "The plugin needs this."),
         ({"city": "P"}, "At least 2 characters."),
@@ -110,13 +110,13 @@ def test_what_was_saved_is_shown_again(browser: Client):
         ({"key": ""}, "The plugin needs this."),
     ],
 )
-def test_a_fault_is_told_at_its_field_and_nothing_is_saved(
-    browser: Client, config: dict[str, str], fault: str
+def test_a_problem_is_told_at_its_field_and_nothing_is_saved(
+    browser: Client, config: dict[str, str], problem: str
 ):
     row = configured()
     text = save(browser, row, **WHOLE | config)
     place = text.index(f'name="config-{next(iter(config))}"')
-    assert fault in text[text.rindex('class="form-row errors"', 0, place) : place].replace(
+    assert problem in text[text.rindex('class="form-row errors"', 0, place) : place].replace(
         "&quot;", '"'
     )
     assert "errornote" in text

@@ -32,7 +32,7 @@ def save(client: Client, session: ChatSession, state: Any, **fields: Any) -> lis
         return []
     found = re.search(r'<ul class="errorlist".*?</ul>', response.content.decode(), re.DOTALL)
     assert found
-    return [unescape(fault) for fault in re.findall(r"<li>(.*?)</li>", found[0], re.DOTALL)]
+    return [unescape(problem) for problem in re.findall(r"<li>(.*?)</li>", found[0], re.DOTALL)]
 
 
 def state_of(session: ChatSession) -> Any:
@@ -80,12 +80,12 @@ def test_nothing_else_of_the_chat_is_saved_with_it(browser: Client):
 )
 def test_what_cannot_be_a_state_is_refused_with_the_reason(browser: Client, state: Any, words: str):
     session = chat()
-    (fault,) = save(browser, session, state)
-    assert words in fault
+    (problem,) = save(browser, session, state)
+    assert words in problem
     assert state_of(session) == {}
 
 
-def test_every_fault_has_a_line_and_what_was_typed_is_shown_again(browser: Client):
+def test_every_problem_has_a_line_and_what_was_typed_is_shown_again(browser: Client):
     session = chat()
     assert len(save(browser, session, {"a-b": 1, "c": [], "d": 1})) == 2
     typed = '{"a-b":   1}'

@@ -75,7 +75,7 @@ def test_uploads_of_one_name_lie_beside_each_other(browser: Client, folder: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "fault"),
+    ("name", "content", "problem"),
     [
         ("a.png", b"<svg onload=alert(1)>", "This is no picture that can be sent."),
         ("a.html", b"GIF", "This is no picture that can be sent."),
@@ -83,9 +83,9 @@ def test_uploads_of_one_name_lie_beside_each_other(browser: Client, folder: Path
     ],
 )
 def test_what_cannot_be_sent_is_refused(
-    browser: Client, folder: Path, name: str, content: bytes, fault: str
+    browser: Client, folder: Path, name: str, content: bytes, problem: str
 ):
-    assert fault in upload(browser, name, content)
+    assert problem in upload(browser, name, content)
     assert not Sticker.objects.exists()
     assert not folder.exists()
 
@@ -104,7 +104,7 @@ def test_a_picture_that_is_there_already_is_refused_and_named(browser: Client, f
     assert [file.name for file in folder.iterdir()] == ["a.png"]
 
 
-def test_a_row_with_a_fault_leaves_no_file(browser: Client, folder: Path):
+def test_a_row_with_a_problem_leaves_no_file(browser: Client, folder: Path):
     upload(browser, words="x" * 501)
     assert not Sticker.objects.exists()
     assert not folder.exists()

@@ -75,16 +75,16 @@ def test_mock_value_and_description_are_edited_on_the_page(browser: Client, weat
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"),
+    ("value", "problem"),
     [("{town}", "{town}"), ("{", "stands alone"), ("{city.__class__}", "Known: city")],
 )
 def test_a_mock_value_that_cannot_be_filled_in_is_refused_with_the_reason(
-    browser: Client, weather: ToolConfig, value: str, fault: str
+    browser: Client, weather: ToolConfig, value: str, problem: str
 ):
     text = browser.post(
         f"{TOOLS}{weather.pk}/change/", page_form(mock_value=value)
     ).content.decode()
-    assert fault in text
+    assert problem in text
     assert "errornote" in text
     weather.refresh_from_db()
     assert weather.mock_value == "{city}"

@@ -59,7 +59,7 @@ def test_every_setting_is_saved_on_the_page(browser: Client, weather: ToolConfig
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("change", "problem"),
     [
         ({"allowed": "groups"}, "List at least one id"),
         ({"allowed_ids": "a!b"}, "is not an id"),
@@ -72,11 +72,11 @@ def test_every_setting_is_saved_on_the_page(browser: Client, weather: ToolConfig
     ],
 )
 def test_a_wrong_setting_is_refused_with_the_reason(
-    browser: Client, weather: ToolConfig, change: dict[str, object], fault: str
+    browser: Client, weather: ToolConfig, change: dict[str, object], problem: str
 ):
     text = browser.post(f"{TOOLS}{weather.pk}/change/", tool_form(**change)).content.decode()
     assert "errornote" in text
-    assert fault in text
+    assert problem in text
 
 
 def test_the_form_says_which_calls_need_approval(browser: Client, weather: ToolConfig):

@@ -117,7 +117,7 @@ def test_an_argument_left_empty_is_not_given(browser: Client, tools: None):
     assert "&quot;unit&quot;: &quot;m&quot;" in text
 
 
-def test_faults_are_told_as_the_model_is_told_them(browser: Client, tools: None):
+def test_problems_are_told_as_the_model_is_told_them(browser: Client, tools: None):
     text = run(browser, "measure", name="n")
     assert "badge-failed" in text
     assert "count" in text[text.index('class="failure words"') :].partition("</p>")[0]

@@ -179,13 +179,13 @@ async def test_a_call_that_is_stopped_while_its_run_begins_leaves_no_run_that_go
     assert model.requests == []
 
 
-async def test_a_fault_of_the_program_costs_the_call_and_leaves_no_run_that_goes_on(record):
-    class Faulty(Script):
+async def test_a_problem_of_the_program_costs_the_call_and_leaves_no_run_that_goes_on(record):
+    class Failing(Script):
         async def complete(self, request: Any) -> Any:
             raise ZeroDivisionError("oh")
 
     outer = Script(ASKED, "sorry")
-    assert (await run(record, agent(Faulty()), outer=outer)).text == "sorry"
+    assert (await run(record, agent(Failing()), outer=outer)).text == "sorry"
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", "ZeroDivisionError: oh")
 

@@ -82,7 +82,7 @@ async def test_it_is_declared_with_its_input_schema_or_as_one_that_takes_a_reque
         (None, {"request": "x", "extra": 1}),
     ],
 )
-async def test_faulty_arguments_do_not_reach_it(schema, arguments):
+async def test_invalid_arguments_do_not_reach_it(schema, arguments):
     model = Script()
     result = await ask(agent(model, input_schema=schema), arguments=arguments)
     assert not result.success

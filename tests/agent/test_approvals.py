@@ -111,7 +111,7 @@ def test_changed_arguments_are_checked_and_are_those_of_the_call(session):
     }
     ToolConfig.objects.create(name="transfer", declaration={"parameters_schema": schema})
     approval = waiting(session, amount=500)
-    assert rule(approval, ApprovalReply(True, approval.code, {"sum": 5})) is ApprovalOutcome.FAULTY
+    assert rule(approval, ApprovalReply(True, approval.code, {"sum": 5})) is ApprovalOutcome.INVALID
     assert (
         rule(approval, ApprovalReply(True, approval.code, {"amount": 5}))
         is ApprovalOutcome.APPROVED

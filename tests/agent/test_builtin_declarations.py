@@ -30,7 +30,7 @@ def described(spec: ToolSpec) -> dict[str, Any]:
         "stage": metadata.get("builtin_stage", "action"),
         "traits": sorted(metadata.get("traits", ())),
         "on_timeout": metadata.get("on_timeout", ""),
-        "checks_itself": callable(metadata.get("own_faults")),
+        "checks_itself": callable(metadata.get("own_messages")),
     }
 
 

@@ -94,9 +94,9 @@ def test_arguments_that_are_an_object_already_become_their_text():
 @pytest.mark.parametrize(
     "broken", ["x", None, {}, {"function": None}, {"id": "c9", "name": "f", "arguments": {}}]
 )
-def test_what_is_no_call_goes_back_as_one_with_a_fault(broken):
+def test_what_is_no_call_goes_back_as_one_with_a_problem(broken):
     response = asking(broken, call("f"))
-    assert [(one.name, one.fault) for one in response.tool_calls] == [
+    assert [(one.name, one.problem) for one in response.tool_calls] == [
         (UNNAMED, NO_FUNCTION),
         ("f", ""),
     ]
@@ -114,7 +114,7 @@ def test_what_is_no_call_goes_back_as_one_with_a_fault(broken):
 )
 def test_a_call_without_a_name_keeps_its_id_and_says_what_is_missing(function):
     (one,) = asking({"id": "c9", "function": {"arguments": '{"a": 1}', **function}}).tool_calls
-    assert (one.call_id, one.name, one.fault) == ("c9", UNNAMED, NO_NAME)
+    assert (one.call_id, one.name, one.problem) == ("c9", UNNAMED, NO_NAME)
 
 
 def test_of_calls_with_one_id_each_has_its_own():

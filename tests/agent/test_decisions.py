@@ -57,7 +57,7 @@ def test_everything_else_is_talk(text):
 def test_arguments_that_cannot_be_read_decide_nothing(text):
     word = parse_approval_reply(text)
     assert word is not None
-    assert word.fault
+    assert word.problem
     assert word.arguments is None
 
 

@@ -78,7 +78,7 @@ async def send(voice: Voice, *items: Any, **arguments: Any) -> ToolExecutionResu
     return await registry().invoke(call, context)
 
 
-async def faults(voice: Voice, *items: Any, **arguments: Any) -> str:
+async def problems(voice: Voice, *items: Any, **arguments: Any) -> str:
     """What the model is told of a call that must not send anything."""
     result = await send(voice, *items, **arguments)
     assert (result.success, voice.said) == (False, [])
@@ -181,7 +181,7 @@ async def test_of_several_messages_one_of_unknown_outcome_makes_the_whole_unconf
     "session", ["onebot:group:30002", "onebot:private:30001", "private:30001", "30001", "*"]
 )
 async def test_another_chat_is_refused_with_a_reason(voice, session):
-    assert "onebot:group:30001" in await faults(voice, HELLO, session=session)
+    assert "onebot:group:30001" in await problems(voice, HELLO, session=session)
 
 
 @pytest.mark.parametrize(
@@ -196,34 +196,34 @@ async def test_another_chat_is_refused_with_a_reason(voice, session):
     ],
 )
 async def test_a_file_outside_the_media_folder_is_refused(voice, media, path):
-    assert "messages[0].path" in await faults(voice, {"type": "image", "path": path})
+    assert "messages[0].path" in await problems(voice, {"type": "image", "path": path})
 
 
 async def test_a_link_that_leads_out_of_the_media_folder_is_refused(voice, media):
     (media / "link").symlink_to(media.parent / "secret_key")
-    assert "媒体文件夹" in await faults(voice, {"type": "file", "path": "link"})
+    assert "媒体文件夹" in await problems(voice, {"type": "file", "path": "link"})
 
 
 @pytest.mark.parametrize("path", ["missing.png", ".", "~/x", "x" * 5000, "pipe"])
 async def test_a_file_that_is_none_is_named(voice, media, path):
     os.mkfifo(media / "pipe")
-    assert "不存在" in await faults(voice, {"type": "image", "path": path})
+    assert "不存在" in await problems(voice, {"type": "image", "path": path})
 
 
 async def test_an_empty_file_is_refused(voice, media):
     (media / "empty.png").touch()
-    assert "空的" in await faults(voice, {"type": "image", "path": "empty.png"})
+    assert "空的" in await problems(voice, {"type": "image", "path": "empty.png"})
 
 
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "ftp://h/x", "base64://AAAA", "javascript:x", "//h/x", "cat.png"]
 )
 async def test_an_address_that_is_not_of_the_web_is_refused(voice, url):
-    assert "messages[0].url" in await faults(voice, {"type": "image", "url": url})
+    assert "messages[0].url" in await problems(voice, {"type": "image", "url": url})
 
 
 @pytest.mark.parametrize(
-    ("item", "fault"),
+    ("item", "problem"),
     [
         ({"type": "plain"}, "messages[0].text 不能为空"),
         ({"type": "plain", "text": "  "}, "messages[0].text 不能为空"),
@@ -235,12 +235,12 @@ async def test_an_address_that_is_not_of_the_web_is_refused(voice, url):
         ("hello", "messages[0]"),
     ],
 )
-async def test_what_is_wrong_with_an_item_is_named_by_its_place(voice, item, fault):
-    assert fault in await faults(voice, item)
+async def test_what_is_wrong_with_an_item_is_named_by_its_place(voice, item, problem):
+    assert problem in await problems(voice, item)
 
 
-async def test_every_fault_is_named_and_nothing_is_sent_of_a_message_with_one(voice):
-    told = await faults(
+async def test_every_problem_is_named_and_nothing_is_sent_of_a_message_with_one(voice):
+    told = await problems(
         voice, HELLO, {"type": "plain"}, {"type": "quote"}, session="onebot:group:1"
     )
     assert len(told.splitlines()) == 3
@@ -248,7 +248,7 @@ async def test_every_fault_is_named_and_nothing_is_sent_of_a_message_with_one(vo
     assert "messages[2]" in told
 
 
-async def test_faults_that_the_schema_finds_hide_no_others(voice):
+async def test_problems_that_the_schema_finds_hide_no_others(voice):
     items = [
         HELLO,
         {"type": "poke"},
@@ -258,7 +258,7 @@ async def test_faults_that_the_schema_finds_hide_no_others(voice):
         "x",
         {"type": "quote"},
     ]
-    told = await faults(voice, *items, session="onebot:group:1")
+    told = await problems(voice, *items, session="onebot:group:1")
     assert [line.partition(" ")[0] for line in sorted(told.splitlines())] == [
         "messages[1].type",
         "messages[2].text",
@@ -270,7 +270,7 @@ async def test_faults_that_the_schema_finds_hide_no_others(voice):
     ]
 
 
-async def test_a_list_that_is_none_is_one_fault(voice):
+async def test_a_list_that_is_none_is_one_problem(voice):
     call = ToolInvocation("send_message", '{"messages": 5}', call_pk=5)  # type: ignore[arg-type]
     result = await registry().invoke(
         call,
@@ -282,7 +282,7 @@ async def test_a_list_that_is_none_is_one_fault(voice):
 
 
 async def test_a_message_without_items_is_refused(voice):
-    assert "messages" in await faults(voice)
+    assert "messages" in await problems(voice)
 
 
 @pytest.mark.parametrize(("session_id", "offered"), [("onebot:group:7", True), ("", False)])

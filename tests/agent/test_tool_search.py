@@ -140,7 +140,7 @@ async def test_no_more_is_found_than_was_asked_for(
 
 
 @pytest.mark.parametrize("query", ["", " \n", "\u3000"])
-async def test_a_blank_query_is_a_fault_and_nothing_is_found(say: Say, query: str):
+async def test_a_blank_query_is_a_problem_and_nothing_is_found(say: Say, query: str):
     model = await say(Script(search(query), "ok"))
     assert told(model) == ["query 不能为空"]
     assert offers(model)[-1] == ["tool_search", "own"]
@@ -217,9 +217,9 @@ async def test_a_tool_that_was_not_found_runs_all_the_same(say: Say):
 
 async def test_a_failure_comes_with_the_advice_to_search_first(say: Say):
     model = await say(Script(calling(("forecast", '{"town": "a"}'), ("broken", "{}")), "ok"))
-    faulty, failed = told(model)
-    assert "city" in faulty
-    assert faulty.endswith("\n" + HINT.format(name="forecast"))
+    invalid, failed = told(model)
+    assert "city" in invalid
+    assert invalid.endswith("\n" + HINT.format(name="forecast"))
     assert failed == "nothing came\n" + HINT.format(name="broken")
 
 

@@ -150,7 +150,7 @@ async def test_a_long_forward_is_cut_and_the_rest_can_be_viewed(record):
 
 
 @pytest.mark.parametrize(
-    ("path", "fault"),
+    ("path", "problem"),
     [
         ([3], "编号为 1 到 2"),
         ([0], "编号为 1 到 2"),
@@ -159,7 +159,7 @@ async def test_a_long_forward_is_cut_and_the_rest_can_be_viewed(record):
         ([10**30], "编号"),
     ],
 )
-async def test_a_path_that_leads_nowhere_is_refused_with_what_there_is(record, path, fault):
+async def test_a_path_that_leads_nowhere_is_refused_with_what_there_is(record, path, problem):
     await received(forward("1"))
     result = await view(
         record,
@@ -167,7 +167,7 @@ async def test_a_path_that_leads_nowhere_is_refused_with_what_there_is(record, p
         path=path,
     )
     assert not result.success
-    assert fault in result.error_message
+    assert problem in result.error_message
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ async def test_a_call_that_is_none_is_not_silence(live, model, broken):
     ]
 
 
-async def test_null_arguments_and_one_id_for_two_calls_are_no_fault(live, model):
+async def test_null_arguments_and_one_id_for_two_calls_are_no_problem(live, model):
     model.script(
         [
             calls(Call("fetch_history", "null", id="c1"), Call("fetch_history", "null", id="c1")),

@@ -146,14 +146,14 @@ async def test_every_call_is_on_record(live, model):
         (Call("use_subagent", {"subagent_name": "Coder"}), "content"),
     ],
 )
-async def test_a_faulty_call_reaches_no_tool_and_the_model_is_told_why(live, model, wanted, told):
+async def test_an_invalid_call_reaches_no_tool_and_the_model_is_told_why(live, model, wanted, told):
     _, second = await asked(live, model, [calls(wanted)])
     (result,) = results(second)
     assert told in result
-    assert all(fault.strip() for fault in result.splitlines())
+    assert all(problem.strip() for problem in result.splitlines())
 
 
-async def test_every_fault_has_a_line_of_its_own(live, model):
+async def test_every_problem_has_a_line_of_its_own(live, model):
     broken = [plain(""), {"type": "quote"}, plain("fine")]
     _, second = await asked(live, model, [call("send_message", messages=broken)])
     assert results(second) == ["messages[0].text 不能为空\nmessages[1].message_id 不能为空"]

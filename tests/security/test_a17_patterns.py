@@ -195,4 +195,4 @@ def test_all_patterns_of_a_call_together_are_bounded():
     texts = {f"p{number}": "ab" * 4_000 for number in range(100)}
     with pytest.raises(InvalidArguments) as refused:
         check_arguments(many, texts)
-    assert refused.value.faults == [TOO_LONG]
+    assert refused.value.problems == [TOO_LONG]

@@ -80,7 +80,7 @@ async def test_the_row_decides_and_then_the_tool(rule, row, asks):
     assert [not (await till.call(amount)).success for amount in (4, 7)] == asks
 
 
-async def test_faulty_arguments_are_refused_before_anybody_is_asked():
+async def test_invalid_arguments_are_refused_before_anybody_is_asked():
     till = Till(True)
     assert not await till.asks("x")
     assert (await till.call("x")).error_message == "amount 应为整数"

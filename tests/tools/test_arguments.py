@@ -30,10 +30,10 @@ def nested(depth: int) -> Any:
     return value
 
 
-def faults_of(schema: JsonSchema | None, arguments: dict[str, Any]) -> list[str]:
+def problems_of(schema: JsonSchema | None, arguments: dict[str, Any]) -> list[str]:
     with pytest.raises(InvalidArguments) as caught:
         check_arguments(schema, arguments)
-    return caught.value.faults
+    return caught.value.problems
 
 
 @pytest.mark.parametrize("raw", ["", "  \n", None, "{}", "null", {}, '""'])
@@ -55,19 +55,19 @@ def test_an_object_is_read_from_text_and_taken_as_it_is(raw):
 def test_what_is_no_object_is_refused_with_one_line(raw):
     with pytest.raises(InvalidArguments) as caught:
         parse_arguments(raw)
-    assert len(caught.value.faults) == 1
+    assert len(caught.value.problems) == 1
 
 
 def test_text_of_endless_depth_is_refused():
     with pytest.raises(InvalidArguments) as caught:
         parse_arguments('{"a":' + "[" * 100_000)
-    assert caught.value.faults == [TOO_DEEP]
+    assert caught.value.problems == [TOO_DEEP]
 
 
 def test_text_beyond_a_mebibyte_is_refused_before_it_is_read():
     with pytest.raises(InvalidArguments) as caught:
         parse_arguments('{"a": "' + "好" * (MAX_BYTES // 3) + '"}')
-    assert caught.value.faults == [TOO_LARGE]
+    assert caught.value.problems == [TOO_LARGE]
 
 
 @given(st.text())
@@ -78,29 +78,29 @@ def test_no_text_raises_anything_else(raw):
 
 def test_depth_is_counted_in_lists_and_objects():
     assert check_arguments(ANYTHING, {"a": nested(MAX_DEPTH - 1)})
-    assert faults_of(ANYTHING, {"a": nested(MAX_DEPTH)}) == [TOO_DEEP]
+    assert problems_of(ANYTHING, {"a": nested(MAX_DEPTH)}) == [TOO_DEEP]
 
 
-def test_huge_arguments_have_one_fault():
-    assert faults_of(ANYTHING, {"a": "x" * MAX_BYTES}) == [TOO_LARGE]
-    assert faults_of(None, {"a": [0] * MAX_VALUES}) == [TOO_MANY]
+def test_huge_arguments_have_one_problem():
+    assert problems_of(ANYTHING, {"a": "x" * MAX_BYTES}) == [TOO_LARGE]
+    assert problems_of(None, {"a": [0] * MAX_VALUES}) == [TOO_MANY]
 
 
 def test_depth_hidden_in_a_string_is_refused_as_well():
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
-    assert faults_of(schema, {"a": "[" * 40 + "]" * 40}) == [TOO_DEEP]
+    assert problems_of(schema, {"a": "[" * 40 + "]" * 40}) == [TOO_DEEP]
     endless = {
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/l"}},
         "$defs": {"l": {"type": "array", "items": {"$ref": "#/$defs/l"}}},
     }
-    assert faults_of(endless, {"a": "[" * 400 + "]" * 400}) == [TOO_DEEP]
+    assert problems_of(endless, {"a": "[" * 400 + "]" * 400}) == [TOO_DEEP]
 
 
 def test_values_hidden_in_several_strings_are_counted_together():
     schema = {"type": "object", "additionalProperties": {"type": "array"}}
     zeros = json.dumps([0] * (MAX_VALUES // 2))
-    assert faults_of(schema, {"a": zeros, "b": zeros}) == [TOO_MANY]
+    assert problems_of(schema, {"a": zeros, "b": zeros}) == [TOO_MANY]
 
 
 def test_without_a_schema_everything_else_passes():
@@ -119,7 +119,7 @@ def test_the_given_arguments_are_not_changed():
 
 def test_unknown_fields_pass_unless_the_schema_is_closed():
     assert check_arguments({"type": "object", "properties": {}}, {"x": 1}) == {"x": 1}
-    assert faults_of(
+    assert problems_of(
         {"type": "object", "properties": {}, "additionalProperties": False}, {"x": 1}
     ) == ["x 不是已知参数"]
 
@@ -141,7 +141,7 @@ def test_half_a_surrogate_pair_is_replaced():
         {"properties": {"a": {"allOf": [{"$ref": "#/properties/a"}]}}},
     ],
 )
-def test_a_schema_that_cannot_be_used_is_no_fault_of_the_model(schema):
+def test_a_schema_that_cannot_be_used_is_no_problem_of_the_model(schema):
     with pytest.raises(ToolFailed):
         check_arguments(schema, {"a": "x"})
 
@@ -151,11 +151,11 @@ def test_a_schema_of_an_older_draft_is_read_as_such():
         "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": {"a": {"items": [{"type": "string"}]}},
     }
-    assert faults_of(schema, {"a": [True]}) == ["a[0] 应为字符串"]
+    assert problems_of(schema, {"a": [True]}) == ["a[0] 应为字符串"]
 
 
 def test_a_schema_changed_in_place_is_read_anew():
     schema: dict[str, Any] = {"type": "object", "required": []}
     assert check_arguments(schema, {}) == {}
     schema["required"].append("city")
-    assert faults_of(schema, {}) == ["city 不能为空"]
+    assert problems_of(schema, {}) == ["city 不能为空"]

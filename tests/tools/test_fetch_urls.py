@@ -26,7 +26,7 @@ def _in_english() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("url", "fault"),
+    ("url", "problem"),
     [
         ("ftp://a.cn/x", "begin with"),
         ("file:///etc/passwd", "begin with"),
@@ -49,9 +49,9 @@ def _in_english() -> Iterator[None]:
         ("http://a.cn/" + "x" * 8_000, "too long"),
     ],
 )
-def test_a_url_that_cannot_be_fetched_is_refused_with_the_reason(url, fault):
-    assert fault in check_url(url)[0]
-    with pytest.raises(RequestRefused, match=fault):
+def test_a_url_that_cannot_be_fetched_is_refused_with_the_reason(url, problem):
+    assert problem in check_url(url)[0]
+    with pytest.raises(RequestRefused, match=problem):
         parse_url(url)
 
 
@@ -65,7 +65,7 @@ def test_a_url_that_cannot_be_fetched_is_refused_with_the_reason(url, fault):
         "http://2130706433",
     ],
 )
-def test_a_url_that_can_be_fetched_has_no_faults(url):
+def test_a_url_that_can_be_fetched_has_no_problems(url):
     assert check_url(url) == []
 
 

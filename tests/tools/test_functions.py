@@ -168,7 +168,7 @@ async def test_a_failure_in_the_tools_own_words_is_not_logged(caplog):
 async def test_what_the_annotations_do_not_take_is_refused():
     with pytest.raises(InvalidArguments) as caught:
         await add({"b": "x", "c": 1})
-    lines = caught.value.faults
+    lines = caught.value.problems
     assert lines[0] == "a 不能为空"
     assert lines[1].startswith("b 不符合要求")
     assert lines[2] == "c 不是已知参数"

@@ -140,7 +140,7 @@ async def test_an_exception_of_a_provider_becomes_a_failure(caplog, error, reaso
     assert record.exc_info
 
 
-async def test_a_tool_that_says_it_failed_is_no_fault_to_be_logged(caplog):
+async def test_a_tool_that_says_it_failed_is_no_problem_to_be_logged(caplog):
     result = await outcome(raising(ToolFailed("没有权限")))
     assert result.error_message == "工具执行失败: 没有权限"
     assert not caplog.records

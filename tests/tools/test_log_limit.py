@@ -79,7 +79,7 @@ def test_kinds_are_told_apart(logger, caplog, clock):
     ]
 
 
-def test_faults_of_different_types_are_different_kinds(logger, caplog, clock):
+def test_problems_of_different_types_are_different_kinds(logger, caplog, clock):
     LogLimit(logger)
     for error in (KeyError("a"), KeyError("b"), ValueError("c")):
         logger.error("It failed", exc_info=error)

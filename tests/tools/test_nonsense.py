@@ -39,7 +39,7 @@ async def returned(**fields: Any) -> ToolExecutionResult:
 
 
 @pytest.mark.parametrize(
-    ("fields", "fault"),
+    ("fields", "problem"),
     [
         ({"success": "no"}, "success is str and no bool"),
         ({"success": None}, "success is NoneType and no bool"),
@@ -64,9 +64,9 @@ async def returned(**fields: Any) -> ToolExecutionResult:
         ({"metadata": None}, "metadata is NoneType and no dict"),
     ],
 )
-async def test_a_result_of_other_types_than_the_contracts_is_a_failure(caplog, fields, fault):
+async def test_a_result_of_other_types_than_the_contracts_is_a_failure(caplog, fields, problem):
     result = await returned(**fields)
-    assert (result.success, result.error_message) == (False, f"工具执行失败: {fault}")
+    assert (result.success, result.error_message) == (False, f"工具执行失败: {problem}")
 
 
 def endless() -> list[Any]:

@@ -31,11 +31,11 @@ async def returned(
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"), [({"n": "x"}, "n 应为整数"), ({}, "n 不能为空"), ([1], "参数 应为对象")]
+    ("value", "problem"), [({"n": "x"}, "n 应为整数"), ({}, "n 不能为空"), ([1], "参数 应为对象")]
 )
-async def test_structured_content_that_breaks_the_promise_is_a_failure(value, fault):
+async def test_structured_content_that_breaks_the_promise_is_a_failure(value, problem):
     result = await returned(SCHEMA, structured_content=value)
-    assert result.error_message == f"工具执行失败: 工具返回的结果与其声明不符: {fault}"
+    assert result.error_message == f"工具执行失败: 工具返回的结果与其声明不符: {problem}"
     assert not result.success
 
 

@@ -161,7 +161,7 @@ async def test_the_permission_is_looked_at_before_the_arguments():
     assert (await refused(registry, "t", nonsense=1))[0] == "not_permitted"
 
 
-async def test_the_calls_of_a_minute_are_counted_and_faulty_ones_are_not():
+async def test_the_calls_of_a_minute_are_counted_and_invalid_ones_are_not():
     registry = registry_of(
         Provider("P", ToolSpec(name="t", parameters_schema=SCHEMA)),
         t=ToolSettings("t", calls_per_minute_person=2),

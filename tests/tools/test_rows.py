@@ -34,7 +34,7 @@ def author() -> User:
     return User.objects.create(username="mo")
 
 
-def faults(config: ToolConfig, **values: Any) -> dict[str, list[str]]:
+def problems(config: ToolConfig, **values: Any) -> dict[str, list[str]]:
     for field, value in values.items():
         setattr(config, field, value)
     try:
@@ -45,7 +45,7 @@ def faults(config: ToolConfig, **values: Any) -> dict[str, list[str]]:
 
 
 def changed(config: ToolConfig, author: User | None, **values: Any) -> ToolConfigChange | None:
-    assert faults(config, **values) == {}
+    assert problems(config, **values) == {}
     with recorded(author, config) as made:
         config.save()
     return made[0] if made else None
@@ -64,7 +64,7 @@ def changed(config: ToolConfig, author: User | None, **values: Any) -> ToolConfi
     ids=str,
 )
 def test_what_makes_sense_is_accepted(weather, values):
-    assert faults(weather, **values) == {}
+    assert problems(weather, **values) == {}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_makes_sense_is_accepted(weather, values):
     ids=str,
 )
 def test_what_makes_no_sense_is_refused_at_its_field(weather, values, field, words):
-    found = faults(weather, **values)
+    found = problems(weather, **values)
     assert list(found) == [field]
     assert words in found[field][0]
 
@@ -101,7 +101,7 @@ def test_a_form_without_a_field_hears_nothing_of_it(weather):
 
 def test_any_argument_may_be_described_where_none_is_known():
     assert (
-        faults(ToolConfig(name="far"), parameter_descriptions={"x": "y"}, mock_value="{anything}")
+        problems(ToolConfig(name="far"), parameter_descriptions={"x": "y"}, mock_value="{anything}")
         == {}
     )
 

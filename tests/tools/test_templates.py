@@ -69,24 +69,24 @@ def test_doubled_braces_give_any_text_back(text):
     assert check_mock_template(template, []) == []
 
 
-def test_a_good_template_has_no_faults():
+def test_a_good_template_has_no_problems():
     assert check_mock_template("{city} {{x}} {game}", ["city", "game"]) == []
 
 
-def test_an_unknown_name_is_a_fault_that_lists_the_known_ones():
-    [fault] = check_mock_template("{city} {ctiy} {ctiy}", ["city", "days"])
-    assert "{ctiy}" in fault
-    assert "city, days" in fault
+def test_an_unknown_name_is_a_problem_that_lists_the_known_ones():
+    [problem] = check_mock_template("{city} {ctiy} {ctiy}", ["city", "days"])
+    assert "{ctiy}" in problem
+    assert "city, days" in problem
 
 
 @pytest.mark.parametrize(
     "template", ["{city.upper}", "{city!r}", "{city:>9}", "{city[0]}", "{}", '{"c": 1}']
 )
-def test_an_expression_is_a_fault(template):
+def test_an_expression_is_a_problem(template):
     assert len(check_mock_template(template, ["city"])) == 1
 
 
 @pytest.mark.parametrize("template", ["a\n}", "a\n{city", "\n{city}}"])
-def test_a_brace_that_stands_alone_is_a_fault_of_its_line(template):
-    [fault] = check_mock_template(template, ["city"])
-    assert "2" in fault
+def test_a_brace_that_stands_alone_is_a_problem_of_its_line(template):
+    [problem] = check_mock_template(template, ["city"])
+    assert "2" in problem

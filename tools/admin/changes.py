@@ -82,7 +82,7 @@ def tool_field_label(model: type[Model], name: str) -> str:
     return str(capfirst(label))
 
 
-def fault_lines(error: ValidationError, model: type[Model]) -> list[str]:
+def problem_lines(error: ValidationError, model: type[Model]) -> list[str]:
     """A line for each fault, with the field it is about."""
     return [
         f"{tool_field_label(model, field)}: {line}"
@@ -143,7 +143,7 @@ class HistoryAdmin(PageAdmin):
         try:
             made = revert_change(change, row, cast("User", request.user))
         except ValidationError as error:
-            for line in fault_lines(error, self.model):
+            for line in problem_lines(error, self.model):
                 self.message_user(request, line, messages.ERROR)
         else:
             self._tell(request, row, change, made)

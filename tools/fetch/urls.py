@@ -47,12 +47,12 @@ def check_url(url: str, allow: AllowList | None = None) -> list[str]:
     With ``allow``, a host that is written as an address is judged as well. A name that
     passes here may still be refused when it is fetched.
     """
-    parsed, fault = _judged(url)
-    if fault is None and allow is not None:
+    parsed, problem = _judged(url)
+    if problem is None and allow is not None:
         host = parsed.raw_host or ""
         address = parse_address(host)
-        fault = NOT_PUBLIC if address and not allow.permits(host, address) else None
-    return [_(fault.message)] if fault else []
+        problem = NOT_PUBLIC if address and not allow.permits(host, address) else None
+    return [_(problem.message)] if problem else []
 
 
 def parse_url(url: str) -> URL:
@@ -61,9 +61,9 @@ def parse_url(url: str) -> URL:
     A URL that needs no quoting stays as it is to the last sign: links are signed, and not
     every server sees that ``%7E`` and ``~`` are the same.
     """
-    parsed, fault = _judged(url)
-    if fault is not None:
-        raise RequestRefused(fault.message, fault.text)
+    parsed, problem = _judged(url)
+    if problem is not None:
+        raise RequestRefused(problem.message, problem.text)
     return parsed
 
 
@@ -85,10 +85,10 @@ def _judged(url: str) -> tuple[URL, UrlProblem | None]:
         parsed = _quoted(url)
     except ValueError:
         return URL(), NOT_A_URL
-    return parsed, _fault(parsed, url)
+    return parsed, _problem(parsed, url)
 
 
-def _fault(parsed: URL, url: str) -> UrlProblem | None:
+def _problem(parsed: URL, url: str) -> UrlProblem | None:
     if parsed.scheme not in ("http", "https"):
         return SCHEME
     if "@" in re.split(r"[/?#\\]", url.partition("//")[2], maxsplit=1)[0]:

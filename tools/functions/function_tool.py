@@ -183,9 +183,9 @@ class FunctionTool:
         invocation: ToolInvocation,
     ) -> Any:
         if (checks := self._options.get("own_checks")) and (
-            faults := checks(dict(arguments), context)
+            problems := checks(dict(arguments), context)
         ):
-            raise InvalidArguments(faults)
+            raise InvalidArguments(problems)
         positional, named = self._parameters.bind(arguments, context, invocation)
         call = partial(self.function, *positional, **named)
         value = call() if self._is_async else await run_in_thread(call)
@@ -202,9 +202,9 @@ class FunctionTool:
             plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
         )
         if self._output_schema is not None and (
-            faults := schema_messages(self._output_schema, structured)
+            problems := schema_messages(self._output_schema, structured)
         ):
-            raise ToolFailed(outcomes.mismatch_message(faults))
+            raise ToolFailed(outcomes.mismatch_message(problems))
         if plain is None:
             return ToolExecutionResult(name, success=True)
         if isinstance(plain, str):

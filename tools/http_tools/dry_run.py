@@ -57,8 +57,8 @@ async def dry_run_tool(
     ``secrets`` are what :func:`tools.secrets.store.load_secrets` reads; ``fetcher`` stays open.
     """
     settings, begin = to_http_tool_settings(row), time.monotonic()
-    if faults := check_http_tool(settings, ValidationContext()):
-        lines = "\n".join(f"{name}: {line}" for name, lines in faults.items() for line in lines)
+    if problems := check_http_tool(settings, ValidationContext()):
+        lines = "\n".join(f"{name}: {line}" for name, lines in problems.items() for line in lines)
         return DryRun(outcomes.failed_result(settings.name, "工具的设置有误"), error=lines)
     tool = build_ready_tool(settings)
     mask = secrets.mask(tool.request.secrets)

@@ -181,18 +181,18 @@ class HttpTool(LiveModel):
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         """The checks that need more than one field. A field in ``exclude`` is never complained
         of."""
-        faults: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
         try:
             super().clean_fields(exclude=exclude)
         except ValidationError as error:
-            faults = error.update_error_dict(faults)
+            errors = error.update_error_dict(errors)
         for field, lines in check_http_tool(
             to_http_tool_settings(self), self._surroundings()
         ).items():
             if field not in (exclude or ()):
-                faults[field] = lines
-        if faults:
-            raise ValidationError(faults)
+                errors[field] = lines
+        if errors:
+            raise ValidationError(errors)
 
     def _surroundings(self) -> ValidationContext:
         other = (

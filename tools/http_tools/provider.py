@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)
 
 SWITCHED_OFF = "该工具已被机器人主人停用，请改用其他方式。"
-FAULTY = "该工具的设置有误，暂时不能使用，请告诉机器人主人在后台检查。"
+MISCONFIGURED = "该工具的设置有误，暂时不能使用，请告诉机器人主人在后台检查。"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Rows:
     tools: Mapping[str, ReadyHttpTool] = field(default_factory=dict)
     secrets: SecretValues = field(default_factory=SecretValues)
     absent: Mapping[str, str] = field(default_factory=dict)
-    faulty: tuple[HttpToolSettings, ...] = ()
+    misconfigured: tuple[HttpToolSettings, ...] = ()
     cache: AnswerCache = field(default_factory=AnswerCache)
 
 
@@ -137,20 +137,22 @@ def _read(before: _Rows, settings: list[HttpToolSettings], secrets: SecretValues
     cache when all do."""
     tools: dict[str, ReadyHttpTool] = {}
     absent: dict[str, str] = {}
-    faulty = []
+    misconfigured = []
     for row in settings:
         known = before.tools.get(row.name)
         if not row.enabled:
             absent[row.name] = SWITCHED_OFF
         elif known is not None and known.settings == row:
             tools[row.name] = known
-        elif row not in before.faulty and (ready := _ready(row)):
+        elif row not in before.misconfigured and (ready := _ready(row)):
             tools[row.name] = ready
         else:
-            absent[row.name] = FAULTY
-            faulty.append(row)
+            absent[row.name] = MISCONFIGURED
+            misconfigured.append(row)
     is_same = secrets == before.secrets and tools == before.tools
-    return _Rows(tools, secrets, absent, tuple(faulty), before.cache if is_same else AnswerCache())
+    return _Rows(
+        tools, secrets, absent, tuple(misconfigured), before.cache if is_same else AnswerCache()
+    )
 
 
 def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:

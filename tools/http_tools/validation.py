@@ -60,37 +60,37 @@ class ValidationContext:
 def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> MessagesByField:
     """Every problem, by the field it is in; empty for a row that can be used. Fields without
     problems are left out."""
-    faults: MessagesByField = {
+    problems: MessagesByField = {
         "name": [],
         "method": [],
-        "url": _url_faults(settings.url, around.allow),
-        "query": _table_faults(settings.query),
-        "headers": _header_faults(settings.headers),
-        "body": _body_faults(settings),
-        "body_kind": _kind_faults(settings),
+        "url": _url_problems(settings.url, around.allow),
+        "query": _table_problems(settings.query),
+        "headers": _header_problems(settings.headers),
+        "body": _body_problems(settings),
+        "body_kind": _kind_problems(settings),
         "answer_path": [],
         "parameters_schema": check_parameters_schema(settings.parameters_schema),
     }
     if not TOOL_NAME.fullmatch(settings.name):
-        faults["name"].append(gettext("Letters, digits, _ and - only, at most 64."))
+        problems["name"].append(gettext("Letters, digits, _ and - only, at most 64."))
     elif around.taken_by:
         words = gettext("There is a tool of this name already, from %(provider)s.")
-        faults["name"].append(words % {"provider": around.taken_by})
+        problems["name"].append(words % {"provider": around.taken_by})
     if settings.method not in METHODS:
         words = gettext("This is not one of %(methods)s.")
-        faults["method"].append(words % {"methods": ", ".join(METHODS)})
+        problems["method"].append(words % {"methods": ", ".join(METHODS)})
     if settings.answer_kind == "jsonpath":
         try:
             compile_jsonpath(settings.answer_path)
         except ValueError as error:
             words = gettext("This JSONPath cannot be used: %(fault)s")
-            faults["answer_path"].append(words % {"fault": error})
-    arguments = None if faults["parameters_schema"] else list(declared_parameters(settings))
+            problems["answer_path"].append(words % {"fault": error})
+    arguments = None if problems["parameters_schema"] else list(declared_parameters(settings))
     for field, text in row_templates(settings):
-        faults[field] += check_template(text, arguments, around.secrets)
-    if not faults["url"]:
-        faults["url"] += check_hosts(settings, around.hosts)
-    return {field: list(dict.fromkeys(lines)) for field, lines in faults.items() if lines}
+        problems[field] += check_template(text, arguments, around.secrets)
+    if not problems["url"]:
+        problems["url"] += check_hosts(settings, around.hosts)
+    return {field: list(dict.fromkeys(lines)) for field, lines in problems.items() if lines}
 
 
 def tool_warnings(settings: HttpToolSettings) -> Iterator[str]:
@@ -137,14 +137,14 @@ def check_hosts(settings: HttpToolSettings, hosts: Mapping[str, SecretHosts] | N
     ]
 
 
-def _url_faults(url: str, allow: AllowList | None) -> list[str]:
+def _url_problems(url: str, allow: AllowList | None) -> list[str]:
     authority = _AUTHORITY.match(url.strip())
     if authority and has_placeholders(authority[0]):
         return [
             gettext("Nothing in braces can stand before the path: the host is always the same.")
         ]
-    if faults := check_url(_sample(url), allow):
-        return faults
+    if problems := check_url(_sample(url), allow):
+        return problems
     template = url_template(url)
     if template is None:
         return [
@@ -152,39 +152,39 @@ def _url_faults(url: str, allow: AllowList | None) -> list[str]:
                 "The URL cannot have a part that begins with “#”, nor braces or “\\” in its host."
             )
         ]
-    faults = []
+    problems = []
     if any(is_dot_segment(literal_text(segment)) for segment in template.segments):
-        faults.append(gettext("The path cannot have parts that are “.” or “..”."))
+        problems.append(gettext("The path cannot have parts that are “.” or “..”."))
     if any(has_placeholders(entry.partition("=")[0]) for entry in url.partition("?")[2].split("&")):
-        faults.append(gettext("Braces can stand in values, not in names."))
-    return faults
+        problems.append(gettext("Braces can stand in values, not in names."))
+    return problems
 
 
-def _table_faults(table: Any) -> list[str]:
+def _table_problems(table: Any) -> list[str]:
     if not isinstance(table, dict):
         return [gettext("A JSON object is wanted: names and their values.")]
     if len(table) > ENTRIES:
         return [gettext("At most %(count)d entries.") % {"count": ENTRIES}]
-    faults = []
+    problems = []
     for name, value in table.items():
         shown = {"name": name[:64]}
         if not name or has_placeholders(name):
             words = gettext(
                 "“%(name)s” cannot be a name: braces can stand in values, not in names."
             )
-            faults.append(words % shown)
+            problems.append(words % shown)
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(item, str | int | float | bool) for item in values):
             words = gettext(
                 "The value of “%(name)s” must be text, a number, true, false, or a list of these."
             )
-            faults.append(words % shown)
-    return faults
+            problems.append(words % shown)
+    return problems
 
 
-def _header_faults(headers: Any) -> list[str]:
-    if faults := _table_faults(headers):
-        return faults
+def _header_problems(headers: Any) -> list[str]:
+    if problems := _table_problems(headers):
+        return problems
     if wrong := [name for name, value in headers.items() if not isinstance(value, str)]:
         return [
             gettext("The value of “%(name)s” must be text.") % {"name": name[:64]} for name in wrong
@@ -198,7 +198,7 @@ def _sample(text: str) -> str:
     return literal_text(parse_template(text), "x")
 
 
-def _kind_faults(settings: HttpToolSettings) -> list[str]:
+def _kind_problems(settings: HttpToolSettings) -> list[str]:
     if settings.body_kind == "none":
         return (
             [gettext("Choose what kind of body this is, or empty it.")]
@@ -219,7 +219,7 @@ def _kind_faults(settings: HttpToolSettings) -> list[str]:
     return []
 
 
-def _body_faults(settings: HttpToolSettings) -> list[str]:
+def _body_problems(settings: HttpToolSettings) -> list[str]:
     if len(settings.body) > BODY_CHARS:
         return [gettext("At most %(count)d characters.") % {"count": BODY_CHARS}]
     if settings.body_kind not in ("json", "form"):
@@ -232,7 +232,7 @@ def _body_faults(settings: HttpToolSettings) -> list[str]:
             )
         ]
     if settings.body_kind == "form":
-        return _table_faults(value)
+        return _table_problems(value)
     try:
         check_size(value)
     except InvalidArguments:

@@ -50,7 +50,7 @@ class ServerConfig:
 
     name: str
     values: dict[str, Any]
-    faults: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ def parse_mcp_servers(text: str) -> list[ServerConfig]:
     found = [_read(name, entry) for name, entry in named]
     names = [config.name for config in found]
     return [
-        _with_fault(config, _("This name stands here twice."))
+        _with_problem(config, _("This name stands here twice."))
         if names.count(config.name) > 1
         else config
         for config in found
@@ -162,7 +162,7 @@ def _read(key: str, given: Any) -> ServerConfig:
     notes = list(entry.notes)
     if rest := entry.left_over():
         notes.append(_("Not understood and left out: %s") % ", ".join(rest))
-    return ServerConfig(name.strip(), values, tuple(entry.faults), tuple(notes))
+    return ServerConfig(name.strip(), values, tuple(entry.problems), tuple(notes))
 
 
 def _connection(entry: "_Entry") -> dict[str, Any]:
@@ -186,14 +186,16 @@ def _transport(
     if said:
         known = _TRANSPORTS.get(re.sub(r"[-_ ]", "", said).lower(), "")
         if not known:
-            entry.faults.append(_("“%s” is no transport: stdio, http and sse are.") % said[:100])
+            entry.problems.append(_("“%s” is no transport: stdio, http and sse are.") % said[:100])
         return known
     if values["command"] and values["url"]:
-        entry.faults.append(_("It names a command and a URL: “type” has to say which one counts."))
+        entry.problems.append(
+            _("It names a command and a URL: “type” has to say which one counts.")
+        )
     elif values["command"]:
         return "stdio"
-    elif not values["url"] and not entry.faults:
-        entry.faults.append(_("It names neither a command nor a URL."))
+    elif not values["url"] and not entry.problems:
+        entry.problems.append(_("It names neither a command nor a URL."))
     elif not is_streamable and _path(values["url"]).endswith("/sse"):
         entry.notes.append(_("Taken for SSE, because the URL ends in /sse."))
         return "sse"
@@ -228,7 +230,7 @@ class _Entry:
     """One server's object while it is read: what was asked for, and what was wrong with it."""
 
     given: dict[str, Any]
-    faults: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _read: set[str] = field(default_factory=set)
 
@@ -282,7 +284,7 @@ class _Entry:
         return next(((name, self.given[name]) for name in names if self.has(name)), ("", None))
 
     def _refuse(self, name: str, words: str, instead: Any) -> Any:
-        self.faults.append(words % name)
+        self.problems.append(words % name)
         return instead
 
 
@@ -294,8 +296,8 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _with_fault(config: ServerConfig, fault: str) -> ServerConfig:
-    return ServerConfig(config.name, config.values, (*config.faults, fault), config.notes)
+def _with_problem(config: ServerConfig, problem: str) -> ServerConfig:
+    return ServerConfig(config.name, config.values, (*config.problems, problem), config.notes)
 
 
 # --- Writing ----------------------------------------------------------------------

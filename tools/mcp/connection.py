@@ -160,10 +160,10 @@ def _transport(
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if not settings.is_stdio:
         return web_transport(settings, destinations, journal, flow)
-    if fault := check_command(settings.command, settings.arguments) or check_environment(
+    if problem := check_command(settings.command, settings.arguments) or check_environment(
         settings.environment
     ):
-        raise PermanentFailureError(fault)
+        raise PermanentFailureError(problem)
     return stdio_transport(settings, flow, journal)
 
 

@@ -288,8 +288,8 @@ class McpConnection:
 
     async def _run_session(self, is_old: bool) -> None:
         """One session from its opening to its closing, all in one task."""
-        if self.settings.fault:
-            raise PermanentFailureError(self.settings.fault)
+        if self.settings.problem:
+            raise PermanentFailureError(self.settings.problem)
         connect = await self._load()
         callbacks = SessionCallbacks(self._notify, partial(self._request, Request.REREAD))
         async with connect(self.settings, callbacks, is_old) as session:
@@ -343,8 +343,8 @@ class McpConnection:
         except (ServerRefusedError, ProtocolViolationError) as error:
             self._record_error(error)
         else:
-            if self._listing.fault:
-                self._record_error(McpClientError(self._listing.fault))
+            if self._listing.problem:
+                self._record_error(McpClientError(self._listing.problem))
         live.read_at = live.heard_at = asyncio.get_running_loop().time()
         await self._build_catalogue()
 

@@ -37,8 +37,8 @@ class ToolListSanitizer:
         ):
             return
         entries = [_with_schema(entry) for entry in answer["tools"]]
-        for place, fault in _faults(kind, entries).items():
-            entries[place] = _marked(entries[place], fault)
+        for place, problem in _problems(kind, entries).items():
+            entries[place] = _marked(entries[place], problem)
         answer["tools"] = entries
 
 
@@ -49,7 +49,7 @@ def _with_schema(entry: Any) -> Any:
     return {**entry, "inputSchema": {**_ANY, **schema} if isinstance(schema, dict) else schema}
 
 
-def _faults(kind: Any, entries: list[Any]) -> dict[int, str]:
+def _problems(kind: Any, entries: list[Any]) -> dict[int, str]:
     """What is wrong with each entry that the library would refuse, by its place."""
     try:
         _list_of(kind).validate_python(entries, by_name=False)
@@ -70,9 +70,9 @@ def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
     return TypeAdapter(entries)
 
 
-def _marked(entry: Any, fault: str) -> dict[str, Any]:
+def _marked(entry: Any, problem: str) -> dict[str, Any]:
     name = entry.get("name") if isinstance(entry, Mapping) else None
-    reason = _("Its entry is not what the protocol says: %s") % clean_line(fault, WORDS_LIMIT)
+    reason = _("Its entry is not what the protocol says: %s") % clean_line(problem, WORDS_LIMIT)
     return {
         "name": name if isinstance(name, str) else "",
         "inputSchema": _ANY,

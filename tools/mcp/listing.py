@@ -29,7 +29,7 @@ class ToolListing:
     ``seconds``."""
 
     tools: tuple[Json, ...] = ()
-    fault: str = ""
+    problem: str = ""
     seconds: float | None = None
 
 

@@ -49,8 +49,8 @@ async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
 
 
 async def _look(settings: McpServerSettings, found: ProbeResult) -> None:
-    if settings.fault:
-        raise McpClientError(settings.fault)
+    if settings.problem:
+        raise McpClientError(settings.problem)
     connect = await load_session_opener(
         DestinationResolver(AllowList.parse(project.FETCH_ALLOW, "mcp"))
     )
@@ -59,7 +59,7 @@ async def _look(settings: McpServerSettings, found: ProbeResult) -> None:
         listing = await connection.list_tools()
         catalogue = build_catalogue(settings, listing.tools)
         found.tools, found.left_out = list(catalogue.specs), catalogue.left_out
-        found.error = listing.fault
+        found.error = listing.problem
 
 
 def _ignored() -> None:

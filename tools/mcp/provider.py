@@ -120,11 +120,11 @@ class McpToolProvider:
             answer = await link.call(
                 original, invocation.arguments, _progress(context), may_repeat=is_repeatable(spec)
             )
-        except McpClientError as fault:
+        except McpClientError as problem:
             return outcomes.failed_result(
                 name,
-                fault.text,
-                error_detail=link.settings.masked(str(fault)),
+                problem.text,
+                error_detail=link.settings.masked(str(problem)),
                 server_name=link.settings.name,
             )
         return convert_mcp_result(

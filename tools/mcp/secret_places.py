@@ -47,13 +47,13 @@ def check_secret_placeholders(
         "headers": [] if is_program else list((values["headers"] or {}).values()),
     }
     found = {
-        field: [_fault(name, values, secrets) for name in find_secret_names(part)]
+        field: [_problem(name, values, secrets) for name in find_secret_names(part)]
         for field, part in texts.items()
     }
     return {field: [line for line in lines if line] for field, lines in found.items() if any(lines)}
 
 
-def _fault(name: str, values: Mapping[str, Any], secrets: SecretValues) -> str:
+def _problem(name: str, values: Mapping[str, Any], secrets: SecretValues) -> str:
     if name in secrets.broken:
         return _("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
     if name not in secrets.values:

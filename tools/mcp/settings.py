@@ -49,7 +49,7 @@ class McpServerSettings:
     name_prefix: str = ""
     refreshes: int = 0
     reconnects: int = 0
-    fault: str = ""
+    problem: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """The values of the secrets that stand in the places of the row."""
 
@@ -102,11 +102,11 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
     arguments: list[str] = []
-    fault = _missing(row)
+    problem = _missing(row)
     try:
         headers, environment, arguments = row.headers, row.environment, row.arguments
     except DecryptionError:
-        fault = _(
+        problem = _(
             "Its headers, variables and arguments were sealed under another secret key. Enter them anew."
         )
     settings = McpServerSettings(
@@ -126,9 +126,9 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
         name_prefix=row.name_prefix,
         refreshes=row.refreshes,
         reconnects=row.reconnects,
-        fault=fault,
+        problem=problem,
     )
-    return settings if fault else _with_secrets(settings, secrets)
+    return settings if problem else _with_secrets(settings, secrets)
 
 
 def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> McpServerSettings:
@@ -141,9 +141,9 @@ def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> 
     if not has_secret_placeholders(values):
         return settings
     known = load_secrets() if secrets is None else secrets
-    if faults := check_secret_placeholders(values, known):
+    if problems := check_secret_placeholders(values, known):
         return replace(
-            settings, fault=" ".join(line for lines in faults.values() for line in lines)
+            settings, problem=" ".join(line for lines in problems.values() for line in lines)
         )
     if settings.is_stdio:
         arguments = tuple(insert_secrets(one, known) for one in settings.arguments)

@@ -100,8 +100,10 @@ def _spec(
     settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]
 ) -> ToolSpec:
     meta = tool.get("_meta")
-    if isinstance(meta, Mapping) and (fault := clean_line(meta.get(ENTRY_ERROR_KEY), REASON_LIMIT)):
-        raise SchemaRefused(fault)
+    if isinstance(meta, Mapping) and (
+        problem := clean_line(meta.get(ENTRY_ERROR_KEY), REASON_LIMIT)
+    ):
+        raise SchemaRefused(problem)
     name = _name(settings, tool.get("name"))
     if name in taken:
         form = (

@@ -152,19 +152,19 @@ def _message(line: bytes, journal: ServerLog) -> SessionMessage | None:
         journal.noted(f"a line of its output is no message: {line[:200].decode(errors='replace')}")
         return None
     if isinstance(line, TruncatedLine):
-        fault = TOO_LARGE
+        problem = TOO_LARGE
     elif count_containers(line) > MAX_CONTAINERS:
-        fault = TOO_MANY_CONTAINERS
+        problem = TOO_MANY_CONTAINERS
     else:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            fault = UNREADABLE
-    journal.noted(f"{fault}: {line[:200].decode(errors='replace')}")
+            problem = UNREADABLE
+    journal.noted(f"{problem}: {line[:200].decode(errors='replace')}")
     number = _ID.search(line[:_SEARCHED]) or _ID.search(line[-_SEARCHED:])
     if number is None or b'"method"' in line[:_SEARCHED]:
         return None
-    error = ErrorData(code=INTERNAL_ERROR, message=fault, data=fault)
+    error = ErrorData(code=INTERNAL_ERROR, message=problem, data=problem)
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=json.loads(number[1]), error=error))
 
 

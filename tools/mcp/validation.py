@@ -34,18 +34,20 @@ def check_server(
     refused unless it stands there already (``has_new_command``) and is not to be run.
     """
     is_program = values["transport"] == McpServer.Transport.STDIO
-    faults = _program_faults(values, has_new_command) if is_program else _address_faults(values)
+    problems = (
+        _program_problems(values, has_new_command) if is_program else _address_problems(values)
+    )
     if values["enabled"] and has_secret_placeholders(values):
         for name, lines in check_secret_placeholders(values, load_secrets()).items():
-            faults[name] = [*faults.get(name, []), *lines]
+            problems[name] = [*problems.get(name, []), *lines]
     for name in STORED:
         if values[name] is None and values["enabled"]:
-            faults[name] = [
+            problems[name] = [
                 _(
                     "What is stored here was sealed under another secret key: enter it anew, or delete this line."
                 )
             ]
-    return {name: lines for name, lines in faults.items() if lines}
+    return {name: lines for name, lines in problems.items() if lines}
 
 
 def server_values(row: McpServer) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def check_server_row(row: McpServer) -> list[str]:
     return found
 
 
-def _program_faults(values: Mapping[str, Any], has_new_command: bool) -> dict[str, list[str]]:
+def _program_problems(values: Mapping[str, Any], has_new_command: bool) -> dict[str, list[str]]:
     is_judged = values["enabled"] or (values["command"] and has_new_command)
     command = check_command(values["command"], values["arguments"] or ()) if is_judged else ""
     environment = check_environment(values["environment"] or {})
@@ -90,7 +92,7 @@ def _program_faults(values: Mapping[str, Any], has_new_command: bool) -> dict[st
     }
 
 
-def _address_faults(values: Mapping[str, Any]) -> dict[str, list[str]]:
+def _address_problems(values: Mapping[str, Any]) -> dict[str, list[str]]:
     url = values["url"]
     if not url:
         return {

@@ -31,14 +31,14 @@ def check_descriptions(value: Any, parameter_names: Collection[str] | None) -> l
     any name is known."""
     if not isinstance(value, dict):
         return [gettext("A JSON object is wanted: the name of each argument and its description.")]
-    faults = []
+    problems = []
     for name, text in value.items():
         if parameter_names is not None and name not in parameter_names:
             known = ", ".join(parameter_names) or gettext("none")
-            faults.append(
+            problems.append(
                 gettext("“%(name)s” is not an argument of this tool. Known: %(names)s.")
                 % {"name": name, "names": known}
             )
         elif not isinstance(text, str):
-            faults.append(gettext("The description of “%(name)s” is not text.") % {"name": name})
-    return faults
+            problems.append(gettext("The description of “%(name)s” is not text.") % {"name": name})
+    return problems

@@ -176,27 +176,27 @@ class ToolConfig(LiveModel):
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         """The checks that need more than one field. A field in ``exclude`` is never complained
         of."""
-        faults: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
         try:
             super().clean_fields(exclude=exclude)
         except ValidationError as error:
-            faults = error.update_error_dict(faults)
-        for field, lines in self._faults().items():
+            errors = error.update_error_dict(errors)
+        for field, lines in self._errors().items():
             if lines and field not in (exclude or ()):
-                faults[field] = lines
-        if faults:
-            raise ValidationError(faults)
+                errors[field] = lines
+        if errors:
+            raise ValidationError(errors)
 
-    def _faults(self) -> dict[str, list[str]]:
+    def _errors(self) -> dict[str, list[str]]:
         return {
             "mock_value": check_mock_template(self.mock_value, self.parameter_names),
             "parameter_descriptions": check_descriptions(
                 self.parameter_descriptions, self.parameter_names
             ),
-            "allowed_ids": self._id_faults(),
+            "allowed_ids": self._id_errors(),
         }
 
-    def _id_faults(self) -> list[str]:
+    def _id_errors(self) -> list[str]:
         if self.allowed in (AllowedCallers.PEOPLE, AllowedCallers.GROUPS) and not parse_ids(
             self.allowed_ids
         ):

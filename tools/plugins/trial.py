@@ -24,7 +24,7 @@ class LoadTrial:
     printed."""
 
     tools: list[ToolSpec] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool:
@@ -49,17 +49,17 @@ async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
     try:
         link = await PluginLink.open(folder, lambda: plugin, ProcessLimits.from_settings(), trial)
     except LoadFailed as error:
-        trial.faults += [str(error), *filter(None, [error.details])]
+        trial.problems += [str(error), *filter(None, [error.details])]
         return trial
     except OSError as error:
-        trial.faults.append(gettext("No process can be started: %(reason)s") % {"reason": error})
+        trial.problems.append(gettext("No process can be started: %(reason)s") % {"reason": error})
         return trial
     try:
         trial.tools = [tool.spec for tool in build_plugin_tools(manifest.id, link.declarations)]
     except UnusableTools as unusable:
-        trial.faults.append(str(unusable))
+        trial.problems.append(str(unusable))
     await link.retire(0)
-    trial.faults += _unlike(manifest, [spec.name for spec in trial.tools])
+    trial.problems += _unlike(manifest, [spec.name for spec in trial.tools])
     return trial
 
 

@@ -59,15 +59,15 @@ def _start(command: list[str]) -> int:
     if (program := os.fork()) == 0:
         _become(command, keeper, writes)
     os.close(writes)
-    with os.fdopen(reads) as faults:
-        fault = faults.read()
-    if not fault:
+    with os.fdopen(reads) as problems:
+        problem = problems.read()
+    if not problem:
         return program
-    sys.stderr.write(f"{command[0]}: {fault}\n")
+    sys.stderr.write(f"{command[0]}: {problem}\n")
     return 0
 
 
-def _become(command: list[str], keeper: int, faults: int) -> None:
+def _become(command: list[str], keeper: int, problems: int) -> None:
     """Be the program, which the kernel ends with its keeper (Linux); never returns. Says in
     ``faults`` why it cannot begin."""
     try:
@@ -78,7 +78,7 @@ def _become(command: list[str], keeper: int, faults: int) -> None:
         if os.getppid() == keeper:
             os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
     except OSError as error:
-        os.write(faults, (error.strerror or "").encode())
+        os.write(problems, (error.strerror or "").encode())
     finally:
         os._exit(NOT_FOUND)
 

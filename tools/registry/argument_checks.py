@@ -9,7 +9,7 @@ from tools.schemas.validation_messages import limit_lines
 
 logger = logging.getLogger(__name__)
 
-OWN_CHECKS_KEY = "own_faults"
+OWN_CHECKS_KEY = "own_messages"
 """The entry of a spec's metadata with a plain function of arguments and context: the faults that
 the tool would
 find in arguments that need not fit its schema, as lines that begin with their place."""
@@ -37,11 +37,11 @@ def add_own_messages(
         logger.error(
             "tool %s cannot say what is wrong with its arguments", spec.name, exc_info=attempt.error
         )
-    return InvalidArguments(limit_lines([*error.faults, *found]), error.arguments)
+    return InvalidArguments(limit_lines([*error.problems, *found]), error.arguments)
 
 
 def _is_named(line: str, error: InvalidArguments) -> bool:
     """Whether a fault of the schema stands at the same place, or inside of it."""
     place = line.partition(" ")[0]
-    others = [fault.partition(" ")[0] for fault in error.faults]
+    others = [problem.partition(" ")[0] for problem in error.problems]
     return any(other == place or other.startswith((f"{place}.", f"{place}[")) for other in others)

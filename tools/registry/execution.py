@@ -118,9 +118,9 @@ async def _invoked(call: ExecutionRequest, provider: ToolProvider) -> ToolExecut
         schema is not None
         and value is not None
         and result.success
-        and (faults := await _output_faults(call, schema, value))
+        and (problems := await _output_problems(call, schema, value))
     ):
-        return outcomes.mismatched_result(call.spec.name, faults)
+        return outcomes.mismatched_result(call.spec.name, problems)
     return result
 
 
@@ -132,7 +132,7 @@ def _held_up(call: ExecutionRequest, seconds: float) -> None:
     )
 
 
-async def _output_faults(call: ExecutionRequest, schema: JsonSchema, value: Any) -> list[str]:
+async def _output_problems(call: ExecutionRequest, schema: JsonSchema, value: Any) -> list[str]:
     """What is wrong with a structured result; nothing where the schema itself is."""
     try:
         try:

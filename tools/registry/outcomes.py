@@ -44,7 +44,7 @@ def unapproved_result(name: str, arguments: dict[str, Any]) -> ToolExecutionResu
 
 
 def invalid_arguments_result(name: str, error: InvalidArguments) -> ToolExecutionResult:
-    return ToolExecutionResult(name, success=False, error_message="\n".join(error.faults))
+    return ToolExecutionResult(name, success=False, error_message="\n".join(error.problems))
 
 
 def mocked_result(name: str, text: str) -> ToolExecutionResult:
@@ -61,13 +61,13 @@ def timed_out_result(name: str, seconds: float, warning: str | None = None) -> T
     return failed_result(name, f"超过 {seconds:g} 秒")
 
 
-def mismatched_result(name: str, faults: Collection[str]) -> ToolExecutionResult:
+def mismatched_result(name: str, problems: Collection[str]) -> ToolExecutionResult:
     """A result that is not what the tool's output schema promises."""
-    return failed_result(name, mismatch_message(faults))
+    return failed_result(name, mismatch_message(problems))
 
 
-def mismatch_message(faults: Collection[str]) -> str:
-    return "工具返回的结果与其声明不符: " + "; ".join(faults)
+def mismatch_message(problems: Collection[str]) -> str:
+    return "工具返回的结果与其声明不符: " + "; ".join(problems)
 
 
 def raised_result(name: str, error: BaseException) -> ToolExecutionResult:

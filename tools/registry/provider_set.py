@@ -129,15 +129,15 @@ class ProviderSet:
             return self._report(provider_name, f"a {type(spec).__name__} is no tool")
         if not (isinstance(spec.name, str) and TOOL_NAME.fullmatch(spec.name)):
             return self._report(provider_name, f"{spec.name!r:.100} is no name of a tool")
-        if fault := check_declaration(spec):
-            return self._report(provider_name, f"{spec.name}: {fault}")
+        if problem := check_declaration(spec):
+            return self._report(provider_name, f"{spec.name}: {problem}")
         if len(self._seen) >= MOST_SEEN:  # a provider makes its specs anew for each listing
             self._seen.clear()
         self._seen[id(spec)] = spec
         return True
 
-    def _report(self, provider_name: str, fault: str) -> bool:
-        if (provider_name, fault) not in self._reported and len(self._reported) < MOST_REPORTS:
-            self._reported.add((provider_name, fault))
-            logger.warning("tool provider %s: %s; it is left out", provider_name, fault)
+    def _report(self, provider_name: str, problem: str) -> bool:
+        if (provider_name, problem) not in self._reported and len(self._reported) < MOST_REPORTS:
+            self._reported.add((provider_name, problem))
+            logger.warning("tool provider %s: %s; it is left out", provider_name, problem)
         return False

@@ -86,11 +86,11 @@ def check_arguments(schema: JsonSchema | None, arguments: Mapping[str, Any]) -> 
         validator = _validator(json.dumps(schema, ensure_ascii=False))
         result = coerce_value(schema, given, schema)
         check_size(result)
-        faults = _messages(validator, result)
+        problems = _messages(validator, result)
     except UNUSABLE_SCHEMA as error:
         raise ToolFailed("工具的参数定义有误，无法调用") from error
-    if faults:
-        raise InvalidArguments(faults, result)
+    if problems:
+        raise InvalidArguments(problems, result)
     return dict(result)
 
 

@@ -197,7 +197,7 @@ class FunctionParameters:
             model = self._model.model_validate(given)
         except ValidationError as error:
             raise InvalidArguments(
-                limit_lines(_fault(finding) for finding in error.errors(include_url=False))
+                limit_lines(_problem(finding) for finding in error.errors(include_url=False))
             ) from error
         values = {name: getattr(model, _FIELD + name) for name in self._visible}
         values |= dict.fromkeys(self._contexts, context)
@@ -304,7 +304,7 @@ def _untitled(schema: JsonSchema) -> JsonSchema:
     return schema
 
 
-def _fault(finding: Any) -> str:
+def _problem(finding: Any) -> str:
     here = format_path(finding["loc"])
     match finding["type"]:
         case "missing":

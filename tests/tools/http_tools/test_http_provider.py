@@ -158,7 +158,7 @@ async def test_a_tool_that_is_switched_off_is_gone_at_once_and_says_why(bench):
     assert (await bench.call()).content == "ok"
 
 
-async def test_a_faulty_row_costs_itself_only(bench, caplog):
+async def test_an_invalid_row_costs_itself_only(bench, caplog):
     bench.server.serve("/w", sends(b"ok", "text/plain"))
     await bench.has()
     await bench.has(name="broken", url="https://{x}.example.com/", query=[1])

@@ -55,7 +55,7 @@ def properties(made: ToolDraft) -> dict[str, Any]:
     return dict(made.values["parameters_schema"]["properties"])
 
 
-def fault_of(text: str | bytes) -> str:
+def problem_of(text: str | bytes) -> str:
     with pytest.raises(DocumentError) as caught:
         read_document(text)
     return str(caught.value)
@@ -88,7 +88,7 @@ def test_yaml_values_are_read_as_openapi_wants_them():
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "problem"),
     [
         ("", "empty"),
         ("<!DOCTYPE html><html>", "web page"),
@@ -107,8 +107,8 @@ def test_yaml_values_are_read_as_openapi_wants_them():
         (b"\x80\x81", "no text"),
     ],
 )
-def test_what_is_no_document_is_refused_with_the_reason(text: str | bytes, fault: str):
-    assert fault in fault_of(text)
+def test_what_is_no_document_is_refused_with_the_reason(text: str | bytes, problem: str):
+    assert problem in problem_of(text)
 
 
 @pytest.mark.parametrize(
@@ -121,26 +121,26 @@ def test_what_is_no_document_is_refused_with_the_reason(text: str | bytes, fault
     ],
 )
 def test_deep_nesting_is_refused_before_anything_is_built(text: str):
-    assert "levels deep" in fault_of(text) or "cannot be read" in fault_of(text)
+    assert "levels deep" in problem_of(text) or "cannot be read" in problem_of(text)
 
 
 def test_aliases_that_multiply_are_refused():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    assert "more than 300,000 values" in fault_of("\n".join(lines))
+    assert "more than 300,000 values" in problem_of("\n".join(lines))
     merges = [
         "a0: &a0 {k: v}",
         *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9)),
     ]
-    assert "more than 300,000 values" in fault_of("\n".join(merges))
+    assert "more than 300,000 values" in problem_of("\n".join(merges))
 
 
 def test_an_alias_to_what_it_stands_in_is_refused():
-    assert "contains itself" in fault_of("openapi: 3.0.0\npaths: &a {/x: *a}")
+    assert "contains itself" in problem_of("openapi: 3.0.0\npaths: &a {/x: *a}")
 
 
 def test_what_is_too_large_is_refused_unread():
-    assert "larger than 8 MiB" in fault_of(b" " * (MAX_BYTES + 1))
+    assert "larger than 8 MiB" in problem_of(b" " * (MAX_BYTES + 1))
 
 
 # --- Outlines -------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_path_that_refers_to_nowhere_is_named_and_the_others_remain():
     found = outline_document(
         read_document('{"openapi": "3.0.0", "paths": {"/a": {"$ref": "#/x"}, "/b": {"get": {}}}}')
     )
-    assert found.faults == ["/a: “#/x” is not in the document."]
+    assert found.problems == ["/a: “#/x” is not in the document."]
     assert [operation.key for operation in found.operations] == ["GET /b"]
 
 
@@ -447,7 +447,7 @@ def test_junk_in_any_place_does_no_harm(junk: Any):
 
 
 @pytest.mark.parametrize("text", [PETSTORE, WEATHER])
-def test_every_draft_of_an_ordinary_document_is_a_row_without_faults(text: str):
+def test_every_draft_of_an_ordinary_document_is_a_row_without_problems(text: str):
     made = [found for found in drafts(text).values() if not found.problem]
     assert made
     for found in made:

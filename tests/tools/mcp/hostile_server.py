@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-FAULT, *REST = sys.argv[1:]
+MISBEHAVIOUR, *REST = sys.argv[1:]
 KEEPER = os.getppid()
 PLAIN = {"type": "object", "properties": {"a": {"type": "string"}}}
 
@@ -99,7 +99,7 @@ def odd_tools() -> list[dict[str, Any]]:
 
 
 def listed(params: dict[str, Any]) -> Any:
-    match FAULT:
+    match MISBEHAVIOUR:
         case "odd-tools":
             return {"tools": odd_tools()}
         case "many-tools":
@@ -123,7 +123,7 @@ def called(number: Any, name: str) -> None:
     if name == "fine":
         answer(number, text("fine"))
         return
-    match FAULT:
+    match MISBEHAVIOUR:
         case "hang-call":
             return
         case "die-call":
@@ -184,7 +184,7 @@ def flood(piece: Callable[[], bytes]) -> None:
 
 def begun() -> None:
     """What is done as soon as the session has begun."""
-    match FAULT:
+    match MISBEHAVIOUR:
         case "flood-junk":
             flood(lambda: b"INFO this is no message\n" * 100)
         case "flood-line":
@@ -232,10 +232,10 @@ def hear(line: str) -> None:
         case "tools/call":
             called(number, params["name"])
         case "ping":
-            if FAULT != "dead-silent":
+            if MISBEHAVIOUR != "dead-silent":
                 answer(number, {})
         case "server/discover":
-            if FAULT == "old":
+            if MISBEHAVIOUR == "old":
                 sys.exit("what is this?")
             out(
                 json.dumps(
@@ -248,14 +248,14 @@ def hear(line: str) -> None:
             )
 
 
-if FAULT == "die-call" and REST:
+if MISBEHAVIOUR == "die-call" and REST:
     with Path(REST[0]).open("a") as starts:
         starts.write("started\n")
-if FAULT == "down" and not Path(REST[0]).exists():
+if MISBEHAVIOUR == "down" and not Path(REST[0]).exists():
     sys.exit("not yet")
 while line := sys.stdin.readline():
-    if FAULT != "hang-connect":
+    if MISBEHAVIOUR != "hang-connect":
         hear(line)
-if FAULT in ("hang-connect", "deaf"):
+if MISBEHAVIOUR in ("hang-connect", "deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(600)

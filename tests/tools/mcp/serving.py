@@ -47,8 +47,8 @@ def good(**more: Any) -> McpServerSettings:
     )
 
 
-def hostile(fault: str, *arguments: object, **more: Any) -> McpServerSettings:
-    words = ("-I", "-S", str(HOSTILE), fault, *map(str, arguments))
+def hostile(problem: str, *arguments: object, **more: Any) -> McpServerSettings:
+    words = ("-I", "-S", str(HOSTILE), problem, *map(str, arguments))
     return McpServerSettings(1, "hostile", command=sys.executable, arguments=words, **more)
 
 

@@ -88,7 +88,7 @@ def test_the_list_of_servers_is_found_wherever_programs_keep_it(document: Any):
         "streamable_http",
         "https://a.test/mcp",
     )
-    assert config.faults == ()
+    assert config.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -208,22 +208,22 @@ def test_a_text_that_is_no_list_of_servers_is_refused_with_the_reason(text: str,
         ({"command": "npx", "timeout": True}, "“timeout” must be a number"),
     ],
 )
-def test_a_server_that_cannot_be_read_has_a_fault_that_names_the_field(entry: Any, words: str):
-    (fault,) = one(entry).faults
-    assert words in fault
+def test_a_server_that_cannot_be_read_has_a_problem_that_names_the_field(entry: Any, words: str):
+    (problem,) = one(entry).problems
+    assert words in problem
 
 
 def test_one_bad_server_leaves_the_others_readable():
     good, bad = parse_mcp_servers(
         '{"mcpServers": {"good": {"command": "npx"}, "bad": {"command": 7}}}'
     )
-    assert good.faults == ()
-    assert bad.faults
+    assert good.problems == ()
+    assert bad.problems
 
 
-def test_a_name_that_stands_twice_is_a_fault_of_both():
+def test_a_name_that_stands_twice_is_a_problem_of_both():
     configs = parse_mcp_servers('[{"name": "a", "command": "x"}, {"name": "a ", "command": "y"}]')
-    assert [bool(config.faults) for config in configs] == [True, True]
+    assert [bool(config.problems) for config in configs] == [True, True]
 
 
 @given(

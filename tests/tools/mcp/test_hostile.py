@@ -58,10 +58,10 @@ async def test_a_server_that_dies_in_a_call_is_started_again_and_its_last_words_
         assert "about to fall, the key is ••••" in error
 
 
-@pytest.mark.parametrize("fault", ["flood-junk", "flood-line", "flood-changes", "flood-stderr"])
-async def test_a_server_that_floods_takes_no_time_from_others(fault: str):
+@pytest.mark.parametrize("problem", ["flood-junk", "flood-line", "flood-changes", "flood-stderr"])
+async def test_a_server_that_floods_takes_no_time_from_others(problem: str):
     async with (
-        linked(hostile(fault, connect_seconds=2), is_up=False) as bad,
+        linked(hostile(problem, connect_seconds=2), is_up=False) as bad,
         linked(hostile("none")) as good,
     ):
         await until(lambda: bad.status("p").state != State.CONNECTING)
@@ -130,10 +130,10 @@ async def test_ten_thousand_tools_are_cut_to_what_is_offered_and_the_status_says
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"), [("endless-pages", "first 50 pages"), ("same-page", "repeats itself")]
+    ("problem", "words"), [("endless-pages", "first 50 pages"), ("same-page", "repeats itself")]
 )
-async def test_pages_without_end_are_not_read_further(fault: str, words: str):
-    async with linked(hostile(fault)) as link:
+async def test_pages_without_end_are_not_read_further(problem: str, words: str):
+    async with linked(hostile(problem)) as link:
         assert words in link.status("p").error
         assert link.catalogue.specs
 

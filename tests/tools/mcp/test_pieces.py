@@ -146,14 +146,14 @@ def test_a_change_of_what_is_taken_needs_no_new_connection():
 
 def test_a_row_whose_secrets_cannot_be_read_says_that_they_are_to_be_entered_anew():
     row = McpServer(name="a", command="x", sealed_headers="nonsense")
-    assert "Enter them anew" in to_server_settings(row).fault
+    assert "Enter them anew" in to_server_settings(row).problem
 
 
 def test_a_row_is_read_whole():
     row = McpServer(name="a", command="x", plain_arguments=["-y", 5], include="get_*, list_*\nfind")
     row.environment = {"A": "b"}
     read = to_server_settings(row)
-    assert (read.arguments, read.include, read.environment, read.fault) == (
+    assert (read.arguments, read.include, read.environment, read.problem) == (
         ("-y", "5"),
         ("get_*", "list_*", "find"),
         {"A": "b"},
@@ -161,6 +161,6 @@ def test_a_row_is_read_whole():
     )
 
 
-def test_a_row_without_what_its_transport_needs_has_a_fault():
-    assert to_server_settings(McpServer(name="a")).fault == "It has no command."
-    assert to_server_settings(McpServer(name="a", transport="sse")).fault == "It has no URL."
+def test_a_row_without_what_its_transport_needs_has_a_problem():
+    assert to_server_settings(McpServer(name="a")).problem == "It has no command."
+    assert to_server_settings(McpServer(name="a", transport="sse")).problem == "It has no URL."

@@ -38,7 +38,7 @@ def test_a_tool_that_is_none_is_shown_with_the_reason():
         (McpServerSettings(1, "x", command="rm"), "MCP_ALLOWED_COMMANDS"),
         (McpServerSettings(1, "x", command=sys.executable, environment={"PATH": "/tmp"}), "PATH"),
         (McpServerSettings(1, "x", transport="sse", url="http://10.0.0.1/"), "not public"),
-        (McpServerSettings(1, "x", fault="Enter them anew."), "Enter them anew."),
+        (McpServerSettings(1, "x", problem="Enter them anew."), "Enter them anew."),
     ],
 )
 def test_what_is_wrong_is_told(server: McpServerSettings, words: str):

@@ -77,11 +77,11 @@ async def test_who_kills_the_process_that_watches_over_it_ends_as_well(tmp_path:
     assert running(tmp_path / "pid") == []
 
 
-@pytest.mark.parametrize("fault", ["deaf", "hang-connect"])
+@pytest.mark.parametrize("problem", ["deaf", "hang-connect"])
 async def test_a_program_that_ignores_its_end_is_ended_within_five_seconds(
-    fault: str, tmp_path: Path
+    problem: str, tmp_path: Path
 ):
-    async with linked(hostile(fault, tmp_path), is_up=fault == "deaf") as link:
+    async with linked(hostile(problem, tmp_path), is_up=problem == "deaf") as link:
         await until(lambda: running(tmp_path))
         async with asyncio.timeout(5):
             await link.close(4)

@@ -351,7 +351,7 @@ async def test_why_it_could_not_be_done_is_told(capabilities, services):
     assert failure.value.code == "E_CAPABILITY_FAILED"
 
 
-async def test_a_fault_of_the_server_is_logged_and_not_told(capabilities, services, caplog):
+async def test_a_problem_of_the_server_is_logged_and_not_told(capabilities, services, caplog):
     services.error = LookupError("/etc/secret")
     with pytest.raises(RpcError) as failure:
         await capabilities.exercise(Row(), call(), "send.text", {"text": "x"})

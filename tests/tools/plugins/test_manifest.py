@@ -38,7 +38,7 @@ def written(folder: Path, text: str | bytes) -> Path:
     return folder
 
 
-def faults(folder: Path, **changes: object) -> list[str]:
+def problems(folder: Path, **changes: object) -> list[str]:
     given = {name: value for name, value in {**SOUND, **changes}.items() if value is not ...}
     with pytest.raises(ManifestError) as caught:
         read_manifest(written(folder, json.dumps(given)))
@@ -69,8 +69,8 @@ def test_the_plugin_that_ships_has_a_sound_manifest():
     assert read_manifest(Path(settings.BASE_DIR) / "plugins" / "hello").id == "frost.hello"
 
 
-def test_every_fault_is_named_with_its_field(tmp_path):
-    lines = faults(
+def test_every_problem_is_named_with_its_field(tmp_path):
+    lines = problems(
         tmp_path,
         id="Weather",
         version="1.0",
@@ -156,7 +156,7 @@ def test_every_fault_is_named_with_its_field(tmp_path):
     ids=str,
 )
 def test_what_is_wrong_is_said_in_words(tmp_path, changes, line):
-    lines = faults(tmp_path, **changes)
+    lines = problems(tmp_path, **changes)
     assert len(lines) == 1
     assert lines[0].startswith(line)
 
@@ -184,8 +184,8 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path):
         read_manifest(tmp_path)
 
 
-def test_no_more_faults_are_listed_than_somebody_reads(tmp_path):
-    lines = faults(tmp_path, **{f"field{number}\n": 1 for number in range(100)})
+def test_no_more_problems_are_listed_than_somebody_reads(tmp_path):
+    lines = problems(tmp_path, **{f"field{number}\n": 1 for number in range(100)})
     assert len(lines) == 31
     assert lines[-1] == "… and 70 more"
     assert all(line.isprintable() for line in lines)

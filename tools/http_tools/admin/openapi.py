@@ -115,9 +115,9 @@ class ImportPages(ModelAdmin):
                         request, carried, ChoiceForm(outline_document(document, url))
                     )
             return self._import_page(request, "source", form=form)
-        except DocumentError as fault:
+        except DocumentError as problem:
             form = SourceForm(request.POST if step == "read" else None)
-            return self._import_page(request, "source", form=form, fault=fault)
+            return self._import_page(request, "source", form=form, problem=problem)
 
     def _chosen(
         self, request: HttpRequest, carried: PackedDocument, *, is_made: bool

@@ -57,8 +57,8 @@ class SourceForm(forms.Form):
 
     def clean_url(self) -> str:
         url = str(self.cleaned_data["url"])
-        if url and (faults := check_url(url)):
-            raise ValidationError(faults)
+        if url and (problems := check_url(url)):
+            raise ValidationError(problems)
         return url
 
     def clean(self) -> dict[str, Any]:
@@ -141,8 +141,8 @@ class ChoiceForm(forms.Form):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("server") == OWN_SERVER:
             cleaned["server"] = str(cleaned.get("own_server") or "").strip().rstrip("/")
-            if faults := check_url(cleaned["server"]):
-                raise ValidationError({"own_server": faults})
+            if problems := check_url(cleaned["server"]):
+                raise ValidationError({"own_server": problems})
         return cleaned
 
 

@@ -53,16 +53,16 @@ def schema_to_rows(schema: Any) -> list[dict[str, str]] | None:
         return None
     rows = [_row(name, part, is_required=name in required) for name, part in properties.items()]
     try:
-        again, faults = rows_to_schema(rows)
+        again, problems = rows_to_schema(rows)
     except RecursionError:
         return None
-    return rows if not faults and _sorted(again) == _sorted(schema) else None
+    return rows if not problems and _sorted(again) == _sorted(schema) else None
 
 
 def rows_to_schema(rows: Sequence[ParameterRow]) -> tuple[dict[str, Any], list[str]]:
     """The JSON Schema that ``rows`` stand for, and a translated line for each fault of theirs."""
     properties: dict[str, Any] = {}
-    faults = []
+    problems = []
     for number, row in enumerate(rows, 1):
         name = row.get("name", "").strip()
         part, wrong = _property(row)
@@ -70,7 +70,7 @@ def rows_to_schema(rows: Sequence[ParameterRow]) -> tuple[dict[str, Any], list[s
             wrong = [gettext("the name is missing")]
         elif name in properties:
             wrong = [gettext("“%(name)s” stands twice") % {"name": name}, *wrong]
-        faults += [
+        problems += [
             gettext("Row %(number)d: %(fault)s.") % {"number": number, "fault": line}
             for line in wrong
         ]
@@ -80,38 +80,42 @@ def rows_to_schema(rows: Sequence[ParameterRow]) -> tuple[dict[str, Any], list[s
         name for row in rows if row.get("required") and (name := row.get("name", "").strip())
     ]:
         schema["required"] = required
-    return schema, faults
+    return schema, problems
 
 
 def _property(row: ParameterRow) -> tuple[dict[str, Any], list[str]]:
     kind = row.get("kind") or "string"
     part: dict[str, Any] = {} if kind == OTHER else {"type": "string" if kind == CHOICE else kind}
-    faults = [] if kind in dict(KINDS) else [gettext("there is no such type")]
+    problems = [] if kind in dict(KINDS) else [gettext("there is no such type")]
     choices = [
         choice for text in _SEPARATORS.split(row.get("choices", "")) if (choice := text.strip())
     ]
     if kind == CHOICE:
         part["enum"] = list(dict.fromkeys(choices))
         if not choices:
-            faults.append(gettext("write the values to choose from, separated by commas"))
+            problems.append(gettext("write the values to choose from, separated by commas"))
     elif choices:
-        faults.append(gettext("values to choose from need the type “one of a list”"))
+        problems.append(gettext("values to choose from need the type “one of a list”"))
     if description := row.get("description", "").strip():
         part["description"] = description
     if default := row.get("default", "").strip():
-        _set_default(part, kind, default, faults)
-    _add_more(part, row.get("more", ""), faults)
-    return part, faults
+        _set_default(part, kind, default, problems)
+    _add_more(part, row.get("more", ""), problems)
+    return part, problems
 
 
-def _set_default(part: dict[str, Any], kind: str, text: str, faults: list[str]) -> None:
+def _set_default(part: dict[str, Any], kind: str, text: str, problems: list[str]) -> None:
     try:
         part["default"] = _value(kind, text)
     except (ValueError, RecursionError):
-        faults.append(gettext("the default “%(text)s” does not fit the type") % {"text": text[:60]})
+        problems.append(
+            gettext("the default “%(text)s” does not fit the type") % {"text": text[:60]}
+        )
         return
     if kind == CHOICE and text not in part["enum"]:
-        faults.append(gettext("the default “%(text)s” is none of the values") % {"text": text[:60]})
+        problems.append(
+            gettext("the default “%(text)s” is none of the values") % {"text": text[:60]}
+        )
 
 
 def _value(kind: str, text: str) -> Any:
@@ -134,7 +138,7 @@ def _value(kind: str, text: str) -> Any:
             return json.loads(text, parse_constant=_refused)
 
 
-def _add_more(part: dict[str, Any], text: str, faults: list[str]) -> None:
+def _add_more(part: dict[str, Any], text: str, problems: list[str]) -> None:
     if not text.strip():
         return
     try:
@@ -144,7 +148,7 @@ def _add_more(part: dict[str, Any], text: str, faults: list[str]) -> None:
     if isinstance(more, dict):
         part.update(more)
     else:
-        faults.append(gettext("“more rules” is no JSON object"))
+        problems.append(gettext("“more rules” is no JSON object"))
 
 
 def _refused(word: str) -> None:

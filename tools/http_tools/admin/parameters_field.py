@@ -93,9 +93,9 @@ class ParametersField(forms.Field):
         if given.way == JSON:
             return _parsed(given.text)
         check_row_count(given.rows)
-        schema, faults = rows_to_schema(given.rows)
-        if faults:
-            raise ValidationError(faults)
+        schema, problems = rows_to_schema(given.rows)
+        if problems:
+            raise ValidationError(problems)
         return schema if schema["properties"] else {}
 
     def has_changed(self, initial: Any, data: Any) -> bool:

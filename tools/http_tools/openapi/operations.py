@@ -43,7 +43,7 @@ class DocumentOutline:
     version: str
     servers: list[str]
     operations: list[Operation]
-    faults: list[str]
+    problems: list[str]
 
 
 def outline_document(document: dict[str, Any], source_url: str = "") -> DocumentOutline:
@@ -52,18 +52,18 @@ def outline_document(document: dict[str, Any], source_url: str = "") -> Document
     info = document.get("info")
     said = info if isinstance(info, dict) else {}
     operations: list[Operation] = []
-    faults: list[str] = []
+    problems: list[str] = []
     for path, item in document["paths"].items():
         try:
             operations += _operations(path, ReferenceResolver(document).followed(item))
         except BrokenReferenceError as error:
-            faults.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
+            problems.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
     return DocumentOutline(
         title=clean_line(str(said.get("title") or ""), SUMMARY_LIMIT),
         version=clean_line(str(said.get("version") or ""), 40),
         servers=list_servers(document.get("servers"), source_url),
         operations=operations[:MAX_OPERATIONS],
-        faults=faults[:MAX_OPERATIONS],
+        problems=problems[:MAX_OPERATIONS],
     )
 
 

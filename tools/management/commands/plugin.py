@@ -36,8 +36,8 @@ class Command(BaseCommand):
             self._check(options["folder"])
 
     def _new(self, name: str) -> None:
-        if fault := check_plugin_name(name):
-            raise CommandError(fault)
+        if problem := check_plugin_name(name):
+            raise CommandError(problem)
         folder = Path(settings.PLUGINS_DIR) / name
         try:
             folder.mkdir(parents=True)
@@ -78,12 +78,12 @@ class Command(BaseCommand):
             )
         try:
             manifest = read_manifest(folder)
-        except ManifestError as fault:
-            raise CommandError("\n".join([f"{MANIFEST}:", *fault.lines])) from None
+        except ManifestError as problem:
+            raise CommandError("\n".join([f"{MANIFEST}:", *problem.lines])) from None
         trial = asyncio.run(try_loading(folder.resolve(), manifest))
         self._tell(trial)
-        if trial.faults:
-            raise CommandError("\n".join(trial.faults))
+        if trial.problems:
+            raise CommandError("\n".join(trial.problems))
         self.stdout.write(
             self.style.SUCCESS(
                 _("%(name)s %(version)s is sound.")

@@ -131,13 +131,13 @@ class McpExchangeAdmin(HistoryAdmin):
             replaces = form.cleaned_data["taken"] == "replace"
             with transaction.atomic():
                 planned = plan_import(form.configs, rights, replaces=replaces)
-                has_faults = any(one.faults for one in planned)
-                if "confirmed" in request.POST and not has_faults:
+                has_problems = any(one.problems for one in planned)
+                if "confirmed" in request.POST and not has_problems:
                     self._save(request, planned)
                     return redirect("admin:tools_mcpserver_changelist")
             page |= {
                 "planned": planned,
-                "has_faults": has_faults,
+                "has_problems": has_problems,
                 "saves": any(one.is_saved for one in planned),
             }
             page |= {"sealed": encrypt(form.whole), "taken": form.cleaned_data["taken"]}

@@ -60,7 +60,7 @@ class PlannedServer:
     action: ImportAction
     row: McpServer
     differences: list[tuple[str, str, str]]
-    faults: list[str]
+    problems: list[str]
     notes: list[str]
 
     @property
@@ -84,13 +84,13 @@ def plan_import(
 def _planned(
     config: ServerConfig, before: McpServer | None, rights: ImportRights, replaces: bool
 ) -> PlannedServer:
-    if config.faults:
+    if config.problems:
         return PlannedServer(
             config.name,
             ImportAction.REFUSE,
             McpServer(name=config.name),
             [],
-            list(config.faults),
+            list(config.problems),
             [],
         )
     if before is not None and not replaces:
@@ -105,15 +105,15 @@ def _planned(
     row = McpServer(name=config.name) if before is None else McpServer.objects.get(pk=before.pk)
     values, dropped = (config.values, []) if before is None else _kept(config.values, before)
     notes = [*config.notes, *_filled_in(row, values)]
-    faults = [*_faults(row, before, rights), *dropped]
+    problems = [*_problems(row, before, rights), *dropped]
     differences = _differences(before, row)
-    if faults:
+    if problems:
         action = ImportAction.REFUSE
     elif before is None:
         action = ImportAction.MAKE
     else:
         action = ImportAction.REPLACE if differences else ImportAction.NOTHING
-    return PlannedServer(config.name, action, row, differences, faults, notes)
+    return PlannedServer(config.name, action, row, differences, problems, notes)
 
 
 def _kept(values: Mapping[str, Any], before: McpServer) -> tuple[dict[str, Any], list[str]]:
@@ -123,7 +123,7 @@ def _kept(values: Mapping[str, Any], before: McpServer) -> tuple[dict[str, Any],
     Not where they lead elsewhere: that is a fault, for values that are only stored are not taken
     along.
     """
-    found, faults = dict(values), []
+    found, problems = dict(values), []
     if found["url"] == export_url(before.url):
         found["url"] = before.url
     if found["command"] == before.command and (arguments := decrypt_field(before, "arguments")):
@@ -141,10 +141,10 @@ def _kept(values: Mapping[str, Any], before: McpServer) -> tuple[dict[str, Any],
             if key in stored and given == export_placeholder(key)
         ]
         if kept and name in reasons:
-            faults.append(f"{server_field_label(name)}: {reasons[name] % ', '.join(kept)}")
+            problems.append(f"{server_field_label(name)}: {reasons[name] % ', '.join(kept)}")
         else:
             found[name] = found[name] | {key: stored[key] for key in kept}
-    return found, faults
+    return found, problems
 
 
 def _filled_in(row: McpServer, values: dict[str, Any]) -> list[str]:
@@ -162,7 +162,7 @@ def _filled_in(row: McpServer, values: dict[str, Any]) -> list[str]:
     return [words % ", ".join(missing)]
 
 
-def _faults(row: McpServer, before: McpServer | None, rights: ImportRights) -> list[str]:
+def _problems(row: McpServer, before: McpServer | None, rights: ImportRights) -> list[str]:
     if before is not None and not rights.changes(before):
         return [_("You may not change the server of this name.")]
     if changes_command(before, row) and not rights.runs_commands:

@@ -99,13 +99,13 @@ class PluginConfigForm(forms.Form):
         is there."""
         return [self._row(parameter) for parameter in list_parameters(self._schema)]
 
-    def find_faults(self, *, is_enabled: bool) -> bool:
+    def find_problems(self, *, is_enabled: bool) -> bool:
         """Look for faults and put them at their fields; whether there are any.
 
         A plugin that is disabled may lack what it needs, and be as it is where nothing was changed.
         """
         if self.is_valid() and (is_enabled or self.has_changed()):
-            for name, words in self._faults(is_enabled=is_enabled):
+            for name, words in self._problems(is_enabled=is_enabled):
                 self.add_error(name if name in self.fields else None, words)
         return bool(self.errors)
 
@@ -169,14 +169,14 @@ class PluginConfigForm(forms.Form):
                 given[name] = make_storable(value)
         return given
 
-    def _faults(self, *, is_enabled: bool) -> list[tuple[str, str]]:
+    def _problems(self, *, is_enabled: bool) -> list[tuple[str, str]]:
         config = self._given()
         marked = [
             name
             for name, value in config.items()
             if name not in self._secrets and is_encrypted(value)
         ]
-        faults = [
+        problems = [
             (name, gettext("“%(mark)s” has a meaning of its own here.") % {"mark": SEALED})
             for name in marked
         ]
@@ -184,8 +184,8 @@ class PluginConfigForm(forms.Form):
         words = gettext(
             "The secret key of this installation has changed, so this cannot be read any more: type it anew."
         )
-        faults += [(name, words) for name in lost]
-        return faults or check_plugin_config(
+        problems += [(name, words) for name in lost]
+        return problems or check_plugin_config(
             self._schema, decrypt_config(config, self._schema), is_complete=is_enabled
         )
 

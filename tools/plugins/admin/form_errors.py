@@ -40,11 +40,11 @@ def check_plugin_config(
                 % {"reason": str(error)[:SHOWN]},
             )
         ]
-    faults = [fault for error in found for fault in _faults(error, is_complete=is_complete)]
-    return list(dict.fromkeys(faults))
+    problems = [fault for error in found for fault in _problems(error, is_complete=is_complete)]
+    return list(dict.fromkeys(problems))
 
 
-def _faults(error: ValidationError, *, is_complete: bool) -> Iterator[FieldMessage]:
+def _problems(error: ValidationError, *, is_complete: bool) -> Iterator[FieldMessage]:
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required" and not path:
         wanted: Any = error.validator_value

@@ -99,7 +99,7 @@ class PluginForm(_Form):
                 gettext("It cannot run as it is: %(fault)s")
                 % {"fault": escape_plugin_text(self.instance.fault)},
             )
-        if self.config.find_faults(is_enabled=is_enabled):
+        if self.config.find_problems(is_enabled=is_enabled):
             self.add_error(None, gettext("Its configuration is not in order."))
         return cleaned
 

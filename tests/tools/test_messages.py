@@ -29,7 +29,7 @@ MESSAGES: dict[str, Any] = {
 }
 
 
-def faults(schema: Any, value: Any) -> list[str]:
+def problems(schema: Any, value: Any) -> list[str]:
     """The faults of ``value`` as the argument ``a``."""
     return schema_messages({"type": "object", "properties": {"a": schema}}, {"a": value})
 
@@ -51,7 +51,7 @@ def faults(schema: Any, value: Any) -> list[str]:
         ),
     ],
 )
-def test_faults_name_the_place_and_what_is_wanted(arguments, expected):
+def test_problems_name_the_place_and_what_is_wanted(arguments, expected):
     assert schema_messages(MESSAGES, arguments) == expected
 
 
@@ -90,8 +90,8 @@ def test_faults_name_the_place_and_what_is_wanted(arguments, expected):
         ),
     ],
 )
-def test_every_kind_of_fault_has_words(schema, value, expected):
-    assert faults(schema, value) == [expected]
+def test_every_kind_of_problem_has_words(schema, value, expected):
+    assert problems(schema, value) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_every_kind_of_fault_has_words(schema, value, expected):
     ],
 )
 def test_of_alternatives_the_one_that_was_meant_is_spoken_of(branches, value, expected):
-    assert faults({"anyOf": branches}, value) == expected
+    assert problems({"anyOf": branches}, value) == expected
 
 
 def test_a_fixed_field_decides_which_alternative_was_meant():
@@ -118,24 +118,24 @@ def test_a_fixed_field_decides_which_alternative_was_meant():
         {"properties": {"kind": {"const": kind}, "n": {"type": wanted}}, "required": ["kind"]}
         for kind, wanted in (("x", "integer"), ("y", "array"))
     ]
-    assert faults({"oneOf": branches}, {"kind": "y", "n": 1}) == ["a.n 应为数组"]
-    assert faults({"oneOf": branches}, {"kind": "z"}) == ["a.kind 不支持: z"]
+    assert problems({"oneOf": branches}, {"kind": "y", "n": 1}) == ["a.n 应为数组"]
+    assert problems({"oneOf": branches}, {"kind": "z"}) == ["a.kind 不支持: z"]
 
 
-def test_more_than_one_alternative_at_once_is_a_fault():
-    assert faults({"oneOf": [{"minimum": 1}, {"maximum": 5}]}, 3) == ["a 不符合要求"]
+def test_more_than_one_alternative_at_once_is_a_problem():
+    assert problems({"oneOf": [{"minimum": 1}, {"maximum": 5}]}, 3) == ["a 不符合要求"]
 
 
 def test_each_missing_field_has_one_line():
     assert schema_messages({"required": ["x", "y"]}, {}) == ["x 不能为空", "y 不能为空"]
 
 
-def test_a_fault_of_the_whole_is_of_the_arguments():
+def test_a_problem_of_the_whole_is_of_the_arguments():
     assert schema_messages({"minProperties": 1}, {}) == ["参数 不能为空"]
 
 
 def test_after_twenty_lines_the_rest_is_counted():
-    lines = faults({"items": {"type": "string"}}, list(range(25)))
+    lines = problems({"items": {"type": "string"}}, list(range(25)))
     assert len(lines) == 21
     assert lines[19] == "a[19] 应为字符串"
     assert lines[20] == "……还有 5 处"
@@ -143,7 +143,7 @@ def test_after_twenty_lines_the_rest_is_counted():
 
 
 def test_what_a_line_repeats_is_cut_and_stays_on_one_line():
-    [line] = faults({"enum": ["x"]}, "a\nb" + "c" * 1000)
+    [line] = problems({"enum": ["x"]}, "a\nb" + "c" * 1000)
     assert line.startswith("a 不支持: a b")
     assert len(line) < MAX_SHOWN + 20
     assert format_path(["a\nb", 0]) == "a b[0]"

@@ -32,7 +32,7 @@ def _in_english() -> Iterator[None]:
         yield
 
 
-def faults(*names: str, **changes: Any) -> dict[str, list[str]]:
+def problems(*names: str, **changes: Any) -> dict[str, list[str]]:
     return check_http_tool(settings(*names, **changes), AROUND)
 
 
@@ -55,8 +55,8 @@ def faults(*names: str, **changes: Any) -> dict[str, list[str]]:
         {"answer_kind": "jsonpath", "answer_path": "$.a[*]"},
     ],
 )
-def test_a_sound_row_has_no_faults_and_makes_a_request_template(row):
-    assert faults("city", **row) == {}
+def test_a_sound_row_has_no_problems_and_makes_a_request_template(row):
+    assert problems("city", **row) == {}
     assert request_template(settings("city", **row)).method
 
 
@@ -131,8 +131,8 @@ def test_a_sound_row_has_no_faults_and_makes_a_request_template(row):
         ),
     ],
 )
-def test_a_fault_is_told_at_its_field(field, row, line):
-    found = faults("city", **row)
+def test_a_problem_is_told_at_its_field(field, row, line):
+    found = problems("city", **row)
     assert list(found) == [field]
     assert line in "\n".join(found[field])
 
@@ -155,7 +155,7 @@ def test_a_fault_is_told_at_its_field(field, row, line):
     ],
 )
 def test_a_schema_that_would_fail_every_call_is_refused(schema, line):
-    (lines,) = faults(parameters_schema=schema).values()
+    (lines,) = problems(parameters_schema=schema).values()
     assert line in "\n".join(lines)
 
 
@@ -165,7 +165,7 @@ def test_a_schema_may_refer_to_itself():
         "properties": {"a": {"$ref": "#/$defs/x~1y"}},
         "$defs": {"x/y": {"type": "integer"}},
     }
-    assert faults(parameters_schema=schema) == {}
+    assert problems(parameters_schema=schema) == {}
 
 
 def test_what_is_declared_and_used_nowhere_is_only_warned_of():
@@ -221,7 +221,7 @@ _urls = st.lists(_parts, max_size=5).map(lambda parts: URL + "".join(parts))
     _schemas,
     st.sampled_from(["none", "json", "form", "text"]),
 )
-def test_any_row_has_faults_or_can_be_called(url, query, headers, body, schema, kind):
+def test_any_row_has_problems_or_can_be_called(url, query, headers, body, schema, kind):
     row = {
         "url": url,
         "query": query,

@@ -14,11 +14,12 @@ SCHEMA = {
 }
 
 
-async def told(own_faults: Any, **arguments: Any) -> list[str]:
+async def told(own_messages: Any, **arguments: Any) -> list[str]:
     registry = ToolRegistry()
     registry.register_provider(
         Provider(
-            "p", ToolSpec(name="f", parameters_schema=SCHEMA, metadata={"own_faults": own_faults})
+            "p",
+            ToolSpec(name="f", parameters_schema=SCHEMA, metadata={"own_messages": own_messages}),
         )
     )
     result = await registry.invoke(
