@@ -78,6 +78,9 @@ class SubagentToolProvider:
                 raise InvalidDeclaration(f"duplicate agent: {tool.spec.name}")
             self._tools[tool.spec.name] = tool
 
+    def listing_key(self, context: ToolAvailabilityContext | None) -> str:
+        return PROVIDER_NAME
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [tool.spec for tool in self._tools.values()]
 

@@ -169,3 +169,48 @@ async def test_definitions_may_be_changed_by_the_caller(described):
     )
     (await registry.get_llm_definitions())[0]["parameters_schema"]["properties"]["n"] = {}
     assert (await registry.get_llm_definitions())[0]["parameters_schema"]["properties"] == {}
+
+
+class Versioned(Provider):
+    """A provider that says when its list has changed, and counts how often it is asked."""
+
+    key: object = 1
+    asked = 0
+
+    def listing_key(self, context: ToolAvailabilityContext | None) -> object:
+        if isinstance(self.key, Exception):
+            raise self.key
+        return self.key
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        self.asked += 1
+        return list(self.specs)
+
+
+async def test_a_listing_is_made_once_for_each_key():
+    provider = Versioned("A", "a", "b")
+    registry = registry_of(provider)
+    assert await names(registry, GROUP) == await names(registry, GROUP) == ["a", "b"]
+    assert provider.asked == 1
+    provider.specs.pop()
+    provider.key = 2
+    assert await names(registry, GROUP) == ["a"]
+    assert "refusal" in (await registry.invoke(ToolInvocation("b"))).metadata
+
+
+@pytest.mark.parametrize("key", [None, ValueError("no key")])
+async def test_a_provider_without_a_key_is_asked_each_time(key):
+    provider = Versioned("A", "a")
+    provider.key = key
+    registry = registry_of(provider)
+    assert await names(registry) == await names(registry) == ["a"]
+    assert provider.asked == 2
+
+
+async def test_a_provider_that_takes_anothers_place_is_listed_anew():
+    registry = registry_of(Versioned("A", "a"))
+    assert await names(registry) == ["a"]
+    registry.register_provider(Versioned("A", "b"))
+    assert await names(registry) == ["b"]
+    registry.unregister_provider("A")
+    assert await names(registry) == []

@@ -137,6 +137,11 @@ class FunctionTool:
             metadata=_metadata(options),
         )
 
+    @property
+    def is_conditional(self) -> bool:
+        """Whether more than a chat to speak in decides where the tool is offered."""
+        return "is_on" in self._options or "available" in self._options
+
     def is_available(self, context: ToolAvailabilityContext | None) -> bool:
         """Whether the tool is offered in ``context`` (None: anywhere at all)."""
         if "is_on" in self._options and not self._options["is_on"]():

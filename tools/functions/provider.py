@@ -32,11 +32,16 @@ class FunctionProvider:
             if spec.name in self._offers:
                 raise InvalidDeclaration(f"duplicate tool: {spec.name}")
             self._offers[spec.name] = (tool, spec)
+        self._conditional = [tool for tool, _ in self._offers.values() if tool.is_conditional]
 
     @property
     def specs(self) -> list[ToolSpec]:
         """Every tool, wherever it is offered."""
         return [spec for _, spec in self._offers.values()]
+
+    def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, ...]:
+        has_chat = context is None or bool(context.session_id)
+        return has_chat, *(tool.is_available(context) for tool in self._conditional)
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [spec for tool, spec in self._offers.values() if tool.is_available(context)]

@@ -36,7 +36,7 @@ SWITCHED_OFF = "该工具已被机器人主人停用，请改用其他方式。"
 MISCONFIGURED = "该工具的设置有误，暂时不能使用，请告诉机器人主人在后台检查。"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """What was read last: all of it changes at once. ``absent`` says why a tool is not there."""
 
@@ -81,6 +81,9 @@ class HttpToolProvider:
 
     def absence(self, tool_name: str) -> str:
         return self._rows.absent.get(tool_name, "")
+
+    def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, bool]:
+        return self._rows, self._is_started
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [tool.spec for tool in self._rows.tools.values()] if self._is_started else []

@@ -103,6 +103,9 @@ class McpToolProvider:
         self._keeping = self._loop.create_task(self._keep_books(), name="mcp-books")
         self._follow()
 
+    def listing_key(self, context: ToolAvailabilityContext | None) -> McpToolSnapshot:
+        return self._offer()
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return self._offer().specs
 

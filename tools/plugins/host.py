@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 
 from tools.contract import ToolSpec
 from tools.error_boundary import log_errors
+from tools.models.choices import ToolScope
 from tools.plugins.capabilities import CallInFlight, CapabilityService
 from tools.plugins.declared import PluginTool
 from tools.plugins.folder import PluginFolder, scan_folder, watch_folder
@@ -65,6 +66,12 @@ class PluginHost:
         self.starting = asyncio.Semaphore(STARTING_AT_ONCE)
         self.tools: Mapping[str, HostedTool] = {}
         """By name, in order of the folders, also of plugins that do not run just now."""
+        self.tools_version = 0
+        """Another number for each change of :attr:`tools`."""
+        self.one_of_each: Sequence[HostedTool] = ()
+        """One tool of each plugin that has some."""
+        self.has_chat_limits = False
+        """Whether some tool is for certain chats alone."""
         self._desk = desk
         self._capabilities = capabilities
         self._journal = PluginRecorder(desk)
@@ -152,6 +159,11 @@ class PluginHost:
                 logger.warning("plugin %s: %s", supervisor.settings.plugin_id, " ".join(notes))
                 supervisor.report()
         self.tools = tools
+        self.tools_version += 1
+        self.one_of_each = list({hosted.supervisor: hosted for hosted in tools.values()}.values())
+        self.has_chat_limits = any(
+            hosted.tool.scope != ToolScope.ALL or hosted.tool.sessions for hosted in tools.values()
+        )
         self._record_tools()
 
     # --- Work -----------------------------------------------------------------------

@@ -38,6 +38,11 @@ class PluginToolProvider:
     def start(self) -> None:
         self._host.start()
 
+    def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, ...]:
+        host = self._host
+        links = tuple(self._link(one) for one in host.one_of_each)
+        return host.tools_version, links, context if host.has_chat_limits else None
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         return [
             offered.tool.spec

@@ -24,6 +24,8 @@ MOST_REPORTS = 1000
 """Faults that are logged; a provider that makes new ones for ever is not followed."""
 
 Listed = list[tuple[ToolProvider, ToolSpec]]
+ListingKey = tuple[tuple[ToolProvider, Any], ...]
+ChatKind = tuple[bool | None, bool] | None
 
 
 class ProviderSet:
@@ -35,6 +37,8 @@ class ProviderSet:
         self._broken: set[str] = set()
         self._rests: dict[str, float] = {}
         self._last: dict[str, list[ToolSpec]] = {}
+        self._lists: dict[ChatKind, tuple[ListingKey, Listed]] = {}
+        """The newest listing for each kind of chat, for as long as its key is the same."""
         self._seen: dict[int, ToolSpec] = {}
         """Specs that were found usable, by their ids; a spec is not changed once it was listed."""
         self._reported: set[tuple[str, str]] = set()
@@ -56,11 +60,33 @@ class ProviderSet:
 
     async def listed(self, context: ToolAvailabilityContext | None) -> Listed:
         """The tools of all providers, duplicates included; none of a broken one, which is logged
-        once."""
+        once. The same list, not to be changed, while no provider has anything new."""
+        kind = None if context is None else (context.is_group_chat, context.is_owner)
+        key, kept = self._listing_key(context), self._lists.get(kind)
+        if key is not None and kept is not None and kept[0] == key:
+            return kept[1]
         pairs: Listed = []
         for name, provider in list(self._providers.items()):
             pairs += [(provider, spec) for spec in await self._specs(name, provider, context)]
+        if key is not None and not self._broken:
+            self._lists[kind] = key, pairs
         return pairs
+
+    def _listing_key(self, context: ToolAvailabilityContext | None) -> ListingKey | None:
+        """What the next listing depends on; None where some provider has to be asked for it.
+
+        A provider may have a method ``listing_key(context)``: as long as what it returns is equal,
+        its :meth:`list_tools` offers the same, the same objects. It is asked before each listing,
+        so that what is switched off is gone at once; None stands for a list that cannot be kept.
+        """
+        parts = []
+        with capture_error() as attempt:
+            for provider in self._providers.values():
+                make = getattr(provider, "listing_key", None)
+                if make is None or (part := make(context)) is None:
+                    return None
+                parts.append((provider, part))
+        return tuple(parts) if attempt.error is None else None
 
     def is_down(self, tool_name: str, provider_name: str) -> bool:
         """Whether the tool is missing because its provider is broken: the one that offered it last,
