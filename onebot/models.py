@@ -8,10 +8,10 @@ from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from agent.models.session import MOST_ANSWERS
+from tools.live_rows import Tracked
 from tools.models import ConfigVersion
 from tools.models.row_validation import check_ids, parse_ids
-from tools.secrets.url_masking import masked
-from tools.tracked import Tracked
+from tools.secrets.masked import mask_value
 
 
 class AudienceChoice(models.TextChoices):
@@ -173,7 +173,7 @@ class Bot(models.Model):
             *("listed_people", "listed_groups", "blocked_people", "blocked_groups"),
             *("person_per_minute", "person_per_day", "chat_per_minute"),
         ),
-        masked={"token_hash": (_("access token"), masked)},
+        masked={"token_hash": (_("access token"), mask_value)},
     )
 
     class Meta:

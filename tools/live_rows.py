@@ -1,6 +1,8 @@
 """Rows that count from the next message on, in every process: each change of one makes a number
 grow."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from django.db import models, transaction
@@ -75,3 +77,24 @@ class LiveModel(models.Model):
         with transaction.atomic(using=using):
             ConfigVersion.bump()
             return super().delete(using=using, keep_parents=keep_parents)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """What is on record when operators change rows of a model: its attribute ``tracked``.
+
+    ``fields`` are kept as they are, and taken back one by one. ``sealed`` are fields that may
+    hold keys: kept encrypted and shown by their function. They are kept and taken back together,
+    so that no old key goes to a new place. Of ``masked``, each an attribute with a label, only
+    what its function shows is kept: it cannot be taken back.
+    """
+
+    fields: tuple[str, ...] = ()
+    sealed: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    masked: Mapping[str, tuple[Any, Callable[[Any], Any]]] = field(default_factory=dict)
+
+
+def tracked_fields(model: type[models.Model]) -> Tracked:
+    """What is on record of the rows of ``model``; nothing of most models."""
+    found = getattr(model, "tracked", None)
+    return found if isinstance(found, Tracked) else Tracked()

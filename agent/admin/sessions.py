@@ -18,9 +18,9 @@ from agent.models import ChatSession, Message
 from agent.record.sessions import save_changes
 from agent.record.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
-from tools.admin.config_history import recorded
 from tools.admin.filters import PeriodFilter, Rows
 from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number
+from tools.admin.row_history import record_changes
 from tools.models import ConfigVersion
 from tools.text.readable import format_readable
 
@@ -82,7 +82,7 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
     ) -> None:
         """Store what was changed on the page and nothing else of the row, which goes on living
         meanwhile."""
-        with recorded(cast("User", request.user), obj):
+        with record_changes(cast("User", request.user), obj):
             save_changes([form.change()])
             if changes := form.changed_columns():
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)

@@ -34,7 +34,6 @@ from agent.stickers.store import (
     words_from_path,
 )
 from tools.admin.changes import HistoryAdmin
-from tools.admin.config_history import recorded
 from tools.admin.record_pages import (
     ModelAdmin,
     RecordAdmin,
@@ -42,6 +41,7 @@ from tools.admin.record_pages import (
     format_moment,
     render_badge,
 )
+from tools.admin.row_history import record_changes
 from tools.models import ConfigVersion
 
 #: Names that are tried for a file whose own one is taken.
@@ -275,7 +275,7 @@ def _shown(sticker: Sticker, height: int) -> str:
 
 
 def _switch(request: HttpRequest, stickers: QuerySet[Sticker], *, enabled: bool) -> None:
-    with recorded(cast("User", request.user), *stickers):
+    with record_changes(cast("User", request.user), *stickers):
         ConfigVersion.bump()
         stickers.update(enabled=enabled)
 

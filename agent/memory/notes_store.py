@@ -10,13 +10,14 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agent.domain.notes import NoteViewer
+from agent.memory.erasure import erase_notes
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
 from agent.models.note import note_fingerprint
 from agent.record.commit import for_each
-from tools.admin.config_history import forget_changes
+from tools.models.change import delete_changes
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
 OWNER_LIMIT = 500
@@ -169,7 +170,7 @@ def delete_notes(wish: DeleteNote) -> NoteResult:
     own = is_about or note.said_by == wish.viewer.person
     if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
         return NoteResult.NOT_ALLOWED
-    note.delete()
+    erase_notes(Note.objects.filter(pk=note.pk))
     return NoteResult.DONE
 
 
@@ -293,5 +294,5 @@ def erase_person(platform: str, person_id: str) -> int:
 def delete_note_rows(notes: "QuerySet[Note]") -> int:
     """Delete ``notes`` with all that their changes keep of them; how many there were."""
     with transaction.atomic():
-        forget_changes(notes)
+        delete_changes(notes)
         return notes.delete()[0]

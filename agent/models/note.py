@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.notes import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT, note_audience
 from agent.domain.states import NoteOwner, NoteSource, NoteVisibility
 from agent.models.message import Message
+from tools.live_rows import Tracked
 from tools.text.search_terms import index_terms, key_term, normalize_text
 from tools.text.storable import make_storable
-from tools.tracked import Tracked
 
 #: Fields that follow from the others.
 DERIVED = ("audience", "fingerprint", "words", "embedding_model", "signs", "embedding")

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import SessionKind
-from tools.tracked import Tracked
+from tools.live_rows import Tracked
 
 #: The highest limit of answers that can be set.
 MOST_ANSWERS = 1_000_000

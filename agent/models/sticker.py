@@ -6,8 +6,8 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from tools.live_rows import Tracked
 from tools.models import ConfigVersion
-from tools.tracked import Tracked
 
 #: The folder of the stickers, inside the media folder.
 FOLDER = "stickers"

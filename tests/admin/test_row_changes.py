@@ -1,5 +1,5 @@
-"""Every row that operators edit: who changed what, and the way back; no key is in the table or on a
-page."""
+"""Every row that operators edit: who changed what, and the way back; no key is in the table or on
+a page."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from onebot.models import Bot
 from tests.admin import http_forms, mcp, plugins
 from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_IN_GROUP, noted
-from tools.admin.config_history import recorded
+from tools.admin.row_history import record_changes
 from tools.models import HttpTool, McpServer, Plugin, Secret, ToolConfigChange
 
 KEY = "sk-never-shown-42"
@@ -154,7 +154,7 @@ def test_a_plugins_configuration_is_taken_back_and_named_alone(browser: Client):
 
 def test_a_stickers_words_are_taken_back(browser: Client):
     sticker = Sticker.objects.create(path="a.png", words="笑", sha256="0")
-    with recorded(None, sticker):
+    with record_changes(None, sticker):
         Sticker.objects.update(words="哭")
     assert "Taken back: Words." in revert(browser, sticker)
     assert sticker.words == "笑"
@@ -171,7 +171,7 @@ def test_a_chats_state_is_taken_back(browser: Client):
 
 def test_a_note_that_is_forgotten_leaves_nothing_in_its_changes(browser: Client):
     note = Note.objects.get(pk=noted(ANN_IN_GROUP, "喜欢苹果").pk)
-    with recorded(None, note):
+    with record_changes(None, note):
         Note.objects.filter(pk=note.pk).update(text="喜欢香蕉")
     assert "Taken back" in revert(browser, note)
     assert note.text == "喜欢苹果"
@@ -182,7 +182,7 @@ def test_a_note_that_is_forgotten_leaves_nothing_in_its_changes(browser: Client)
 
 def test_the_list_shows_the_changes_of_those_rows_that_one_may_see(browser: Client):
     session, bot = chat(), Bot.objects.create(self_id="10001")
-    with recorded(None, session, bot):
+    with record_changes(None, session, bot):
         ChatSession.objects.update(timing_gate=True)
         Bot.objects.update(timing_gate=True)
     listed = "/admin/tools/toolconfigchange/"
@@ -206,7 +206,7 @@ def test_what_the_program_writes_leaves_nothing(db: None):
 @pytest.mark.parametrize("group", ["viewer"])
 def test_a_viewer_takes_nothing_back(group: str, browser: Client):
     bot = Bot.objects.create(self_id="1")
-    with recorded(None, bot) as made:
+    with record_changes(None, bot) as made:
         Bot.objects.update(timing_gate=True)
     client = logged_in(group)
     assert 'class="change"' in page(client, f"/admin/onebot/bot/{bot.pk}/change/")

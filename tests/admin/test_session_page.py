@@ -143,5 +143,5 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
         9
-    ):  # the login's three, session, changes, silences, messages, runs, media
+    ):  # the login's three, the session, changes, silences, messages, their runs, their media
         page(browser, address(session))

@@ -1,12 +1,12 @@
 """MCP servers as a live server's database has them, and how the server gets on with them."""
 
 import json
+import subprocess
 import sys
 import time
 from typing import Any
 
-from tests import zygote
-from tests.environment import clean_environment
+from tests.environment import PROJECT, clean_environment
 from tests.live_server import LiveServer
 
 _SAVE = """
@@ -22,7 +22,7 @@ for name, fields in json.load(sys.stdin).items():
 _LOOK = """
 import django
 django.setup()
-from tools.admin.config_history import record_look
+from tools.admin.row_history import record_look
 from tools.models import ToolConfig
 for row in ToolConfig.objects.exclude(fingerprint=""):
     record_look(row.pk, row.fingerprint, None)
@@ -52,14 +52,15 @@ class McpRows:
 
     def save(self, **rows: dict[str, Any]) -> None:
         """Make rows or change them, by name; what is not named stays as it is. Blocks."""
-        self._run(_SAVE, json.dumps(rows))
+        self._run(_SAVE, json.dumps(rows).encode())
 
-    def _run(self, program: str, said: str = "") -> None:
+    def _run(self, program: str, said: bytes = b"") -> None:
         environment = clean_environment(
             FROST_DATA_DIR=str(self._server.data_dir),
             DJANGO_SETTINGS_MODULE="frostproject.settings",
         )
-        zygote.run([sys.executable, "-c", program], environment, said, check=True)
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, cwd=PROJECT, env=environment, input=said, check=True, timeout=60)
 
     def wait_connected(self, timeout: float = 60) -> None:
         """Wait until every enabled server is connected. Blocks."""

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
-from tools.admin.config_history import recorded, revert_change
+from tools.admin.row_history import record_changes, revert_change
 from tools.models import ToolConfig, ToolConfigChange
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
@@ -46,7 +46,7 @@ def problems(config: ToolConfig, **values: Any) -> dict[str, list[str]]:
 
 def changed(config: ToolConfig, author: User | None, **values: Any) -> ToolConfigChange | None:
     assert problems(config, **values) == {}
-    with recorded(author, config) as made:
+    with record_changes(author, config) as made:
         config.save()
     return made[0] if made else None
 

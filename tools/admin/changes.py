@@ -1,5 +1,5 @@
-"""Changes of rows: what was what before, and the way back, on each row's page; and a list of all of
-them."""
+"""Changes of rows: what was what before, and the way back, on each row's page; and a list of all
+of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,15 +20,6 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.config_history import (
-    SEALED,
-    SHOWN,
-    changes_of,
-    recorded,
-    revert_change,
-    subject,
-    tracked,
-)
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (
     PageAdmin,
@@ -37,10 +28,18 @@ from tools.admin.record_pages import (
     parse_row_number,
     record_link,
 )
+from tools.admin.row_history import (
+    SEALED,
+    SHOWN,
+    find_changes,
+    record_changes,
+    revert_change,
+)
+from tools.live_rows import Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
-from tools.secrets.url_masking import MASK
+from tools.models.change import row_subject
+from tools.secrets.masked import MASK
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
-from tools.tracked import Tracked
 
 #: Characters of one value that a difference shows.
 VALUE_LIMIT = 2_000
@@ -61,7 +60,7 @@ def list_differences(change: ToolConfigChange, model: type[Model]) -> list[Field
     """What ``change`` did to a row of ``model``, field by field in the order of the model."""
     return [
         FieldDifference(
-            tool_field_label(model, name),
+            field_label(model, name),
             format_field_value(model, name, change.before.get(name)),
             format_field_value(model, name, value),
         )
@@ -72,20 +71,20 @@ def list_differences(change: ToolConfigChange, model: type[Model]) -> list[Field
     ]
 
 
-def tool_field_label(model: type[Model], name: str) -> str:
+def field_label(model: type[Model], name: str) -> str:
     """What people call a field; a field that is no more keeps its name."""
-    masked = tracked(model).masked
+    masked = tracked_fields(model).masked
     try:
-        label: Any = masked[name][0] if name in masked else model._meta.get_field(name).verbose_name  # type: ignore[union-attr]
+        field: Any = None if name in masked else model._meta.get_field(name)
     except FieldDoesNotExist:
         return name
-    return str(capfirst(label))
+    return str(capfirst(field.verbose_name if field else masked[name][0]))
 
 
 def problem_lines(error: ValidationError, model: type[Model]) -> list[str]:
     """A line for each fault, with the field it is about."""
     return [
-        f"{tool_field_label(model, field)}: {line}"
+        f"{field_label(model, field)}: {line}"
         for field, lines in error.message_dict.items()
         for line in lines
     ]
@@ -117,11 +116,11 @@ class HistoryAdmin(PageAdmin):
     """Pages of rows whose changes are on record: shown on each row's page, and taken back there.
 
     A page that does not save through ``super().save_model`` saves within
-    :func:`tools.admin.config_history.recorded` itself.
+    :func:`tools.admin.row_history.record_changes` itself.
     """
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        with recorded(cast("User", request.user), *([obj] if change else [])):
+        with record_changes(cast("User", request.user), *([obj] if change else [])):
             super().save_model(request, obj, form, change)
 
     def get_urls(self) -> list[URLPattern]:
@@ -139,7 +138,7 @@ class HistoryAdmin(PageAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        change = get_object_or_404(changes_of(row), pk=change_id)
+        change = get_object_or_404(find_changes(row), pk=change_id)
         try:
             made = revert_change(change, row, cast("User", request.user))
         except ValidationError as error:
@@ -176,8 +175,8 @@ class HistoryAdmin(PageAdmin):
     ) -> HttpResponse:
         row = options.get("obj")
         if row is not None and request.user.has_perm("tools.view_toolconfigchange"):
-            rows = changes_of(row).select_related("author")[:CHANGES_SHOWN]
-            known = {*tracked(self.model).fields, *tracked(self.model).sealed}
+            rows = find_changes(row).select_related("author")[:CHANGES_SHOWN]
+            known = {*tracked_fields(self.model).fields, *tracked_fields(self.model).sealed}
             context["changes"] = [
                 (change, list_differences(change, self.model), bool(known & change.before.keys()))
                 for change in rows
@@ -186,7 +185,7 @@ class HistoryAdmin(PageAdmin):
             which = (
                 f"config__id__exact={row.pk}"
                 if isinstance(row, ToolConfig)
-                else f"subject__exact={subject(row)}"
+                else f"subject__exact={row_subject(row)}"
             )
             context["all_changes_url"] = (
                 f"{reverse('admin:tools_toolconfigchange_changelist')}?{which}"

@@ -16,7 +16,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import HistoryAdmin
-from tools.admin.config_history import record_look
 from tools.admin.declaration_review import (
     LOOK_NEEDED,
     MOST_AT_ONCE,
@@ -28,6 +27,7 @@ from tools.admin.declaration_review import (
 from tools.admin.declared import declared_title, readable_declaration
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import parse_row_number
+from tools.admin.row_history import record_look
 from tools.models import ToolConfig
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy as _
 from tools.fetch.allow_list import AllowList
 from tools.http_tools.settings import GRACE_SECONDS, PROVIDER, to_http_tool_settings
 from tools.http_tools.validation import ValidationContext, check_http_tool
-from tools.live_rows import LiveModel
+from tools.live_rows import LiveModel, Tracked
 from tools.models.tool_config import ToolConfig
+from tools.secrets.masked import mask_value
 from tools.secrets.models import Secret
-from tools.secrets.url_masking import mask_url, masked
-from tools.tracked import Tracked
+from tools.secrets.url_masking import mask_url
 
 FROM_ROWS = ("mcp", "plugin", PROVIDER)
 """Types of tools that come and go: what one of them was once called is free again."""
@@ -135,23 +135,14 @@ class HttpTool(LiveModel):
 
     tracked = Tracked(
         fields=(
-            *(
-                "name",
-                "enabled",
-                "description",
-                "parameters_schema",
-                "method",
-                "body_kind",
-                "answer_kind",
-                "answer_path",
-            ),
-            *("timeout_seconds", "max_kib", "cache_seconds"),
+            *("name", "enabled", "description", "parameters_schema", "method", "body_kind"),
+            *("answer_kind", "answer_path", "timeout_seconds", "max_kib", "cache_seconds"),
         ),
         sealed={
             "url": mask_url,
-            "query": masked,
-            "headers": masked,
-            "body": masked,
+            "query": mask_value,
+            "headers": mask_value,
+            "body": mask_value,
         },  # keys may stand in these
     )
 

@@ -6,10 +6,10 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel
+from tools.live_rows import LiveModel, Tracked
 from tools.secrets.encryption import decrypt, encrypt
-from tools.secrets.url_masking import MASK, mask_command, mask_url, masked
-from tools.tracked import Tracked
+from tools.secrets.masked import MASK, mask_value
+from tools.secrets.url_masking import mask_command, mask_url
 
 
 class McpServer(LiveModel):
@@ -64,25 +64,19 @@ class McpServer(LiveModel):
     sealed_environment = models.TextField(editable=False, default="")
     sealed_arguments = models.TextField(editable=False, default="", db_default="")
 
-    #: Where it is and what is sent there is not taken back: keys that are stored would go to
-    #: another place.
+    #: Where it is and what is sent there is not taken back: stored keys would go elsewhere.
     tracked = Tracked(
         fields=(
-            "name",
-            "enabled",
-            "connect_seconds",
-            "call_seconds",
-            "include",
-            "exclude",
-            "name_prefix",
+            *("name", "enabled", "connect_seconds", "call_seconds"),
+            *("include", "exclude", "name_prefix"),
         ),
         masked={
             "transport": (_("transport"), str),
             "command": (_("command"), lambda command: mask_command(command, ())),
             "arguments": (_("arguments"), lambda arguments: [MASK for _ in arguments or ()]),
-            "environment": (_("environment variables"), masked),
+            "environment": (_("environment variables"), mask_value),
             "url": (_("URL"), mask_url),
-            "headers": (_("headers"), masked),
+            "headers": (_("headers"), mask_value),
         },
     )
 

@@ -1,19 +1,31 @@
 """Changes of rows that operators edit."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
+def row_subject(row: models.Model) -> str:
+    """Which row a change is about, as the column ``subject`` has it."""
+    return f"{row._meta.label_lower}:{row.pk}"
+
+
+def delete_changes(rows: "models.QuerySet[Any]") -> None:
+    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing."""
+    subjects = [row_subject(row) for row in rows.order_by().only("pk")]
+    for start in range(0, len(subjects), 500):
+        ToolConfigChange.objects.filter(subject__in=subjects[start : start + 500]).delete()
+
+
 class ToolConfigChange(models.Model):
     """One change of one row: ``before`` and ``after`` hold the changed fields alone. See
-    :mod:`tools.admin.config_history`.
+    :mod:`tools.admin.row_history`.
 
-    It is named after the rows that had it first, because its table, permissions and address
-    are public names. ``config`` is the row where that is a tool config; ``subject`` says which
-    it is otherwise, as ``app.model:number``, and stays when the row is deleted.
+    It is named after the rows that had it first, because its table, permissions and address are
+    public names. ``config`` is the row where that is a tool config; ``subject`` says which it is
+    otherwise, as ``app.model:number``, and stays when the row is deleted.
     """
 
     config = models.ForeignKey(

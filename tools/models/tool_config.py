@@ -10,11 +10,10 @@ from django.db.models import Value
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel
+from tools.live_rows import LiveModel, Tracked
 from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.models.row_validation import check_descriptions, check_ids, parse_ids
 from tools.text.placeholders import check_mock_template
-from tools.tracked import Tracked
 
 MOST_CALLS = 10_000
 """Calls per minute that a row can set as a limit."""
@@ -150,18 +149,10 @@ class ToolConfig(LiveModel):
 
     tracked = Tracked(
         fields=(
-            *(
-                "enabled",
-                "visibility",
-                "pinned",
-                "scope",
-                "allowed",
-                "allowed_ids",
-                "looked_at",
-                "requires_approval",
-            ),
-            *("calls_per_minute_person", "calls_per_minute_chat", "mock_enabled", "mock_value"),
-            *("description", "parameter_descriptions", "timeout_seconds"),
+            *("enabled", "visibility", "pinned", "scope", "allowed", "allowed_ids", "looked_at"),
+            *("requires_approval", "calls_per_minute_person", "calls_per_minute_chat"),
+            *("mock_enabled", "mock_value", "description", "parameter_descriptions"),
+            "timeout_seconds",
         )
     )
 

@@ -3,9 +3,8 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel
-from tools.secrets.url_masking import masked
-from tools.tracked import Tracked
+from tools.live_rows import LiveModel, Tracked
+from tools.secrets.masked import mask_value
 
 
 class Plugin(LiveModel):
@@ -26,7 +25,7 @@ class Plugin(LiveModel):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     manifest = models.JSONField(_("manifest"), editable=False, default=dict)
 
-    tracked = Tracked(fields=("enabled", "granted"), sealed={"config": masked})
+    tracked = Tracked(fields=("enabled", "granted"), sealed={"config": mask_value})
 
     class Meta:
         verbose_name = _("plugin")

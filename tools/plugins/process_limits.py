@@ -64,8 +64,8 @@ class ProcessUsage:
 def measure_usage(process: int) -> ProcessUsage:
     """What the descendants of ``process`` have taken; of those that end meanwhile, nothing.
 
-    Memory is what is not shared, as far as the system tells; processor time includes that of ended
-    children on Linux.
+    Memory is what is not shared, as far as the system tells; processor time includes that of
+    ended children on Linux.
     """
     number, memory, seconds = 0, 0, 0.0
     for found in find_descendants(process):

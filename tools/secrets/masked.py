@@ -19,6 +19,13 @@ MASK = "••••"
 """What stands for a value that is stored and not shown."""
 
 
+def mask_value(value: Any) -> Any:
+    """What may be shown of a value that may be a key: nothing, or the names of an object."""
+    if isinstance(value, Mapping):
+        return dict.fromkeys(value, MASK)
+    return MASK if value else ""
+
+
 class SecretRefused(ToolFailed):
     """A secret would have gone where it may not. ``operator`` says so in the operator's words."""
 

@@ -4,11 +4,10 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel
+from tools.live_rows import LiveModel, Tracked
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 from tools.secrets.hosts import SecretHosts
-from tools.secrets.url_masking import masked
-from tools.tracked import Tracked
+from tools.secrets.masked import mask_value
 
 
 class Secret(LiveModel):
@@ -39,9 +38,8 @@ class Secret(LiveModel):
     )
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
-    #: The value is never kept; where it is sent changes only together with it, so nothing is taken
-    #: back.
-    tracked = Tracked(masked={"hosts": (_("hosts"), str), "value": (_("value"), masked)})
+    #: The value is never kept; its hosts change only together with it, so nothing is taken back.
+    tracked = Tracked(masked={"hosts": (_("hosts"), str), "value": (_("value"), mask_value)})
 
     class Meta:
         verbose_name = _("secret")

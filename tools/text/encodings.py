@@ -1,5 +1,6 @@
 """The encoding of a text that does not name one. Pure, and without Django: documents are read in a
-process of their own."""
+process of their own.
+"""
 
 import codecs
 
@@ -19,8 +20,7 @@ MARKS = (  # UTF-32's marks begin with those of UTF-16
 
 
 def without_mark(data: bytes) -> tuple[bytes, str]:
-    """``data`` without its byte order mark, and the encoding that the mark stands for; "" where
-    there is none."""
+    """``data`` without its byte order mark, and the encoding that it stands for; "" without one."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return data[len(mark) :], encoding

@@ -2,7 +2,7 @@
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -15,6 +15,7 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 
+from tools.admin.row_history import record_changes
 from tools.http_tools.admin.openapi_forms import (
     OPERATIONS_SHOWN,
     ChoiceForm,
@@ -38,8 +39,11 @@ from tools.http_tools.admin.secrets import build_secret_field
 from tools.http_tools.openapi.document import DocumentError
 from tools.http_tools.openapi.operations import outline_document
 from tools.http_tools.openapi.security import SecretWanted
+from tools.secrets.models import Secret
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
     ModelAdmin = admin.ModelAdmin[Any]
 else:
     ModelAdmin = object
@@ -135,7 +139,11 @@ class ImportPages(ModelAdmin):
             missing if may_enter else [], planned, request.POST if is_made else None
         )
         if is_made and secrets.is_valid():
-            return self._report_result(request, save_plan(planned, secrets.values()), planned)
+            replaced = [plan.row for plan in planned if plan.is_made and plan.is_there]
+            entered = Secret.objects.filter(name__in=secrets.values())
+            with record_changes(cast("User", request.user), *replaced, *entered):
+                outcome = save_plan(planned, secrets.values())
+            return self._report_result(request, outcome, planned)
         return self._import_page(
             request,
             "preview",

@@ -21,8 +21,8 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.argument_form import ArgumentForm
 from tools.admin.changes import HistoryAdmin
-from tools.admin.config_history import recorded
 from tools.admin.record_pages import clamp_text, format_moment, parse_row_number, render_badge
+from tools.admin.row_history import record_changes
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
 from tools.http_tools.admin.form import HttpToolForm
@@ -183,7 +183,7 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
     def _switch(self, request: HttpRequest, rows: Any, *, enabled: bool) -> None:
         for row in (changed := list(rows.exclude(enabled=enabled))):
             self.log_change(request, row, [{"changed": {"fields": ["enabled"]}}])
-        with recorded(cast("User", request.user), *changed):
+        with record_changes(cast("User", request.user), *changed):
             rows.filter(pk__in=[row.pk for row in changed]).update(enabled=enabled)
         self.message_user(
             request, gettext("Changed: %(count)d.") % {"count": len(changed)}, messages.SUCCESS

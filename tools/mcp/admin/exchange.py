@@ -16,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import HistoryAdmin
-from tools.admin.config_history import recorded
+from tools.admin.row_history import record_changes
 from tools.mcp.admin.form import is_other_origin, is_other_program
 from tools.mcp.admin.importing import ImportRights, PlannedServer, plan_import
 from tools.mcp.commands import may_run_commands
@@ -148,7 +148,7 @@ class McpExchangeAdmin(HistoryAdmin):
         for one in saved:
             is_new = one.row.pk is None
             before = None if is_new else McpServer.objects.get(pk=one.row.pk)
-            with recorded(cast("User", request.user), *([] if is_new else [one.row])):
+            with record_changes(cast("User", request.user), *([] if is_new else [one.row])):
                 one.row.save()
             if before is None:
                 self.log_addition(request, one.row, [{"added": {}}])

@@ -18,7 +18,6 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.changes import HistoryAdmin
-from tools.admin.config_history import recorded
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (
     RecordAdmin,
@@ -28,6 +27,7 @@ from tools.admin.record_pages import (
     record_link,
     render_badge,
 )
+from tools.admin.row_history import record_changes
 from tools.models import Plugin, PluginValue
 from tools.plugins.admin.config import PluginConfigForm
 from tools.plugins.admin.facts import (
@@ -239,7 +239,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
         return page
 
     def save_model(self, request: HttpRequest, obj: Plugin, form: PluginForm, change: bool) -> None:
-        with recorded(cast("User", request.user), obj):
+        with record_changes(cast("User", request.user), obj):
             Plugin.objects.filter(pk=obj.pk).update(**form.values(), updated_at=timezone.now())
 
     def construct_change_message(

@@ -1,7 +1,7 @@
 """What operators changed in rows, by whom, and the way back.
 
 Nothing listens to saves: whoever lets an operator edit rows does it within
-:func:`recorded`, and what the program itself writes costs nothing and leaves nothing.
+:func:`record_changes`, and what the program itself writes costs nothing and leaves nothing.
 """
 
 import json
@@ -16,43 +16,23 @@ from django.db import transaction
 from django.db.models import DateField, Model, Q, QuerySet
 from django.utils.translation import gettext
 
-from tools.models import ConfigVersion, ToolConfig, ToolConfigChange
+from tools.live_rows import ConfigVersion, Tracked, tracked_fields
+from tools.models import ToolConfig, ToolConfigChange
+from tools.models.change import row_subject
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
-from tools.tracked import Tracked
 
 SHOWN, SEALED = "$shown", "$sealed"
 
 
-def tracked(model: type[Model]) -> Tracked:
-    found: Tracked = model.tracked  # type: ignore[attr-defined]
-    return found
-
-
-def subject(row: Model) -> str:
-    """Which row a change is about, as the column of that name has it; a tool config has a column of
-    its own."""
-    return f"{row._meta.label_lower}:{row.pk}"
-
-
-def changes_of(row: Model) -> "QuerySet[ToolConfigChange]":
+def find_changes(row: Model) -> "QuerySet[ToolConfigChange]":
     """The changes of ``row``, the newest first."""
     return ToolConfigChange.objects.filter(
-        Q(config=row) if isinstance(row, ToolConfig) else Q(subject=subject(row))
+        Q(config=row) if isinstance(row, ToolConfig) else Q(subject=row_subject(row))
     )
 
 
-def forget_changes(rows: "QuerySet[Any]") -> None:
-    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing."""
-    subjects = [
-        f"{rows.model._meta.label_lower}:{pk}"
-        for pk in rows.order_by().values_list("pk", flat=True)
-    ]
-    for start in range(0, len(subjects), 500):
-        ToolConfigChange.objects.filter(subject__in=subjects[start : start + 500]).delete()
-
-
 @contextmanager
-def recorded(author: User | None, *rows: Model) -> Iterator[list[ToolConfigChange]]:
+def record_changes(author: User | None, *rows: Model) -> Iterator[list[ToolConfigChange]]:
     """Put on record what is changed in the stored ``rows`` meanwhile, in one transaction with it.
 
     ``author`` is None for the program itself. What is handed out is filled at the end: a
@@ -77,7 +57,7 @@ def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
         )
         if config is None or config.fingerprint != fingerprint:
             return False
-        with recorded(author, config):
+        with record_changes(author, config):
             config.looked_at, config.looked_declaration = config.fingerprint, config.declaration
             config.save(update_fields=["looked_at", "looked_declaration", "updated_at"])
         return True
@@ -93,9 +73,9 @@ def revert_change(
     Raises :class:`django.core.exceptions.ValidationError` when an old value is no longer
     valid, and then nothing is changed.
     """
-    known = tracked(type(row))
+    known = tracked_fields(type(row))
     names = sorted(change.before.keys() & {*known.fields, *known.sealed})
-    with recorded(author, row) as made:
+    with record_changes(author, row) as made:
         stored = type(row)._base_manager.select_for_update().get(pk=row.pk)
         columns = stored._meta.concrete_fields
         for column in (one for one in columns if one.name in names):
@@ -115,7 +95,7 @@ def revert_change(
 
 def _values(row: Model) -> dict[str, Any]:
     """What is tracked of the stored row, by name; nothing of a row that is not there."""
-    known = tracked(type(row))
+    known = tracked_fields(type(row))
     stored = type(row)._base_manager.filter(pk=row.pk).first()
     return (
         {name: _read(stored, name) for name in (*known.fields, *known.sealed, *known.masked)}
@@ -137,7 +117,7 @@ def _change(
     changed = [name for name in was if name in now and was[name] != now[name]]
     if not changed:
         return None
-    known = tracked(type(row))
+    known = tracked_fields(type(row))
     names = [
         *changed,
         *(
@@ -148,7 +128,7 @@ def _change(
     ]
     return ToolConfigChange.objects.create(
         config=row if isinstance(row, ToolConfig) else None,
-        subject="" if isinstance(row, ToolConfig) else subject(row),
+        subject="" if isinstance(row, ToolConfig) else row_subject(row),
         name=str(row)[:200],
         author=author,
         before={name: _kept(known, name, was, now) for name in names},
