@@ -10,7 +10,6 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agent.domain.notes import NoteViewer
-from agent.memory.erasure import erase_notes
 from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
@@ -170,7 +169,7 @@ def delete_notes(wish: DeleteNote) -> NoteResult:
     own = is_about or note.said_by == wish.viewer.person
     if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
         return NoteResult.NOT_ALLOWED
-    erase_notes(Note.objects.filter(pk=note.pk))
+    delete_note_rows(Note.objects.filter(pk=note.pk))
     return NoteResult.DONE
 
 
