@@ -18,8 +18,8 @@ JsonSchema = dict[str, Any]
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What model endpoints accept as the name of a function."""
 LONG_RUNNING_NOTE = (
-    "NOTE: This is a long-running operation. Do not call this tool again if it has already returned "
-    "some intermediate or pending status."
+    "NOTE: This is a long-running operation. Do not call this tool again if it has already "
+    "returned some intermediate or pending status."
 )
 """Google ADK's words."""
 

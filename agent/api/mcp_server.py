@@ -127,17 +127,11 @@ class ToolWatch:
         while True:
             with log_errors(logger, "It could not be looked whether the tools have changed"):
                 tools = await self._tools()
-                if known is not None and not _same(known, tools):
+                # a spec is the same object while it is unchanged
+                if known is not None and list(map(id, known)) != list(map(id, tools)):
                     await self.publish(ToolsListChanged())
                 known = tools
             await asyncio.sleep(LOOK_SECONDS)
-
-
-def _same(before: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> bool:
-    """Whether nothing was declared anew: a spec is the same object while it is unchanged."""
-    return len(before) == len(now) and all(
-        one is other for one, other in zip(before, now, strict=True)
-    )
 
 
 def _takes_any_value(context: ServerContext) -> bool:

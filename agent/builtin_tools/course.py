@@ -7,7 +7,8 @@ from tools.functions.function_tool import tool
 
 @tool(
     name="finish",
-    description="结束本轮思考，等待新的消息。只在要说的话已经用工具发送完毕时使用；这之后不会再发送任何内容。普通回答之后不需要调用。",
+    description="结束本轮思考，等待新的消息。只在要说的话已经用工具发送完毕时使用；"
+    "这之后不会再发送任何内容。普通回答之后不需要调用。",
     lenient=True,
     needs_chat=True,
     traits=("ends_run",),
@@ -43,7 +44,8 @@ async def continue_turn() -> ToolExecutionResult:
 
 @tool(
     name="stay_silent",
-    description="保持沉默：不回复这条消息，本轮什么都不发送。只在这条消息显然不需要回应时使用。必须单独调用，不能与其他工具一起调用。",
+    description="保持沉默：不回复这条消息，本轮什么都不发送。只在这条消息显然不需要回应时使用。"
+    "必须单独调用，不能与其他工具一起调用。",
     lenient=True,
     needs_chat=True,
     traits=("ends_run", "exclusive"),

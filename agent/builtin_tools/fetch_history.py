@@ -34,7 +34,8 @@ def build_history_tool(record: Record | None) -> FunctionTool:
 
     @tool(
         name="fetch_history",
-        description="查看本会话中更早的消息，包括群里没有发给你、因此不在上下文里的消息。可以一页一页往前翻。",
+        description="查看本会话中更早的消息，包括群里没有发给你、因此不在上下文里的消息。"
+        "可以一页一页往前翻。",
         lenient=True,
         needs_chat=True,
         is_on=lambda: record is not None,

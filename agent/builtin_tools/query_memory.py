@@ -29,7 +29,8 @@ NOTHING_FOUND = "没有找到相关的记忆。"
 
 @tool(
     name="query_memory",
-    description="查询以前记下的内容：按内容、按时间，或两者都用；可以只查某个人的。只会找到当前会话可以看到的记忆。",
+    description="查询以前记下的内容：按内容、按时间，或两者都用；可以只查某个人的。"
+    "只会找到当前会话可以看到的记忆。",
     lenient=True,
     needs_chat=True,
 )

@@ -26,7 +26,8 @@ NOBODY_ASKED = "person_id 和 person_name 至少要给出一个"
 
 @tool(
     name=NAME,
-    description="查看当前会话所知道的一个人：名字、身份、最近发言和关于他的记忆。person_id 和 person_name 给出一个即可。",
+    description="查看当前会话所知道的一个人：名字、身份、最近发言和关于他的记忆。"
+    "person_id 和 person_name 给出一个即可。",
     lenient=True,
     needs_chat=True,
 )

@@ -27,7 +27,10 @@ from tools.text.storable import make_storable
 NAME = "reply"
 #: Messages that one reply is split into, at most.
 PART_LIMIT = 5
-REQUEST = "请以你的口吻回复下面这条消息，只输出回复的正文。\n篇幅：{style}\n要点：{points}\n消息：{message}"
+REQUEST = (
+    "请以你的口吻回复下面这条消息，只输出回复的正文。\n"
+    "篇幅：{style}\n要点：{points}\n消息：{message}"
+)
 MENTIONS: JsonSchema = {
     "type": "array",
     "items": {"type": "string"},
@@ -145,12 +148,12 @@ def build_reply_tool(
     replyer: Subagent | None,
     attachments: AttachmentFinder,
 ) -> FunctionTool:
-    """The tool, with its way to the record, the agent that writes for it, and what it can attach."""
+    """The tool, with its way to the record, the agent that writes for it, and its attachments."""
     return FunctionTool(
         ReplyHandler(record, runner, replyer, attachments).reply,
         name=NAME,
-        description="回复本会话中指定的某一条消息，可以引用、@、附带图片和表情。普通的回答直接写出来即可，会自动发送，不需要用它；"
-        "只在要回复另一条消息，或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
+        description="回复本会话中指定的某一条消息，可以引用、@、附带图片和表情。"
+        "普通的回答直接写出来即可，会自动发送，不需要用它；只在要回复另一条消息，或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
         lenient=True,
         needs_chat=True,
         default_config=DefaultConfig(timeout_seconds=180),

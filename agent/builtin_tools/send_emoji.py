@@ -87,7 +87,8 @@ def build_sticker_tool(
 
     @tool(
         name="send_emoji",
-        description="从表情库中挑选一张表情图片，立即发送到当前会话。用几个词说明想要的表情，例如“开心”“无语 猫”。",
+        description="从表情库中挑选一张表情图片，立即发送到当前会话。"
+        "用几个词说明想要的表情，例如“开心”“无语 猫”。",
         lenient=True,
         needs_chat=True,
         is_on=box.has_any,

@@ -39,8 +39,8 @@ ITEMS: JsonSchema = {
             "type": {
                 "type": "string",
                 "enum": list(TYPES),
-                "description": "片段类型：plain 文本，image 图片，record 语音，video 视频，file 文件，"
-                "mention_user @某人，quote 引用某条消息",
+                "description": "片段类型：plain 文本，image 图片，record 语音，"
+                "video 视频，file 文件，mention_user @某人，quote 引用某条消息",
             },
             "text": {"type": "string", "description": "文本内容，type 为 plain 时必填"},
             "path": {

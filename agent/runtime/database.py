@@ -28,10 +28,13 @@ DAMAGE = ("malformed", "not a database", "vtable constructor failed", "database 
 UNWRITABLE = ("readonly database", "unable to open database file")
 MISFIT = ("no such table", "no such column", "already exists", "duplicate column")
 _PRESENT = {
-    "sqlite": "SELECT m.name, p.name FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table'"
+    "sqlite": "SELECT m.name, p.name FROM sqlite_master m JOIN pragma_table_info(m.name) p"
+    " WHERE m.type = 'table'"
     " UNION ALL SELECT name, '' FROM sqlite_master WHERE type = 'trigger'",
-    "postgresql": "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
-    " WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped AND pg_table_is_visible(c.oid)"
+    "postgresql": "SELECT c.relname, a.attname FROM pg_class c"
+    " JOIN pg_attribute a ON a.attrelid = c.oid"
+    " WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped"
+    " AND pg_table_is_visible(c.oid)"
     " UNION ALL SELECT relname, '' FROM pg_class WHERE relkind = 'i' AND pg_table_is_visible(oid)",
 }
 
@@ -57,7 +60,14 @@ def migrate_embedded_database() -> None:
                 raise DatabaseRefused(
                     _("The database is older than the program."), _("Run: python manage.py migrate")
                 )
-            _migrate()
+            connection.disable_constraint_checking()  # not possible inside a transaction
+            try:
+                # All migrations or none: Django alone records some after their commit, and what
+                # broke off there never starts again. Each checks constraints at its end.
+                with transaction.atomic():
+                    call_command("migrate", verbosity=0, interactive=False)
+            finally:
+                connection.enable_constraint_checking()
             _refuse_incomplete()
     if connection.vendor == "sqlite" and not marker_path().exists():
         with contextlib.suppress(OSError):  # it can still be written at the next start
@@ -68,30 +78,18 @@ def migrate_embedded_database() -> None:
             )
 
 
-def _migrate() -> None:
-    """All migrations or none: Django alone records some after their commit, and what broke off
-    there never starts again."""
-    # not possible inside a transaction; each migration checks at its end
-    connection.disable_constraint_checking()
-    try:
-        with transaction.atomic():
-            call_command("migrate", verbosity=0, interactive=False)
-    finally:
-        connection.enable_constraint_checking()
-
-
 def check_migrations() -> bool:
     """Whether the database is up to date. Raises :class:`DatabaseRefused` when a migration would
-    not mend it."""
+    not repair it."""
     if connection.vendor == "sqlite":
         _refuse_lost()
     executor = MigrationExecutor(connection)
     known = executor.loader.disk_migrations
-    _refuse_newer(
-        set(executor.loader.applied_migrations)
-        - set(known)
-        - {old for one in known.values() for old in one.replaces}
-    )
+    replaced = {old for migration in known.values() for old in migration.replaces}
+    if unknown := set(executor.loader.applied_migrations) - set(known) - replaced:
+        text = _("The database was made by a newer version of the program, which knows %s.")
+        advice = _("Update the program, or restore a backup that this version has made.")
+        raise DatabaseRefused(text % _named(".".join(names) for names in unknown), advice)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         return False
     _refuse_incomplete()
@@ -112,16 +110,10 @@ def _refuse_lost() -> None:
         return
     text = _("The database %s is missing or empty, and there has been one.") % file
     advice = _(
-        "Put the file back or restore a backup. To begin anew without what it held, delete %s and start again."
+        "Put the file back or restore a backup. "
+        "To begin anew without what it held, delete %s and start again."
     )
     raise DatabaseRefused(text, advice % marker_path())
-
-
-def _refuse_newer(unknown: set[tuple[str, str]]) -> None:
-    if unknown:
-        text = _("The database was made by a newer version of the program, which knows %s.")
-        advice = _("Update the program, or restore a backup that this version has made.")
-        raise DatabaseRefused(text % _named(".".join(one) for one in unknown), advice)
 
 
 def _refuse_incomplete() -> None:
@@ -157,8 +149,8 @@ def _named(names: Iterable[str]) -> str:
 
 def _misfit_advice() -> str:
     return _(
-        "It was made by a state of the program between two versions, or is damaged: restore a backup that fits,"
-        " or begin anew with an empty database."
+        "It was made by a state of the program between two versions, or is damaged: "
+        "restore a backup that fits, or begin anew with an empty database."
     )
 
 
@@ -216,8 +208,8 @@ def damaged_file_error(said: str) -> DatabaseRefused:
     file = connection.settings_dict["NAME"]
     text = _("The database file %(file)s is damaged: %(said)s.") % {"file": file, "said": said}
     advice = _(
-        "Stop the server, copy the file away together with its -wal and -shm, and restore the newest backup."
-        " Without one, save what can be read: %s"
+        "Stop the server, copy the file away together with its -wal and -shm, "
+        "and restore the newest backup. Without one, save what can be read: %s"
     )
     return DatabaseRefused(text, advice % f"sqlite3 {file} .recover | sqlite3 recovered.sqlite3")
 

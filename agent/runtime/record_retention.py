@@ -1,4 +1,4 @@
-"""How long the record is kept."""
+"""How long the record, and counts of answers and tokens, are kept."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from agent.record import expiry
+from agent.record import expiry, spendings, tallies
 from agent.record.expiry import EraseRequest, EraseResult
 from agent.record.record import Record
 from tools.error_boundary import log_errors
@@ -22,6 +22,9 @@ EVERY_SECONDS = 3600.0
 FIRST_SECONDS = 90.0
 #: What others have the database for between two batches, in seconds.
 PAUSE_SECONDS = 0.1
+
+#: How long a count is kept that nothing is added to.
+KEEP_COUNTS_FOR = timedelta(days=2)
 
 EraseOperation = Callable[[Sequence[EraseRequest]], list[EraseResult]]
 
@@ -77,3 +80,23 @@ async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
             return count
         after = erased.after
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def run_count_pruning(record: Record) -> None:
+    """Delete old counts for as long as this process lives."""
+    while True:
+        with log_errors(logger, "Old counts of answers could not be deleted"):
+            await prune_counts(record)
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+async def prune_counts(record: Record) -> int:
+    """Delete the counts of people and chats that were not answered for two days; how many there
+    were."""
+    now, count = timezone.now(), 0
+    kept = int((now - KEEP_COUNTS_FOR).timestamp()), int((now + KEEP_COUNTS_FOR).timestamp())
+    while some := await record.submit(tallies.prune_tallies, kept):
+        count += some
+    oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
+    await record.submit(spendings.prune_spendings, oldest.isoformat())
+    return count

@@ -24,8 +24,8 @@ from agent.record.accounts import AccountRows
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
-from agent.runtime import count_retention, serving, wiring
-from agent.runtime.record_retention import RetentionRule, retention_rules, run_record_expiry
+from agent.runtime import record_retention, serving, wiring
+from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
 from tools.error_boundary import log_errors
 from tools.registry.settings import SettingsCache
@@ -76,7 +76,7 @@ class Runtime:
         self._accounts: set[str] = set()
         self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
-        self._kept = [*retention_rules(), *kept]
+        self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
         self._watch: asyncio.Task[None] | None = None
         self._lock: IO[str] | None = None
@@ -95,8 +95,8 @@ class Runtime:
         retained = (
             run_copy_expiry(self.record, self.files),
             run_copy_size_limit(self.record, self.files, settings.MEDIA_KEEP_BYTES),
-            run_record_expiry(self.record, self._kept),
-            count_retention.run_count_pruning(self.record),
+            record_retention.run_record_expiry(self.record, self._kept),
+            record_retention.run_count_pruning(self.record),
         )
         self._retention = [loop.create_task(work, name="retention") for work in retained]
         self.memory.start()
@@ -184,7 +184,8 @@ class Runtime:
         """Others took this process for dead: what it had in hand is theirs. It goes on like one
         that has just started."""
         logger.error(
-            "This process was away for longer than its lease; what it had in hand was taken over by others"
+            "This process was away for longer than its lease; "
+            "what it had in hand was taken over by others"
         )
         await self._inbox.abandon()
         await self.jobs.drain(0)

@@ -124,11 +124,11 @@ def build_transcriber() -> Transcriber | None:
 
 def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:
     """Everything that media of messages are understood with."""
-    files, darkroom, vision = build_file_store(), ImageWorker(), build_vision_model()
+    files, image_worker, vision = build_file_store(), ImageWorker(), build_vision_model()
     fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media"))
     downloads, answers = MediaDownloader(fetcher, files, source), DescriptionCache(record)
     voice = VoiceReader(answers, downloads, build_transcriber())
-    sight = ImageReader(answers, downloads, darkroom, vision)
+    sight = ImageReader(answers, downloads, image_worker, vision)
     readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads)]
     days = DailyQuotas(record, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
     return MediaPipeline(
@@ -136,7 +136,7 @@ def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:
         source,
         files,
         readers,
-        [answers, darkroom, fetcher, voice, *filter(None, [vision])],
+        [answers, image_worker, fetcher, voice, *filter(None, [vision])],
         days,
     )
 

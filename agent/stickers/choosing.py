@@ -39,9 +39,11 @@ INSTRUCTION = (
 def rank_stickers(wish: str, candidates: Sequence[StickerCandidate]) -> list[StickerCandidate]:
     """Those of ``candidates`` that have to do with ``wish``, the best first; equal ones stay in
     their order."""
-    asked = StickerQuery(wish)
-    scored = [(asked.worth(one.words, split_tags(one.tags)), one) for one in candidates]
-    return [one for worth, one in sorted(scored, key=lambda pair: -pair[0]) if worth]
+    query = StickerQuery(wish)
+    scored = [
+        (query.score(sticker.words, split_tags(sticker.tags)), sticker) for sticker in candidates
+    ]
+    return [sticker for score, sticker in sorted(scored, key=lambda pair: -pair[0]) if score]
 
 
 class StickerQuery:
@@ -50,19 +52,22 @@ class StickerQuery:
     def __init__(self, text: str) -> None:
         self._text = normalize_text(text)
         self._pairs = frozenset(term for term in search_terms(text) if len(term) > 1)
-        self._signs = frozenset(_telling_signs(text))
+        # single signs of scripts without spaces that say something by themselves
+        signs = [term for term in index_terms(text) if len(term) == 1 and not term.isascii()]
+        found = search_terms(" ".join(signs)) if signs else []
+        self._signs = frozenset(sign for sign in found if len(sign) == 1)
 
-    def worth(self, words: str, tags: Sequence[str]) -> int:
+    def score(self, words: str, tags: Sequence[str]) -> int:
         """How well a sticker fits, 0 for not at all: exact words, pairs of Chinese signs, single
         ones."""
         if not self._text:
             return 0
         named, of_tags = normalize_text(words), [normalize_text(tag) for tag in tags]
-        worth = EXACT if self._text == named or self._text in of_tags else 0
-        worth += WITHIN if self._text in " ".join([named, *of_tags]) else 0
-        worth += TAG * sum(tag in self._text for tag in of_tags)
+        score = EXACT if self._text == named or self._text in of_tags else 0
+        score += WITHIN if self._text in " ".join([named, *of_tags]) else 0
+        score += TAG * sum(tag in self._text for tag in of_tags)
         there = _terms(" ".join([words, *tags]))
-        return worth + PAIR * len(self._pairs & there) + SIGN * len(self._signs & there)
+        return score + PAIR * len(self._pairs & there) + SIGN * len(self._signs & there)
 
 
 def split_tags(text: str) -> list[str]:
@@ -75,12 +80,6 @@ def _terms(text: str) -> frozenset[str]:
     """What a sticker's words are found under; the same collection is looked through again and
     again."""
     return frozenset(index_terms(text))
-
-
-def _telling_signs(text: str) -> list[str]:
-    """Single signs of scripts without spaces that say something by themselves."""
-    signs = [term for term in index_terms(text) if len(term) == 1 and not term.isascii()]
-    return [sign for sign in search_terms(" ".join(signs)) if len(sign) == 1] if signs else []
 
 
 class StickerChooser:
@@ -119,21 +118,27 @@ class StickerChooser:
 
     async def _pictures(self, candidates: Sequence[StickerCandidate]) -> dict[int, str]:
         """Content hashes of copies that a model can be shown, by the key of the sticker."""
-        darkroom, pictures = ImageWorker(), dict[int, str]()
+        worker, pictures = ImageWorker(), dict[int, str]()
         try:
             for one in candidates:
                 try:
-                    kept = await asyncio.to_thread(_kept, self._files, one)
-                    await darkroom.develop(
-                        build_model_image_job(kept.path, self._files.shown_path(kept.sha256))
-                    )
+                    kept = await asyncio.to_thread(self._keep, one)
+                    shown = self._files.shown_path(kept.sha256)
+                    await worker.develop(build_model_image_job(kept.path, shown))
                 except (OSError, MediaError, MediaUnavailable) as error:
                     logger.info("The sticker %s cannot be shown to a model: %s", one.path, error)
                 else:
                     pictures[one.pk] = kept.sha256
         finally:
-            await darkroom.close()
+            await worker.close()
         return pictures
+
+    def _keep(self, sticker: StickerCandidate) -> StoredFile:
+        path = locate_sticker(sticker.path)
+        if path is None:
+            raise MediaError(f"{sticker.path} is not in the media folder")
+        with open_media_file(path) as file:
+            return self._files.put(file.read())
 
 
 def choice_messages(
@@ -157,11 +162,3 @@ def parse_choice(answer: str, count: int) -> int:
     number = re.search(r"[0-9]{1,9}", answer)
     place = int(number.group()) - 1 if number else 0
     return place if 0 <= place < count else 0
-
-
-def _kept(files: FileStore, sticker: StickerCandidate) -> StoredFile:
-    path = locate_sticker(sticker.path)
-    if path is None:
-        raise MediaError(f"{sticker.path} is not in the media folder")
-    with open_media_file(path) as file:
-        return files.put(file.read())

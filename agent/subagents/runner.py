@@ -11,9 +11,11 @@ from agent.domain.claims import Claim
 from agent.domain.errors import AgentError
 from agent.domain.states import RunState
 from agent.llm.base import LLMClient
+from agent.record.deferred_calls import CallSuspension
 from agent.record.record import Record
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
+from agent.record.steps import CallOutcome, NewStep
 from agent.record.subagent_runs import (
     RunBreakOff,
     StartSubagentRun,
@@ -25,7 +27,6 @@ from agent.run.services import get_services
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
 from agent.subagents.subagent import Subagent
-from agent.subagents.unrecorded import NullJournal
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.registry.registry import ToolRegistry
@@ -33,6 +34,20 @@ from tools.registry.registry import ToolRegistry
 #: Agents at work for each other at a time, each for the one before.
 MAX_DEPTH = 3
 STOPPED = gettext_noop("the tool call was stopped before the agent had finished")
+
+
+class NullJournal:
+    """The journal of a run that is not on record, as an operator's test run is not; its tool calls
+    have the key 0."""
+
+    async def record_step(self, step: NewStep) -> list[int]:
+        return [0] * len(step.calls)
+
+    async def start_call(self, pk: int) -> None: ...
+
+    async def finish_call(self, outcome: CallOutcome) -> None: ...
+
+    async def suspend(self, suspension: CallSuspension) -> None: ...
 
 
 class SubagentRunner:
@@ -70,7 +85,8 @@ class SubagentRunner:
             run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True
         )
         try:
-            result = await self._run(Engine(model, tools), task)
+            journal = self._journal(run_pk) or NullJournal()
+            result = await Engine(model, tools).run(task, journal)
         except AgentError as error:
             await self._end(
                 RunCompletion(run_pk, RunState.FAILED, error=str(error), notes=prompt_notes(prompt))
@@ -111,9 +127,6 @@ class SubagentRunner:
             await self._break_off(await begun, error)
             raise
 
-    async def _run(self, engine: Engine, task: RunRequest) -> RunResult:
-        return await engine.run(task, self._journal(task.run_pk) or NullJournal())
-
     def _journal(self, run_pk: int) -> RunJournal | None:
         return (
             RunJournal(self._record, Claim(run_pk)) if self._record is not None and run_pk else None
@@ -143,7 +156,8 @@ def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> Tool
     if len(chain) >= MAX_DEPTH:
         raise _unfinished(
             agent,
-            f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），请不要再派出子代理，直接完成任务",
+            f"子代理最多嵌套 {MAX_DEPTH} 层（{' → '.join(chain)}），"
+            "请不要再派出子代理，直接完成任务",
         )
     return replace(context, services=replace(services, subagents=(*chain, agent.name)))
 

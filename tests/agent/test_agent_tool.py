@@ -14,8 +14,8 @@ from agent.run.allowance import SendAllowance
 from agent.run.engine import Engine
 from agent.run.services import RunServices, get_services
 from agent.run.task import RunRequest
+from agent.subagents.runner import NullJournal
 from agent.subagents.subagent import REQUEST, Subagent
-from agent.subagents.unrecorded import NullJournal
 from tests.agent.agents import CONTEXT, agent, offered, registry_of, told
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider

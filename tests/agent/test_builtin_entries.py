@@ -44,8 +44,8 @@ def test_the_list_holds_every_tool_with_its_stage():
     tools = build_builtin_tools(SubagentRunner(ToolRegistry()), None, build_chat_tools(None))
     specs = MaisakaBuiltinToolProvider(tools).specs
     stages = {spec.name: spec.metadata.get("builtin_stage", "action") for spec in specs}
-    actions = "send_message reply use_subagent finish stay_silent tool_search send_emoji send_image view_complex_message"
-    memory = "fetch_history remember forget query_memory query_person_profile"
+    actions = "send_message reply use_subagent finish stay_silent tool_search send_emoji send_image"
+    memory = "view_complex_message fetch_history remember forget query_memory query_person_profile"
     expected = dict.fromkeys([*actions.split(), *memory.split()], "action")
     assert stages == expected | {"wait": "both", "no_action": "both", "continue": "timing"}
     assert {spec.provider_name for spec in specs} == {PROVIDER_NAME}

@@ -157,8 +157,8 @@ async def test_after_a_part_that_could_not_be_sent_no_other_is(desk: Desk):
     result = await desk.reply(text="一\n\n二\n\n三")
     assert desk.voice.texts == ["一", "二"]
     assert (
-        result.error_message
-        == "工具执行失败: 回复的第 2 条（共 3 条）发送失败: 被禁言了；之前的已发送或可能已送达，请勿重发；之后的没有发送"
+        result.error_message == "工具执行失败: 回复的第 2 条（共 3 条）发送失败: 被禁言了；"
+        "之前的已发送或可能已送达，请勿重发；之后的没有发送"
     )
     assert desk.voice.has_replied
 

@@ -127,7 +127,7 @@ def test_what_has_nothing_in_common_with_the_wish_is_left_out():
 
 def test_a_tag_counts_more_than_a_word_in_passing():
     wish = StickerQuery("早安")
-    assert wish.worth("太阳", ["早安"]) > wish.worth("一只猫在说早安吧", []) > 0
+    assert wish.score("太阳", ["早安"]) > wish.score("一只猫在说早安吧", []) > 0
 
 
 def test_a_file_is_described_by_its_name_and_folders():

@@ -28,7 +28,7 @@ from agent.record.accounts import AccountRows
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
 from agent.record.tallies import find_silences
-from agent.runtime import count_retention
+from agent.runtime import record_retention
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, arrival, message
 from tools.registry.settings import SettingsCache
 
@@ -117,7 +117,7 @@ async def test_a_silence_of_a_clock_that_was_put_back_is_not_shown(limited):
 
 async def test_counts_from_a_clock_that_was_put_back_are_deleted(limited):
     await said(limited, at=timezone.now() + timedelta(days=30))
-    await count_retention.prune_counts(limited)
+    await record_retention.prune_counts(limited)
     assert not await sync_to_async(Tally.objects.exists)()
 
 
@@ -149,7 +149,7 @@ async def test_counts_that_nobody_adds_to_are_deleted(limited):
     await said(limited, at=timezone.now() - timedelta(days=3))
     await said(limited, GROUP, sender_id="20009")
     await sync_to_async(Spending.objects.create)(day="2020-01-01", tokens=5)
-    assert await count_retention.prune_counts(limited) == 2
+    assert await record_retention.prune_counts(limited) == 2
     assert await sync_to_async(Tally.objects.count)() == 3
     assert not await sync_to_async(Spending.objects.exists)()
 

@@ -4,12 +4,13 @@ import asyncio
 import functools
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tools.contract import (
+    ToolAvailabilityContext,
     ToolContentItem,
     ToolExecutionContext,
     ToolExecutionResult,
@@ -330,3 +331,62 @@ async def test_blank_text_is_refused_where_something_must_be_said():
 def test_a_name_that_no_endpoint_takes_is_refused(name):
     with pytest.raises(InvalidDeclaration):
         FunctionTool(add.function if name else lambda: None, name=name)
+
+
+# --- Tools of the run loop ------------------------------------------------------------
+
+
+def of_the_loop(function: Any, **options: Any) -> FunctionTool:
+    return FunctionTool(function, name="f", lenient=True, **options)
+
+
+async def test_a_lenient_tool_declares_no_defaults_and_leaves_out_what_it_does_not_know():
+    async def f(a: Annotated[int, Field(ge=1, description="one")], b: str | None = None) -> str:
+        return f"{a} {b}"
+
+    made = of_the_loop(f)
+    assert made.spec.parameters_schema == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "minimum": 1, "description": "one"},
+            "b": {"type": "string"},
+        },
+        "required": ["a"],
+    }
+    assert (await made({"a": 1, "b": None, "c": 2})).content == "1 None"
+
+
+async def test_a_tool_is_given_its_invocation():
+    async def f(invocation: ToolInvocation) -> str:
+        return f"{invocation.tool_name} {invocation.call_pk}"
+
+    assert (await of_the_loop(f)({}, None, ToolInvocation("f", call_pk=7))).content == "f 7"
+    assert (await of_the_loop(f)({})).content == "f 0"
+
+
+async def test_own_checks_refuse_before_the_function_is_called():
+    async def f(a: int) -> None:
+        raise AssertionError
+
+    with pytest.raises(InvalidArguments, match="a is odd"):
+        await of_the_loop(f, own_checks=lambda arguments, context: ["a is odd"])({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "anywhere", "in_chat", "without_chat"),
+    [
+        ({}, True, True, True),
+        ({"needs_chat": True}, True, True, False),
+        ({"is_on": lambda: False}, False, False, False),
+        ({"available": lambda context: not context.session_id}, True, False, True),
+    ],
+)
+def test_where_a_tool_is_offered(
+    options: dict[str, Any], anywhere: bool, in_chat: bool, without_chat: bool
+):
+    async def f() -> None: ...
+
+    contexts = (None, ToolAvailabilityContext("onebot:group:7"), ToolAvailabilityContext())
+    made = of_the_loop(f, **options)
+    offered = [made.is_available(context) for context in contexts]
+    assert offered == [anywhere, in_chat, without_chat]

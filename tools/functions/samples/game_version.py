@@ -19,7 +19,8 @@ def get_game_version(game: NonBlank) -> str:
     """
     if " ".join(game.lower().split()) not in MINECRAFT:
         raise ToolFailed(
-            f"没有 {game} 的实时数据源，目前只支持 Minecraft（我的世界）。请如实告诉用户查不到，不要编造"
+            f"没有 {game} 的实时数据源，目前只支持 Minecraft（我的世界）。"
+            "请如实告诉用户查不到，不要编造"
         )
     with expect_fields():
         latest = fetch_json(MINECRAFT_URL)["latest"]
