@@ -16,7 +16,7 @@ from tests.scripted_model import ScriptedModel, call, held
 RESPONSES = json.loads(
     (Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8")
 )
-#: One for each outcome; ``tests/onebot/test_delivery.py`` judges them all.
+#: One for each outcome; ``tests/onebot/gateway/test_delivery.py`` judges them all.
 JUDGED = (
     "NapCat: sent",
     "go-cqhttp: accepted, id unknown",

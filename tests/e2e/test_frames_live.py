@@ -17,7 +17,7 @@ from tests.live_server import LiveServer
 PAYLOADS = json.loads(
     (Path(__file__).parents[1] / "payloads" / "malformed.json").read_text(encoding="utf-8")
 )
-#: One of each kind; what else there is goes through the decoder in ``tests/onebot/test_frames.py``.
+#: One of each kind; what else there is goes through the decoder in ``tests/onebot/protocol/test_frames.py``.
 MALFORMED = [
     each
     for each in PAYLOADS

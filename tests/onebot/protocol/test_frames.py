@@ -15,7 +15,7 @@ from onebot.protocol.events import MessageEvent, OtherEvent
 from onebot.protocol.frames import MAX_DEPTH, MAX_SEGMENTS, MalformedFrame, decode_frame
 from onebot.protocol.segments import mentions_account, quoted_id, render_text, spoken_text
 
-PAYLOADS = Path(__file__).parent.parent / "payloads"
+PAYLOADS = Path(__file__).parents[2] / "payloads"
 CASES = [
     pytest.param(case, id=f"{path.stem}: {case['name']}")
     for path in sorted(PAYLOADS.glob("*.json"))

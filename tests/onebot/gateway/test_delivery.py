@@ -25,7 +25,7 @@ from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.protocol.actions import parse_response
 
 RESPONSES = json.loads(
-    (Path(__file__).parents[1] / "payloads" / "responses.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "payloads" / "responses.json").read_text(encoding="utf-8")
 )
 JUDGED = [payload for payload in RESPONSES if "is_success" in payload["becomes"]]
 ACCOUNT = "10001"

@@ -11,8 +11,8 @@ from agent.record import record as module
 from agent.record.record import Record
 from agent.record.recovery import ProcessHeartbeat, record_heartbeats
 from agent.run import message_sender
+from tests.agent.chat.test_inbox import Make, held, idle, mailbox, make, rows, until
 from tests.agent.talk import Mailbox, Script, message
-from tests.agent.test_inbox import Make, held, idle, mailbox, make, rows, until
 
 __all__ = ["mailbox", "make"]
 pytestmark = pytest.mark.django_db(transaction=True)

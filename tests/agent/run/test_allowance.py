@@ -8,8 +8,8 @@ from asgiref.sync import sync_to_async
 from agent.chat.conversation import ANSWER_CUT
 from agent.models import Message, Run
 from agent.run.allowance import CHARACTERS, CUT, MESSAGES, SendAllowance
+from tests.agent.builtin_tools.test_send_message import answered
 from tests.agent.talk import Mailbox, calling
-from tests.agent.test_send_message import answered
 
 
 def speaking(*texts: str) -> dict[str, Any]:

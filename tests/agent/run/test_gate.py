@@ -16,8 +16,8 @@ from agent.run.engine import Engine
 from agent.run.gate import HINT
 from agent.run.services import RunServices
 from agent.run.task import RunRequest, RunResult
+from tests.agent.run.test_engine import START, Notes
 from tests.agent.talk import GROUP, Script, calling
-from tests.agent.test_engine import START, Notes
 from tools.contract import ToolExecutionContext
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings

@@ -13,8 +13,8 @@ from agent.models import Message, Run
 from agent.record import replies
 from agent.record.recovery import ClaimMessages, ProcessHeartbeat, claim_messages, record_heartbeats
 from agent.record.replies import RunCompletion
+from tests.agent.chat.test_inbox import Make, held, idle, mailbox, make, rows, until
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, accept, message
-from tests.agent.test_inbox import Make, held, idle, mailbox, make, rows, until
 
 __all__ = ["mailbox", "make"]
 pytestmark = pytest.mark.django_db(transaction=True)
