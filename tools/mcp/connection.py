@@ -22,7 +22,6 @@ from typing import Any
 from django.utils.translation import gettext as _
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
@@ -33,9 +32,6 @@ from mcp_types import (
     EmptyResult,
     Implementation,
     InputRequiredResult,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
     PaginatedRequestParams,
     PingRequest,
     ToolListChangedNotification,
@@ -54,7 +50,7 @@ from tools.mcp.errors import (
     ProtocolViolationError,
     ServerRefusedError,
 )
-from tools.mcp.list_entries import ToolListSanitizer
+from tools.mcp.incoming import IncomingMessages
 from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, ToolListing
 from tools.mcp.rate_limits import ServerRateLimit
 from tools.mcp.server_log import ServerLog
@@ -86,10 +82,8 @@ LISTEN_PAUSE = 30
 _ANSWERS: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
     CallToolResult | InputRequiredResult
 )
-_QUIET = ("mcp.client", "mcp.shared")
-for _name in (
-    _QUIET
-):  # they write a traceback, with the server's words in it, for whatever a server does wrong
+# They log a traceback, with the server's words in it, for whatever a server does wrong.
+for _name in ("mcp.client", "mcp.shared"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
@@ -97,19 +91,26 @@ for _name in (
 async def open_session(
     settings: McpServerSettings,
     destinations: DestinationResolver,
-    signals: SessionCallbacks,
+    callbacks: SessionCallbacks,
     *,
     is_old: bool = False,
 ) -> AsyncIterator[McpSession]:
     """A session with the server of ``settings``; see :data:`tools.mcp.listing.SessionOpener`."""
-    journal, flow, entries = (
-        ServerLog(settings, signals.lost),
-        ServerRateLimit(),
-        ToolListSanitizer(),
+    log, flow = ServerLog(settings, callbacks.lost), ServerRateLimit()
+    incoming = IncomingMessages(flow, log)
+
+    async def on_message(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            callbacks.changed()
+
+    client = Client(
+        incoming.guard(_transport(settings, destinations, log, flow)),
+        mode="legacy" if is_old else "auto",
+        cache=None,
+        client_info=Implementation(name="FrostAgent", version="1"),
+        message_handler=on_message,
     )
-    transport = _transport(settings, destinations, journal, flow)
-    client = _client(settings, _guarded(transport, flow, journal, entries), signals, is_old=is_old)
-    with _explained(journal):
+    with _explained(log):
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(settings.connect_seconds):
@@ -118,8 +119,10 @@ async def open_session(
                 raise McpClientError(
                     _("No answer within %s s.") % f"{settings.connect_seconds:g}"
                 ) from error
-            entries.version = client.protocol_version
-            watching, subscribed = _watching(client, signals)
+            incoming.version = client.protocol_version
+            # What is listed once it has subscribed to changes misses none of them.
+            subscribed = asyncio.get_running_loop().create_future()
+            watching = asyncio.create_task(_watch(client, callbacks, subscribed), name="mcp-watch")
             try:
                 await asyncio.wait(
                     [watching, subscribed],
@@ -127,8 +130,8 @@ async def open_session(
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 subscribed.cancel()
-                yield LibrarySession(client, settings, journal)
-                was_lost = journal.is_lost
+                yield LibrarySession(client, settings, log)
+                was_lost = log.is_lost
             finally:
                 watching.cancel()
                 await asyncio.wait([watching])
@@ -136,42 +139,26 @@ async def open_session(
             raise McpClientError("")
 
 
-def _client(
-    settings: McpServerSettings, transport: Any, signals: SessionCallbacks, *, is_old: bool
-) -> Client:
-    async def heard(message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            signals.changed()
-
-    return Client(
-        transport,
-        mode="legacy" if is_old else "auto",
-        cache=None,
-        client_info=Implementation(name="FrostAgent", version="1"),
-        message_handler=heard,
-    )
-
-
 def _transport(
     settings: McpServerSettings,
     destinations: DestinationResolver,
-    journal: ServerLog,
+    log: ServerLog,
     flow: ServerRateLimit,
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if not settings.is_stdio:
-        return web_transport(settings, destinations, journal, flow)
-    if problem := check_command(settings.command, settings.arguments) or check_environment(
+        return web_transport(settings, destinations, log, flow)
+    if fault := check_command(settings.command, settings.arguments) or check_environment(
         settings.environment
     ):
-        raise PermanentFailureError(problem)
-    return stdio_transport(settings, flow, journal)
+        raise PermanentFailureError(fault)
+    return stdio_transport(settings, flow, log)
 
 
 class LibrarySession:
     """A :class:`tools.mcp.listing.McpSession` over the library's client."""
 
-    def __init__(self, client: Client, settings: McpServerSettings, journal: ServerLog) -> None:
-        self._client, self._settings, self._journal = client, settings, journal
+    def __init__(self, client: Client, settings: McpServerSettings, log: ServerLog) -> None:
+        self._client, self._settings, self._log = client, settings, log
         self._is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
         info = client.server_info
         self.about: Json = {
@@ -184,15 +171,16 @@ class LibrarySession:
 
     @property
     def is_lost(self) -> bool:
-        return self._journal.is_lost
+        return self._log.is_lost
 
     async def list_tools(self) -> ToolListing:
         """All pages, as far as anybody needs so many."""
         found: list[Json] = []
         cursor: str | None = None
-        seen: set[str] = set()
+        seen: set[str | None] = {None}
         seconds: float | None = None
-        with self._mapped():
+        fault = _("Only the first %s pages of tools were read.") % MAX_PAGES
+        with self._mapped_errors():
             for _page in range(MAX_PAGES):
                 page = await self._client.session.list_tools(
                     params=PaginatedRequestParams(cursor=cursor)
@@ -201,32 +189,24 @@ class LibrarySession:
                     tool.model_dump(mode="json", by_alias=True, exclude_none=True)
                     for tool in page.tools[: MAX_DECLARED + 1]
                 ]
-                cursor = page.next_cursor
-                seconds = page.ttl_ms / 1000 or seconds
+                seconds, cursor = page.ttl_ms / 1000 or seconds, page.next_cursor
                 if len(found) > MAX_DECLARED:
-                    return ToolListing(
-                        tuple(found[:MAX_DECLARED]),
-                        _("Only the first %s tools were read.") % MAX_DECLARED,
-                        seconds,
-                    )
-                if cursor is None:
-                    return ToolListing(tuple(found), "", seconds)
-                if cursor in seen:
-                    return ToolListing(
-                        tuple(found),
-                        _("The list of tools repeats itself and was not read further."),
-                        seconds,
-                    )
-                seen.add(cursor)
-        return ToolListing(
-            tuple(found), _("Only the first %s pages of tools were read.") % MAX_PAGES, seconds
-        )
+                    fault = _("Only the first %s tools were read.") % MAX_DECLARED
+                elif cursor is None:
+                    fault = ""
+                elif cursor in seen:
+                    fault = _("The list of tools repeats itself and was not read further.")
+                else:
+                    seen.add(cursor)
+                    continue
+                break
+        return ToolListing(tuple(found[:MAX_DECLARED]), fault, seconds)
 
     async def call(
         self, name: str, arguments: Json, progress: ProgressCallback | None = None
     ) -> Json:
         state: str | None = None
-        with self._mapped():
+        with self._mapped_errors():
             for number in range(INPUT_ROUNDS):
                 answer = await self._sent(name, arguments, progress, state)
                 if isinstance(answer, CallToolResult):
@@ -243,7 +223,10 @@ class LibrarySession:
     async def ping(self) -> None:
         """Newer servers know no ping; the first page of their tools is as good."""
         session = self._client.session
-        with contextlib.suppress(ServerRefusedError), self._mapped():  # an answer all the same
+        with (
+            contextlib.suppress(ServerRefusedError),
+            self._mapped_errors(),
+        ):  # an answer all the same
             await (
                 session.list_tools()
                 if self._is_modern
@@ -272,29 +255,25 @@ class LibrarySession:
         )
 
     @contextmanager
-    def _mapped(self) -> Iterator[None]:
+    def _mapped_errors(self) -> Iterator[None]:
         """Raise what goes wrong inside as one of :mod:`tools.mcp.errors`."""
         if self.is_lost:
-            raise CallNotSentError(self._journal.reason)
+            raise CallNotSentError(self._log.reason)
         with track_sending() as current:
             try:
                 yield
             except ValidationError as error:
                 what = error.errors(include_url=False, include_input=False)[0]
-                place = ".".join(map(str, what["loc"]))
-                words = self._fit(f"{place}: {what['msg']}")
+                words = self._fit(f"{'.'.join(map(str, what['loc']))}: {what['msg']}")
                 raise ProtocolViolationError(
                     _("Its answer is not what the protocol says: %s") % words
                 ) from error
             except MCPError as error:
+                reason = self._log.reason or self._fit(error.message)
                 if current.is_refused:
-                    raise CallNotSentError(
-                        self._journal.reason or self._fit(error.message)
-                    ) from error
+                    raise CallNotSentError(reason) from error
                 if self.is_lost or _is_broken(error):
-                    raise ConnectionLostError(
-                        self._journal.reason or self._fit(error.message)
-                    ) from error
+                    raise ConnectionLostError(reason) from error
                 raise self._refusal(error) from error
             except (ValueError, RuntimeError, OSError) as error:
                 raise ConnectionLostError(self._fit(f"{type(error).__name__}: {error}")) from error
@@ -314,7 +293,7 @@ class LibrarySession:
                 f"MCP 服务器返回的内容超过 {MAX_CONTAINERS:,} 个对象和列表，无法接收",
             )
         if words == "Server returned an error response":  # the library's words for any status
-            status = self._journal.reason
+            status = self._log.reason
             return ServerRefusedError(status, f"MCP 服务器返回了错误（{status}）")
         if error.data == UNREADABLE or error.code == PARSE_ERROR:
             return ProtocolViolationError(_("Its answer is not what the protocol says: %s") % words)
@@ -333,122 +312,42 @@ def _is_broken(error: MCPError) -> bool:
 
 
 @contextmanager
-def _explained(journal: ServerLog) -> Iterator[None]:
-    """Raise what breaks the connection as an McpFault that says why, as far as anybody knows."""
+def _explained(log: ServerLog) -> Iterator[None]:
+    """Raise what breaks the connection as a McpClientError that says why, as far as anybody knows:
+    why a request failed, and what the server said last."""
     with capture_error() as attempt:
         yield
+    if attempt.error is None:
+        return
     if isinstance(attempt.error, PermanentFailureError):
         raise attempt.error
-    if (error := attempt.error) is not None:
-        leaf = _first(error)
-        words = str(leaf) or ("" if isinstance(leaf, McpClientError) else type(leaf).__name__)
-        raise McpClientError(_told(journal.fit(words), journal)) from error
-
-
-def _told(words: str, journal: ServerLog) -> str:
-    """``words`` with what is known beside them: why a request failed, and what the server said
-    last."""
-    parts = [words] if words and (words != "Connection closed" or not journal.reason) else []
-    parts += [journal.reason] if journal.reason and journal.reason not in words else []
-    parts += [_("It said: %s") % journal.last_words] if journal.last_words else []
-    return " ".join(parts)
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _watching(
-    client: Client, signals: SessionCallbacks
-) -> "tuple[asyncio.Task[None], asyncio.Future[None]]":
-    """What subscribes to changes of the list of tools, and what is done once it has; what is listed
-    later misses none."""
-    subscribed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    return asyncio.create_task(_watch(client, signals, subscribed), name="mcp-watch"), subscribed
+    leaf: BaseException = attempt.error
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    words = log.fit(str(leaf) or ("" if isinstance(leaf, McpClientError) else type(leaf).__name__))
+    parts = [words] if words and (words != "Connection closed" or not log.reason) else []
+    parts += [log.reason] if log.reason and log.reason not in words else []
+    parts += [_("It said: %s") % log.last_words] if log.last_words else []
+    raise McpClientError(" ".join(parts)) from attempt.error
 
 
 async def _watch(
-    client: Client, signals: SessionCallbacks, subscribed: "asyncio.Future[None]"
+    client: Client, callbacks: SessionCallbacks, subscribed: "asyncio.Future[None]"
 ) -> None:
     """Subscribe, where the protocol wants that to be asked for."""
     tools = client.server_capabilities.tools
-    while (
-        tools is not None
-        and tools.list_changed
-        and client.protocol_version in MODERN_PROTOCOL_VERSIONS
-    ):
+    is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+    while is_modern and tools is not None and tools.list_changed:
         try:
             async with client.listen(tools_list_changed=True) as subscription:
                 if subscribed.done():  # again, or late: there may have been a change before
-                    signals.changed()
+                    callbacks.changed()
                 else:
                     subscribed.set_result(None)
                 async for _event in subscription:
-                    signals.changed()
+                    callbacks.changed()
         except ListenNotSupportedError:
             return
         except (MCPError, SubscriptionLost, TimeoutError, RuntimeError):
             pass
         await asyncio.sleep(LISTEN_PAUSE)
-
-
-# --- What comes in ----------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _guarded(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]],
-    flow: ServerRateLimit,
-    journal: ServerLog,
-    entries: ToolListSanitizer,
-) -> AsyncIterator[tuple[Any, Any]]:
-    async with transport as (read, write):
-        yield _Heard(read, flow, journal, entries), write
-
-
-class _Heard:
-    """What the library reads messages from: says when there are no more, and keeps a flood and bad
-    tools from it."""
-
-    def __init__(
-        self, inner: Any, flow: ServerRateLimit, journal: ServerLog, entries: ToolListSanitizer
-    ) -> None:
-        self._inner, self._flow, self._journal, self._entries = inner, flow, journal, entries
-
-    async def receive(self) -> Any:
-        return await self._inner.receive()
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def __aiter__(self) -> "_Heard":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            while True:
-                message = await self._inner.__anext__()
-                if await self._flow.passes(is_unasked=_is_unasked(message)):
-                    if isinstance(message, SessionMessage) and isinstance(
-                        message.message, JSONRPCResponse
-                    ):
-                        self._entries.mend(message.message.result)
-                    return message
-        except (
-            BaseException
-        ):  # whatever it is, nothing more comes; the waiting calls are told after this
-            self._journal.ended()
-            raise
-
-    async def __aenter__(self) -> "_Heard":
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self.aclose()
-
-
-def _is_unasked(message: Any) -> bool:
-    said = message.message if isinstance(message, SessionMessage) else None
-    return said is None or isinstance(said, JSONRPCNotification | JSONRPCRequest)
