@@ -8,8 +8,7 @@ from tools.errors import ToolFailed
 from tools.plugin_sdk.action import Action
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.context import CapabilityError, Context, ctx
-from tools.plugin_sdk.declarations import Tool
-from tools.plugin_sdk.plugin import Plugin
+from tools.plugin_sdk.declarations import Plugin, Tool
 from tools.plugin_sdk.types import ActivationType, ChatMode, ToolParameterInfo, ToolParamType
 
 SDK_VERSION = "2.0.0"

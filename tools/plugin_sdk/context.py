@@ -5,8 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tools.plugin_sdk.calls import CURRENT, Call
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugin_sdk.calls import CURRENT, Call, RpcError, RpcErrorCode
 
 LOGGER = logging.getLogger("plugin")
 CapabilityError = RpcError

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.contract import JsonSchema, ToolExecutionContext, ToolInvocation
 from tools.error_boundary import capture_error
 from tools.errors import ToolFailed
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 from tools.plugins.values import (
     KEYS_LIMIT,
     StorageEntry,
@@ -203,7 +203,7 @@ class CapabilityService:
         key was there, ``storage.keys`` the keys in order. When cancelled, a message that was
         handed on may have been sent (its row says so), and a value may have been stored.
 
-        Raises :class:`tools.plugin_sdk.errors.RpcError`: ``E_METHOD_NOT_ALLOWED`` for what
+        Raises :class:`tools.plugin_sdk.calls.RpcError`: ``E_METHOD_NOT_ALLOWED`` for what
         does not exist, ``E_CAPABILITY_DENIED`` for what was not granted or needs a call in
         flight, ``E_BAD_PAYLOAD`` for other arguments, ``E_BACK_PRESSURE`` for more than a call
         or a minute may have, ``E_CAPABILITY_FAILED`` with the reason for what went wrong.

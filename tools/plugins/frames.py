@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of a frame, without its head."""

@@ -17,11 +17,10 @@ from tools.models.choices import ToolScope
 from tools.plugins.capabilities import CallInFlight, CapabilityService
 from tools.plugins.declared import PluginTool
 from tools.plugins.folder import PluginFolder, scan_folder, watch_folder
-from tools.plugins.inventory import sync_plugin_rows
 from tools.plugins.plugin_log import PluginRecorder
 from tools.plugins.process import ProcessExit
 from tools.plugins.process_limits import ProcessLimits
-from tools.plugins.records import PluginReport
+from tools.plugins.records import PluginReport, sync_plugin_rows
 from tools.plugins.rows import PluginSettings, load_plugin_settings
 from tools.plugins.supervisor import RestartPolicy, Supervisor
 from tools.registry.catalogue import ensure_tool_rows

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from django.utils.translation import gettext
 
 from tools.contract import ToolExecutionContext, ToolInvocation
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 from tools.plugins.capabilities import CallInFlight
 from tools.plugins.peer import RpcPeer
 from tools.plugins.process import ProcessExit, RunnerProcess

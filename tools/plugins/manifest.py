@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 
 from tools.contract import TOOL_NAME, JsonSchema
 from tools.plugins.capabilities import CAPABILITIES
-from tools.plugins.config_schema import check_config_schema
 from tools.plugins.needs import PluginRequirements, parse_requirement, unmet_requirements
+from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
 from tools.text.storable import make_storable
 
 MANIFEST = "_manifest.json"
@@ -141,9 +141,32 @@ def _known_capability(name: str) -> str:
     )
 
 
-def _config_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    if fault := check_config_schema(schema):
-        raise ValueError(fault)
+def check_config_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """``schema`` itself. Raises ValueError, translated, for one that is not that of an object, or
+    has a default that its property does not take."""
+    if not schema:
+        return schema
+    properties = schema.get("properties", {})
+    if schema.get("type") != "object" or not isinstance(properties, dict):
+        raise ValueError(gettext("should be the JSON schema of an object, with properties"))
+    try:
+        schema_messages(schema, {})
+        wrong = [
+            name
+            for name, part in properties.items()
+            if isinstance(part, dict)
+            and "default" in part
+            and schema_messages(part, part["default"])
+        ]
+    except UNUSABLE_SCHEMA as error:
+        reason = getattr(error, "message", str(error))[:300]
+        raise ValueError(
+            gettext("is no valid JSON schema: %(reason)s") % {"reason": reason}
+        ) from error
+    if wrong:
+        raise ValueError(
+            gettext("the default of %(name)s is not what it takes itself") % {"name": wrong[0]}
+        )
     return schema
 
 
@@ -206,7 +229,7 @@ class _Manifest(_Part):
     license: str = Field(default="", max_length=200)
     capabilities: list[Annotated[str, AfterValidator(_known_capability)]] = []
     tools: Annotated[list[_Tool], Field(max_length=200), AfterValidator(_different)] = []
-    config_schema: Annotated[dict[str, Any], AfterValidator(_config_schema)] = {}
+    config_schema: Annotated[dict[str, Any], AfterValidator(check_config_schema)] = {}
     python: str = Field(default="", max_length=200)
     host_application: VersionRange = _Range()
     sdk: VersionRange = _Range()

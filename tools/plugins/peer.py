@@ -10,7 +10,7 @@ from typing import Any
 
 from tools.error_boundary import capture_error, contain
 from tools.log_limit import LogLimit
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 from tools.plugins.frames import (
     HEAD,
     Envelope,

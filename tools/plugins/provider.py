@@ -10,7 +10,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.models import PluginStatus
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins.declared import PLUGIN
 from tools.plugins.host import HostedTool, PluginHost
 from tools.plugins.link import PluginLink

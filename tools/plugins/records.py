@@ -1,5 +1,5 @@
-"""What is put down of plugins: log lines, crashes, and how they get on. All run in the database
-thread."""
+"""What is put down of plugins: their rows, log lines, crashes, and how they get on. All run in the
+database thread."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,11 @@ from typing import Any
 
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus
+from tools.plugins.folder import PluginFolder
+from tools.text.storable import make_storable
 
 #: Of each plugin, the newest that are kept.
 LINES_KEPT, CRASHES_KEPT = 1_000, 50
@@ -127,3 +130,33 @@ def _keep_newest(model: type[Model], plugin_pk: int, most: int) -> None:
     oldest = rows.order_by("-pk").values_list("pk", flat=True)[most : most + 1].first()
     if oldest is not None:
         rows.filter(pk__lte=oldest).delete()
+
+
+def sync_plugin_rows(found: Sequence[PluginFolder]) -> None:
+    """Make a row, not enabled, for each folder that has none; say of rows without a folder that it
+    is gone. What the operator decided stays.
+
+    A folder that has another name now keeps its row, if its id tells. Nothing is written
+    when nothing is new.
+    """
+    rows = {row.folder: row for row in Plugin.objects.all()}
+    known = {each.folder for each in found}
+    gone = {
+        row.plugin_id: row for row in rows.values() if row.plugin_id and row.folder not in known
+    }
+    for each in found:
+        values: dict[str, object] = {"folder": each.folder, "fault": make_storable(each.fault)}
+        if each.plugin_id:  # where the manifest cannot be read, what it said before stays
+            for name in ("plugin_id", "version", "manifest"):
+                values[name] = make_storable(getattr(each, name))
+        row = rows.get(each.folder) or (gone.pop(each.plugin_id, None) if not each.fault else None)
+        if row is None:
+            Plugin.objects.bulk_create([Plugin(**values)], ignore_conflicts=True)
+            continue
+        if values != {name: getattr(row, name) for name in values}:
+            Plugin.objects.filter(pk=row.pk).update(**values)
+        rows.pop(row.folder, None)
+    missing = gettext("Its folder is gone.")
+    for row in rows.values():
+        if row.folder not in known and row.fault != missing:
+            Plugin.objects.filter(pk=row.pk).update(fault=missing)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.contract import ToolContentItem, ToolExecutionResult
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 
 ITEMS = 50
 """Content items of one result that are taken."""

@@ -5,6 +5,7 @@ synchronous ones in threads beside it.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import logging
@@ -22,12 +23,10 @@ from typing import Any, TypeVar
 from tools.error_boundary import capture_error, contain
 from tools.errors import ToolError
 from tools.plugin_sdk import SDK_VERSION, Plugin
-from tools.plugin_sdk.calls import CURRENT, Call
+from tools.plugin_sdk.calls import CURRENT, Call, RpcError, RpcErrorCode
 from tools.plugin_sdk.context import LOGGER, ctx
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
 from tools.plugins.handlers import ToolHandler, to_jsonable
 from tools.plugins.loading import PACKAGE, PluginLoadError, describe_load_error, load_plugin
-from tools.plugins.logs import PeerLog
 from tools.plugins.peer import RpcPeer, open_pipe_streams
 from tools.plugins.rlimits import CpuTimeLimit, apply_rlimits
 
@@ -39,6 +38,12 @@ STACK_BYTES = 4 * 1024 * 1024
 """Of each thread; they count against the memory that the plugin may take."""
 UNLOAD_SECONDS, PARTING_SECONDS = 2.0, 1.0
 """For ``on_unload``; for the server to close the pipes after that."""
+
+
+LOG_TEXT_CHARS = 8_000
+LOG_LINES_WAITING = 1_000
+"""Lines on their way to the event loop; what comes above that is left out, and their number is
+told."""
 
 
 def serve_plugin(folder: Path, reads: int, writes: int) -> None:
@@ -246,6 +251,39 @@ class PluginService:
         if len(self._left) >= THREADS:
             LOGGER.error("%d calls were given up and never ended: the process ends", THREADS)
             self.loop.call_soon(self._over.set)
+
+
+class PeerLog(logging.Handler):
+    """Sends each record as a notice ``log {level, text}``, from whatever thread it comes."""
+
+    def __init__(self, peer: RpcPeer, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._peer = peer
+        self._loop = loop
+        self._waiting = 0
+        self._left_out = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._waiting >= LOG_LINES_WAITING:
+            self._left_out += 1
+            return
+        payload = {
+            "level": record.levelname.lower()[:8],
+            "text": self.format(record)[:LOG_TEXT_CHARS],
+        }
+        self._waiting += 1
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._send, payload)
+
+    def _send(self, payload: dict[str, str]) -> None:
+        self._waiting -= 1
+        left_out, self._left_out = self._left_out, 0
+        # The server may be gone, or not read: then nobody could be told.
+        with contextlib.suppress(RpcError):
+            self._peer.notify("log", payload)
+            if left_out:
+                text = f"{left_out} lines were left out"
+                self._peer.notify("log", {"level": "warning", "text": text})
 
 
 def _without_stop_iteration(call: Callable[[], T]) -> T:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 
 from tools.error_boundary import log_errors
 from tools.models import PluginStatus
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins.declared import PluginTool, UnusableTools, build_plugin_tools
 from tools.plugins.link import LinkListener, LoadFailed, PluginLink
 from tools.plugins.process import ProcessExit

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext
 
 from tools.contract import ToolSpec
-from tools.plugin_sdk.errors import RpcError, RpcErrorCode
+from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 from tools.plugins.capabilities import CallInFlight
 from tools.plugins.config import decrypt_config
 from tools.plugins.declared import UnusableTools, build_plugin_tools

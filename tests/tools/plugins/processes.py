@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins import runner
 from tools.plugins.peer import RpcPeer, open_pipe_streams
 from tools.processes.process_reaper import keeper_command

@@ -13,7 +13,7 @@ from agent.record.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.models import Plugin, PluginValue
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins import values
 from tools.plugins.capabilities import (
     CAPABILITIES,

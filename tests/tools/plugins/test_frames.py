@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins.frames import (
     HEAD,
     MOST_BYTES,

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from tests.tools.plugins.processes import started
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins.manifest import read_manifest
 
 HELLO = Path(settings.BASE_DIR) / "plugins" / "hello"

@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins import peer as peers
 from tools.plugins.frames import MOST_BYTES, encode_request, encode_response
 from tools.plugins.peer import RequestHandler, RpcPeer, open_pipe_streams

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins.results import convert_plugin_error, convert_plugin_result
 
 

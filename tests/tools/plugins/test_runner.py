@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.tools.plugins.processes import PATIENCE, started, write_plugin
-from tools.plugin_sdk.errors import RpcError
+from tools.plugin_sdk.calls import RpcError
 from tools.plugins.service import THREADS
 
 TOOLS = """
