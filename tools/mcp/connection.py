@@ -324,7 +324,7 @@ def _explained(log: ServerLog) -> Iterator[None]:
     leaf: BaseException = attempt.error
     while isinstance(leaf, BaseExceptionGroup):
         leaf = leaf.exceptions[0]
-    words = log.fit(str(leaf) or ("" if isinstance(leaf, McpClientError) else type(leaf).__name__))
+    words = log.mask(str(leaf) or ("" if isinstance(leaf, McpClientError) else type(leaf).__name__))
     parts = [words] if words and (words != "Connection closed" or not log.reason) else []
     parts += [log.reason] if log.reason and log.reason not in words else []
     parts += [_("It said: %s") % log.last_words] if log.last_words else []

@@ -39,7 +39,7 @@ class ServerLog:
 
     @property
     def last_words(self) -> str:
-        return " / ".join(filter(None, map(self.fit, self._last)))
+        return " / ".join(filter(None, map(self.mask, self._last)))
 
     @property
     def reason(self) -> str:
@@ -47,7 +47,7 @@ class ServerLog:
         ended = _("The server has ended the connection.") if self._is_ended else ""
         return self._reasons[0] if self._reasons else self._answer or ended
 
-    def said(self, text: str) -> None:
+    def log_output(self, text: str) -> None:
         """A line of the server's stderr."""
         if text.strip():
             self._last.append(text[: LINE_LIMIT * 4])
@@ -59,7 +59,7 @@ class ServerLog:
 
     def failed(self, reason: str) -> None:
         """Why the connection cannot be used any more; the first reason counts."""
-        self._reasons.append(self.fit(reason))
+        self._reasons.append(self.mask(reason))
         self._lost()
 
     @property
@@ -75,7 +75,7 @@ class ServerLog:
         """How the server last refused a request: it may be why there is no connection."""
         self._answer = status
 
-    def fit(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """``text`` as one line without secrets."""
         return clean_line(self._settings.masked(text[: LINE_LIMIT * 4]), LINE_LIMIT)
 
@@ -86,4 +86,4 @@ class ServerLog:
         left_out, self._left_out = self._left_out, 0
         if left_out:
             logger.info("MCP server %s: %d lines left out", self._name, left_out)
-        logger.info("MCP server %s %s: %s", self._name, kind, self.fit(text))
+        logger.info("MCP server %s %s: %s", self._name, kind, self.mask(text))

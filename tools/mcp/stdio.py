@@ -59,7 +59,7 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @asynccontextmanager
 async def stdio_transport(
-    settings: McpServerSettings, flow: ServerRateLimit, journal: ServerLog
+    settings: McpServerSettings, flow: ServerRateLimit, log: ServerLog
 ) -> AsyncIterator[Streams]:
     """Start the program and talk to it; when the block is left, in whatever way, it has ended with
     all its children.
@@ -70,16 +70,16 @@ async def stdio_transport(
     incoming, read = anyio.create_memory_object_stream[Incoming](WAITING)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](WAITING)
     tasks = [
-        asyncio.create_task(_read(child, incoming, flow, journal), name="mcp-stdout"),
+        asyncio.create_task(_read(child, incoming, flow, log), name="mcp-stdout"),
         asyncio.create_task(_write(process, outgoing), name="mcp-stdin"),
-        asyncio.create_task(_heed(process, flow, journal), name="mcp-stderr"),
+        asyncio.create_task(_heed(process, flow, log), name="mcp-stderr"),
     ]
     try:
         yield read, write
     finally:
         for stream in (incoming, read, write, outgoing):
             stream.close()
-        await _shielded(_ended(child, tasks, journal))
+        await _shielded(_ended(child, tasks, log))
 
 
 async def _started(settings: McpServerSettings) -> Process:
@@ -101,7 +101,7 @@ async def _read(
     child: Child,
     incoming: MemoryObjectSendStream[Incoming],
     flow: ServerRateLimit,
-    journal: ServerLog,
+    log: ServerLog,
 ) -> None:
     """Pass on what is said until the pipe ends; afterwards the session knows that it has."""
     stdout, lines = _pipe(child.process.stdout), LineSplitter()
@@ -110,8 +110,8 @@ async def _read(
             while chunk := await stdout.read(CHUNK):
                 child.find_program()  # it runs now
                 await flow.heard(len(chunk))
-                for line in lines.of(chunk):
-                    if (message := _message(line, journal)) is not None:
+                for line in lines.split(chunk):
+                    if (message := _message(line, log)) is not None:
                         await incoming.send(message)
                     else:
                         await flow.strayed()
@@ -128,14 +128,14 @@ async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMe
                 await stdin.drain()
 
 
-async def _heed(process: Process, flow: ServerRateLimit, journal: ServerLog) -> None:
+async def _heed(process: Process, flow: ServerRateLimit, log: ServerLog) -> None:
     """Put down what the server says on stderr."""
     stderr, lines = _pipe(process.stderr), LineSplitter(limit=LONGEST_WORDS)
     with contextlib.suppress(ConnectionError):
         while chunk := await stderr.read(CHUNK):
             await flow.heard(len(chunk))
-            for line in lines.of(chunk):
-                journal.said(line.decode(errors="replace"))
+            for line in lines.split(chunk):
+                log.log_output(line.decode(errors="replace"))
 
 
 def _pipe(pipe: P | None) -> P:
@@ -144,12 +144,12 @@ def _pipe(pipe: P | None) -> P:
     return pipe
 
 
-def _message(line: bytes, journal: ServerLog) -> SessionMessage | None:
+def _message(line: bytes, log: ServerLog) -> SessionMessage | None:
     """The message that ``line`` is, an error for the call that a broken one answers, or None."""
     if not line.strip():
         return None
     if line.lstrip()[:1] != b"{":
-        journal.noted(f"a line of its output is no message: {line[:200].decode(errors='replace')}")
+        log.noted(f"a line of its output is no message: {line[:200].decode(errors='replace')}")
         return None
     if isinstance(line, TruncatedLine):
         problem = TOO_LARGE
@@ -159,8 +159,8 @@ def _message(line: bytes, journal: ServerLog) -> SessionMessage | None:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            problem = UNREADABLE
-    journal.noted(f"{problem}: {line[:200].decode(errors='replace')}")
+            fault = UNREADABLE
+    log.noted(f"{fault}: {line[:200].decode(errors='replace')}")
     number = _ID.search(line[:_SEARCHED]) or _ID.search(line[-_SEARCHED:])
     if number is None or b'"method"' in line[:_SEARCHED]:
         return None
@@ -191,7 +191,7 @@ class LineSplitter:
         self._size = 0
         self._head = b""
 
-    def of(self, chunk: bytes) -> list[bytes]:
+    def split(self, chunk: bytes) -> list[bytes]:
         """The lines that end in ``chunk``."""
         *ended, rest = chunk.split(b"\n")
         lines = []
@@ -220,7 +220,7 @@ class LineSplitter:
         return line
 
 
-async def _ended(child: Child, tasks: list[asyncio.Task[None]], journal: ServerLog) -> None:
+async def _ended(child: Child, tasks: list[asyncio.Task[None]], log: ServerLog) -> None:
     """End the program: close what it reads, then have the keeper end it, then kill whatever is
     left."""
     process = child.process
@@ -229,7 +229,7 @@ async def _ended(child: Child, tasks: list[asyncio.Task[None]], journal: ServerL
     draining = asyncio.create_task(_drained(process, tasks[0]), name="mcp-drain")
     if await child.ends_within(EXIT_SECONDS):
         if child.status:
-            journal.failed(_("The program ended with status %s.") % child.status)
+            log.failed(_("The program ended with status %s.") % child.status)
     else:
         child.signal(signal.SIGTERM)
         if not await child.ends_within(END_SECONDS):

@@ -69,7 +69,7 @@ def track_sending() -> Iterator[SendState]:
 def web_transport(
     settings: McpServerSettings,
     destinations: DestinationResolver,
-    journal: ServerLog,
+    log: ServerLog,
     flow: ServerRateLimit,
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     """Streams to the server at the row's URL. Raises :class:`PermanentFailureError` for a row that
@@ -80,7 +80,7 @@ def web_transport(
     except FetchError as error:
         raise PermanentFailureError(str(error)) from error
     is_legacy = settings.transport == McpServer.Transport.SSE
-    way_out = CheckedTransport(destinations, journal, flow, is_legacy=is_legacy)
+    way_out = CheckedTransport(destinations, log, flow, is_legacy=is_legacy)
     return _legacy(url, settings, way_out) if is_legacy else _streamable(url, settings, way_out)
 
 
@@ -126,7 +126,7 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
-    """Requests to judged addresses; notes in ``journal`` why the connection is lost where one
+    """Requests to judged addresses; notes in ``log`` why the connection is lost where one
     fails.
 
     ``is_legacy``: answers come by another way, so that nobody learns of a message that was refused.
@@ -135,7 +135,7 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
     def __init__(
         self,
         destinations: DestinationResolver,
-        journal: ServerLog,
+        log: ServerLog,
         flow: ServerRateLimit,
         *,
         is_legacy: bool = False,
@@ -147,7 +147,7 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
             keepalive_expiry=KEEP_SECONDS,
             network_backend=_CheckedBackend(destinations),
         )
-        self._journal, self._flow, self._is_legacy = journal, flow, is_legacy
+        self._log, self._flow, self._is_legacy = log, flow, is_legacy
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The answer, with a bounded body. Raises what the parent raises, and
@@ -190,19 +190,19 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         if SESSION in request.headers and is_forgotten:
             if current := _sending.get():
                 current.is_refused = True
-            self._journal.failed(_("The server no longer knows the session."))
+            self._log.failed(_("The server no longer knows the session."))
         status = f"HTTP {response.status_code} {response.reason_phrase}".strip()
         if self._is_legacy:
-            self._journal.failed(status)
+            self._log.failed(status)
         elif (
             response.status_code != 404
         ):  # by which an older server says that it does not know a method
-            self._journal.answered(status)
+            self._log.answered(status)
         return _with(response, httpx2.ByteStream(body[:MAX_ERROR]))
 
     def _lost(self, request: httpx2.Request, error: Exception) -> None:
         if request.method == "POST":
-            self._journal.failed(str(error) or type(error).__name__)
+            self._log.failed(str(error) or type(error).__name__)
 
 
 def _with(response: httpx2.Response, stream: Any) -> httpx2.Response:

@@ -192,7 +192,7 @@ class CapabilityService:
         self._services = services
         self._rates = TokenBuckets(clock=clock)
 
-    async def exercise(
+    async def run_capability(
         self, plugin: CapabilityHolder, call: CallInFlight | None, name: Any, arguments: Any
     ) -> Any:
         """What ``name`` gives ``plugin``; ``call`` is the call in flight whose token came along, if

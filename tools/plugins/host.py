@@ -56,11 +56,11 @@ class PluginHost:
         capabilities: CapabilityService,
         *,
         reserved: Collection[str] = (),
-        pace: RestartPolicy | None = None,
+        restart_policy: RestartPolicy | None = None,
     ) -> None:
         self.root = root
         self.limits = limits
-        self.pace = pace or RestartPolicy()
+        self.restart_policy = restart_policy or RestartPolicy()
         self.process_id = desk.process_id
         self.starting = asyncio.Semaphore(STARTING_AT_ONCE)
         self.tools: Mapping[str, HostedTool] = {}
@@ -73,7 +73,7 @@ class PluginHost:
         """Whether some tool is for certain chats alone."""
         self._desk = desk
         self._capabilities = capabilities
-        self._journal = PluginRecorder(desk)
+        self._recorder = PluginRecorder(desk)
         self._rows: Mapping[int, PluginSettings] = {}
         self._stamps: dict[str, str] = {}
         self._supervisors: dict[int, Supervisor] = {}
@@ -86,7 +86,7 @@ class PluginHost:
         """Read the rows. In the database thread."""
         self._rows = {settings.pk: settings for settings in load_plugin_settings()}
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._obey)
+            self._loop.call_soon_threadsafe(self._apply_settings)
 
     def start(self) -> None:
         """Begin to follow the folder and to run what is enabled. Returns at once."""
@@ -106,7 +106,7 @@ class PluginHost:
         await asyncio.gather(
             *(each.close() for each in supervisors.values()), return_exceptions=True
         )
-        await self._journal.close()
+        await self._recorder.close()
         await self._capabilities.close()
 
     def settings(self, pk: int) -> PluginSettings | None:
@@ -122,18 +122,18 @@ class PluginHost:
     # --- For supervisors ------------------------------------------------------------
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool:
-        return self._journal.line(plugin_pk, level, text)
+        return self._recorder.line(plugin_pk, level, text)
 
     def crashed(self, plugin: PluginSettings, ending: ProcessExit) -> None:
-        self._journal.crash(plugin.pk, plugin.plugin_id, ending)
+        self._recorder.crash(plugin.pk, plugin.plugin_id, ending)
 
     def report(self, report: PluginReport) -> None:
-        self._journal.report(report)
+        self._recorder.report(report)
 
-    async def exercise(
+    async def run_capability(
         self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
     ) -> Any:
-        return await self._capabilities.exercise(
+        return await self._capabilities.run_capability(
             self._rows.get(plugin.pk, plugin), call, name, arguments
         )
 
@@ -176,9 +176,9 @@ class PluginHost:
         with log_errors(logger, "The folder of plugins %s could not be looked at", self.root):
             found = await asyncio.to_thread(scan_folder, self.root)
             self._stamps = {each.folder: each.stamp for each in found}
-            await self._desk.submit(self._take_stock, found)
+            await self._desk.submit(self._sync_rows, found)
 
-    def _take_stock(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
+    def _sync_rows(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
         for found in looks:
             sync_plugin_rows(found)
         transaction.on_commit(
@@ -186,7 +186,7 @@ class PluginHost:
         )  # not before: these rows may never come to be
         return [None] * len(looks)
 
-    def _obey(self) -> None:
+    def _apply_settings(self) -> None:
         """Hand on what the rows say. One whose row is gone is ended like one that is switched
         off."""
         if self._loop is None:
@@ -194,15 +194,15 @@ class PluginHost:
         for pk, settings in self._rows.items():
             if pk not in self._supervisors:
                 self._supervisors[pk] = Supervisor(settings, self)
-            self._supervisors[pk].obey(settings, self._stamps.get(settings.folder, ""))
+            self._supervisors[pk].apply(settings, self._stamps.get(settings.folder, ""))
         for pk in self._supervisors.keys() - self._rows.keys():
             supervisor = self._supervisors[pk]
-            supervisor.obey(replace(supervisor.settings, enabled=False), "")
+            supervisor.apply(replace(supervisor.settings, enabled=False), "")
         self.changed()
 
     async def _confirm(self) -> None:
         while True:
-            self._journal.confirm()
+            self._recorder.confirm()
             await asyncio.sleep(CONFIRM_SECONDS)
 
     def _record_tools(self) -> None:

@@ -48,7 +48,7 @@ class LinkListener(Protocol):
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool: ...
 
-    async def exercise(
+    async def run_capability(
         self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
     ) -> Any: ...
 
@@ -73,7 +73,7 @@ class PluginLink:
     """
 
     def __init__(
-        self, process: RunnerProcess, plugin: Callable[[], PluginSettings], ears: LinkListener
+        self, process: RunnerProcess, plugin: Callable[[], PluginSettings], listener: LinkListener
     ) -> None:
         self.process = process
         self.declarations: list[Any] = []
@@ -82,7 +82,7 @@ class PluginLink:
         """Whether it is being ended because it is no longer wanted, and not because of something
         that it did."""
         self._plugin = plugin
-        self._ears = ears
+        self._listener = listener
         self._calls: dict[str, PluginCall] = {}
         self._asked = 0
         self._left_out = 0
@@ -101,7 +101,7 @@ class PluginLink:
         folder: Path,
         plugin: Callable[[], PluginSettings],
         limits: ProcessLimits,
-        ears: LinkListener,
+        listener: LinkListener,
     ) -> Self:
         """Start a process and have it load the plugin in ``folder``.
 
@@ -110,9 +110,9 @@ class PluginLink:
         """
         settings = plugin()
         process = await RunnerProcess.spawn(
-            folder, lambda level, text: ears.line(settings.pk, level, text)
+            folder, lambda level, text: listener.line(settings.pk, level, text)
         )
-        link = cls(process, plugin, ears)
+        link = cls(process, plugin, listener)
         payload = {
             "plugin_id": settings.plugin_id,
             "config": dict(settings.config),
@@ -162,7 +162,7 @@ class PluginLink:
         it."""
         await self._peer.request("configure", {"config": config}, CONFIGURE_SECONDS)
 
-    async def is_well(self) -> bool:
+    async def check_health(self) -> bool:
         """Whether the plugin answers within its time; it is asked twice."""
         for _ in range(2):
             try:
@@ -185,7 +185,7 @@ class PluginLink:
             call.cpu_seconds += spent / len(self._calls)
         return max((call.cpu_seconds for call in self._calls.values()), default=0.0)
 
-    async def retire(self, drain_seconds: float) -> None:
+    async def drain_and_close(self, drain_seconds: float) -> None:
         """Let the calls under way finish in that time, have the plugin tidy up, and end its
         process. No new calls may come."""
         self.is_retired = True
@@ -224,7 +224,7 @@ class PluginLink:
             ):
                 return await self.process.kill(error.message)
             await asyncio.wait([self.process.ended], timeout=PARTING_SECONDS)
-            return await self.process.end(gettext("It closed its connection to the server."))
+            return await self.process.terminate(gettext("It closed its connection to the server."))
         finally:
             self._peer.close()
             await asyncio.wait([served])
@@ -244,7 +244,7 @@ class PluginLink:
         )
 
     async def _note(self, level: str, text: str) -> None:
-        await self._slow_down(was_taken=self._ears.line(self._plugin().pk, level, text))
+        await self._slow_down(was_taken=self._listener.line(self._plugin().pk, level, text))
 
     async def _progress(self, token: str, text: str, *, tell: bool) -> None:
         call, now = self._calls.get(token), time.monotonic()
@@ -267,7 +267,9 @@ class PluginLink:
                 RpcErrorCode.HOST_OVERLOADED, f"{ASKED_AT_ONCE} requests are under way already"
             )
         work = asyncio.create_task(
-            self._ears.exercise(self._plugin(), call.flight if call else None, name, arguments)
+            self._listener.run_capability(
+                self._plugin(), call.flight if call else None, name, arguments
+            )
         )
         if call is not None:
             call.asked.add(work)

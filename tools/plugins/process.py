@@ -56,8 +56,10 @@ class RunnerProcess:
         self._last = deque[str](maxlen=LAST_LINES)
         self._reason = ""
         self._child = Child(process)
-        self._ears = [asyncio.create_task(self._listen(name, pipe)) for name, pipe in said.items()]
-        self.ended = asyncio.create_task(self._see_through(), name=f"runner {process.pid}")
+        self._listeners = [
+            asyncio.create_task(self._listen(name, pipe)) for name, pipe in said.items()
+        ]
+        self.ended = asyncio.create_task(self._watch_exit(), name=f"runner {process.pid}")
         """Done once the process and all below it are gone."""
 
     @classmethod
@@ -97,7 +99,7 @@ class RunnerProcess:
         asked while it runs."""
         return self._child.find_program()
 
-    async def end(self, reason: str = "") -> ProcessExit:
+    async def terminate(self, reason: str = "") -> ProcessExit:
         """Have it ended, if it still runs: asked, then killed. ``reason``: why that is done."""
         if not await self._is_gone(0):
             self._reason = self._reason or reason
@@ -116,12 +118,12 @@ class RunnerProcess:
         done, _ = await asyncio.wait([self.ended], timeout=seconds)
         return bool(done)
 
-    async def _see_through(self) -> ProcessExit:
+    async def _watch_exit(self) -> ProcessExit:
         status = await self._process.wait()
         await self._child.end_orphans()
-        await asyncio.wait(self._ears, timeout=LAST_WORDS_SECONDS)
-        for ear in self._ears:
-            ear.cancel()
+        await asyncio.wait(self._listeners, timeout=LAST_WORDS_SECONDS)
+        for listener in self._listeners:
+            listener.cancel()
         last = "\n".join(self._last)
         return ProcessExit(self._reason or describe_exit(status, last), last)
 

@@ -72,7 +72,7 @@ class PluginToolProvider:
         except RpcError as error:
             return convert_plugin_error(plugin_id, name, _worded(plugin_id, link, error))
         except asyncio.CancelledError:
-            offered.supervisor.suspect()
+            offered.supervisor.request_health_check()
             raise
         return convert_plugin_result(plugin_id, name, value)
 

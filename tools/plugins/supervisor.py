@@ -57,7 +57,7 @@ class SupervisorContext(LinkListener, Protocol):
 
     root: Path
     limits: ProcessLimits
-    pace: RestartPolicy
+    restart_policy: RestartPolicy
     process_id: str
     starting: asyncio.Semaphore
 
@@ -92,28 +92,28 @@ class RestartHistory:
 
 
 class Supervisor:
-    """Used from the event loop; :meth:`obey` may be called at any time and returns at once.
+    """Used from the event loop; :meth:`apply` may be called at any time and returns at once.
 
     ``tools`` are those of the process that runs, or ran last, the same objects for as long
     as the plugin declares the same.
     """
 
-    def __init__(self, settings: PluginSettings, house: SupervisorContext) -> None:
+    def __init__(self, settings: PluginSettings, context: SupervisorContext) -> None:
         self.settings = settings
         self.tools: list[PluginTool] = []
         self.notes: list[str] = []
         self.link: PluginLink | None = None
-        self._house = house
-        self._pace = house.pace
+        self._context = context
+        self._restart_policy = context.restart_policy
         self._stamp = ""
-        self._edition: LoadedVersion | None = None
+        self._version: LoadedVersion | None = None
         self._record = RestartHistory()
         self._config: dict[str, object] = {}
-        self._reloaded: deque[float] = deque(maxlen=self._pace.reloads)
+        self._reloaded: deque[float] = deque(maxlen=self._restart_policy.reloads)
         self._checkup: asyncio.Task[bool] | None = None
         self._next_checkup = 0.0
         self._retiring: dict[asyncio.Task[None], PluginLink] = {}
-        self._stirred = asyncio.Event()
+        self._wake = asyncio.Event()
         self._task = asyncio.create_task(
             self._supervise(), name=f"supervisor of {settings.plugin_id}"
         )
@@ -125,7 +125,7 @@ class Supervisor:
             return ""
         if self.link is not None:
             return State.RUNNING
-        if self._record.crashes >= self._pace.crashes:
+        if self._record.crashes >= self._restart_policy.crashes:
             return State.BROKEN
         return State.WAITING if self._record.crashes else State.STARTING
 
@@ -137,23 +137,23 @@ class Supervisor:
             link if link is not None and self.settings.is_wanted and not link.over.done() else None
         )
 
-    def obey(self, settings: PluginSettings, stamp: str) -> None:
+    def apply(self, settings: PluginSettings, stamp: str) -> None:
         """These are the operator's settings and the state of the files from now on."""
         if (settings, stamp) != (self.settings, self._stamp):
             self.settings, self._stamp = settings, stamp
-            self._stirred.set()
+            self._wake.set()
 
-    def suspect(self) -> None:
+    def request_health_check(self) -> None:
         """A call took too long: ask at once whether the plugin is well."""
         self._next_checkup = 0.0
-        self._stirred.set()
+        self._wake.set()
 
     def report(self) -> None:
         """Have it put down how the plugin gets on."""
         record, state = self._record, self.state
         report = PluginReport(
             plugin_pk=self.settings.pk,
-            process_id=self._house.process_id,
+            process_id=self._context.process_id,
             state=state,
             runner_pid=self.link.runner_pid if self.link else None,
             started_at=record.started_at if self.link else None,
@@ -162,7 +162,7 @@ class Supervisor:
             error="\n".join(filter(None, [record.error, *self.notes])),
             tools=tuple(tool.spec.name for tool in self.tools),
         )
-        self._house.report(report)
+        self._context.report(report)
 
     async def close(self) -> None:
         """End the plugin, with a short time for calls under way."""
@@ -173,20 +173,22 @@ class Supervisor:
         for task in list(self._retiring):
             task.cancel()
         await asyncio.gather(*self._retiring, return_exceptions=True)
-        ending = [link.retire(0) for link in links]
+        ending = [link.drain_and_close(0) for link in links]
         if self.link is not None:
-            ending.append(self.link.retire(self._pace.last_drain))
+            ending.append(self.link.drain_and_close(self._restart_policy.last_drain))
         await asyncio.gather(*ending, return_exceptions=True)
 
     async def _supervise(self) -> None:
         while True:
-            self._stirred.clear()
+            self._wake.clear()
             with log_errors(logger, "The supervisor of plugin %s failed", self.settings.plugin_id):
                 await self._step()
                 self.report()
             try:
-                async with asyncio.timeout(self._pace.look if self.settings.is_wanted else None):
-                    await self._stirred.wait()
+                async with asyncio.timeout(
+                    self._restart_policy.look if self.settings.is_wanted else None
+                ):
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 
@@ -202,27 +204,27 @@ class Supervisor:
             )
         if not self.settings.is_wanted:
             self._rest()
-        elif self._edition is None or self._is_outdated(now):
+        elif self._version is None or self._is_outdated(now):
             await self._renew(LoadedVersion(self.settings.reloads, self._stamp))
         elif self.link is None:
-            if self._record.crashes < self._pace.crashes and now >= self._record.due:
-                await self._renew(self._edition)
+            if self._record.crashes < self._restart_policy.crashes and now >= self._record.due:
+                await self._renew(self._version)
         elif self._config != self.settings.config:
             await self._configure(self.link)
         else:
-            await self._examine(self.link, now)
+            await self._check_health(self.link, now)
 
     def _is_outdated(self, now: float) -> bool:
-        """Whether another edition is to be loaded. A plugin that changes its own files all the time
+        """Whether another version is to be loaded. A plugin that changes its own files all the time
         is not followed."""
-        edition = self._edition
-        if edition is None or edition.reloads != self.settings.reloads:
+        version = self._version
+        if version is None or version.reloads != self.settings.reloads:
             return True
-        if edition.stamp == self._stamp:
+        if version.stamp == self._stamp:
             return False
         are_many = (
-            len(self._reloaded) == self._pace.reloads
-            and now < self._reloaded[0] + self._pace.stable
+            len(self._reloaded) == self._restart_policy.reloads
+            and now < self._reloaded[0] + self._restart_policy.stable
         )
         return not are_many
 
@@ -230,16 +232,16 @@ class Supervisor:
         """The plugin is not wanted: it is as if it had never been tried."""
         if self.link is not None:
             self._retire(self.link)
-        if self._edition is not None:
-            self._edition, self._record = None, RestartHistory()
-            self._house.changed()
+        if self._version is not None:
+            self._version, self._record = None, RestartHistory()
+            self._context.changed()
 
-    async def _renew(self, edition: LoadedVersion) -> None:
+    async def _renew(self, version: LoadedVersion) -> None:
         """Load the plugin, beside the process that runs, and put it in that one's place; what
         cannot be loaded changes nothing."""
-        if edition != self._edition:
-            self._edition, self._record = (
-                edition,
+        if version != self._version:
+            self._version, self._record = (
+                version,
                 RestartHistory(started_at=self._record.started_at),
             )
             self._reloaded.append(time.monotonic())
@@ -254,17 +256,17 @@ class Supervisor:
             )
             return
         old, self.link, self._config = self.link, link, config
-        link.over.add_done_callback(lambda _: self._stirred.set())
+        link.over.add_done_callback(lambda _: self._wake.set())
         self._record.error, self._record.started_at = "", timezone.now()
         self._forget_checkup()
         if old is not None:
             self._retire(old)
-        self._house.changed()
+        self._context.changed()
 
     async def _in_turn(self) -> PluginLink:
         """Start a process when few others do. One that takes long to load does not keep the others
         waiting."""
-        async with self._house.starting:
+        async with self._context.starting:
             opening = asyncio.create_task(self._opened())
             try:
                 await asyncio.wait([opening], timeout=TURN_SECONDS)
@@ -276,10 +278,10 @@ class Supervisor:
 
     async def _opened(self) -> PluginLink:
         link = await PluginLink.open(
-            self._house.root / self.settings.folder,
+            self._context.root / self.settings.folder,
             lambda: self.settings,
-            self._house.limits,
-            self._house,
+            self._context.limits,
+            self._context,
         )
         try:
             self.tools = await asyncio.to_thread(
@@ -298,18 +300,18 @@ class Supervisor:
         self._record.error = gettext("%(reason)s; the edition that was loaded before goes on.") % {
             "reason": reason
         }
-        self._house.crashed(self.settings, ProcessExit(self._record.error, details))
+        self._context.crashed(self.settings, ProcessExit(self._record.error, details))
 
     def _crashed(self, ending: ProcessExit) -> None:
         self._forget_checkup()
         record, self.link = self._record, None
         record.crashes += 1
         record.error = ending.reason
-        pause = self._pace.pause * 2 ** (record.crashes - 1) * random.uniform(0.75, 1.25)  # noqa: S311
+        pause = self._restart_policy.pause * 2 ** (record.crashes - 1) * random.uniform(0.75, 1.25)  # noqa: S311
         record.due = time.monotonic() + pause
         record.retry_at = timezone.now() + timedelta(seconds=pause)
-        self._house.crashed(self.settings, ending)
-        self._house.changed()
+        self._context.crashed(self.settings, ending)
+        self._context.changed()
 
     async def _configure(self, link: PluginLink) -> None:
         self._config = dict(self.settings.config)
@@ -321,14 +323,14 @@ class Supervisor:
                 "reason": error
             }
 
-    async def _examine(self, link: PluginLink, now: float) -> None:
+    async def _check_health(self, link: PluginLink, now: float) -> None:
         """Whether the plugin that runs is well and keeps within its limits. One that does not is
         ended, which is a crash."""
         usage = await asyncio.to_thread(measure_usage, link.process.pid)
-        reason = usage.excess(self._house.limits)
-        if link.charge(usage) > self._house.limits.cpu_seconds:
+        reason = usage.excess(self._context.limits)
+        if link.charge(usage) > self._context.limits.cpu_seconds:
             reason = gettext("A call used more than %(most)d s of processor time.") % {
-                "most": self._house.limits.cpu_seconds
+                "most": self._context.limits.cpu_seconds
             }
         if self._checkup is not None and self._checkup.done():
             is_well, self._checkup = self._checkup.result(), None
@@ -340,9 +342,9 @@ class Supervisor:
         if reason:
             await link.kill(reason)
         elif self._checkup is None and now >= self._next_checkup:
-            self._next_checkup = now + self._pace.health
-            self._checkup = asyncio.create_task(link.is_well())
-            self._checkup.add_done_callback(lambda _: self._stirred.set())
+            self._next_checkup = now + self._restart_policy.health
+            self._checkup = asyncio.create_task(link.check_health())
+            self._checkup.add_done_callback(lambda _: self._wake.set())
         if (
             self._record.crashes
             and (began := self._record.started_at)
@@ -352,21 +354,22 @@ class Supervisor:
 
     def _forget_checkup(self) -> None:
         """What is asked of one process says nothing of another."""
-        self._next_checkup = time.monotonic() + self._pace.health
+        self._next_checkup = time.monotonic() + self._restart_policy.health
         if self._checkup is not None:
             self._checkup.cancel()
             self._checkup = None
 
     @property
     def _stable(self) -> timedelta:
-        return timedelta(seconds=self._pace.stable)
+        return timedelta(seconds=self._restart_policy.stable)
 
     def _retire(self, link: PluginLink) -> None:
         """Let ``link`` finish what it is at, beside everything else."""
         if self.link is link:
             self.link = None
         task = asyncio.create_task(
-            link.retire(self._pace.drain), name=f"retiring {self.settings.plugin_id}"
+            link.drain_and_close(self._restart_policy.drain),
+            name=f"retiring {self.settings.plugin_id}",
         )
         self._retiring[task] = link
         task.add_done_callback(lambda done: self._retiring.pop(done, None))

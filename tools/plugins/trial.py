@@ -31,7 +31,7 @@ class LoadTrial:
         self.lines.append(text)
         return True
 
-    async def exercise(
+    async def run_capability(
         self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
     ) -> Any:
         raise RpcError(
@@ -57,9 +57,9 @@ async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
     try:
         trial.tools = [tool.spec for tool in build_plugin_tools(manifest.id, link.declarations)]
     except UnusableTools as unusable:
-        trial.problems.append(str(unusable))
-    await link.retire(0)
-    trial.problems += _unlike(manifest, [spec.name for spec in trial.tools])
+        trial.faults.append(str(unusable))
+    await link.drain_and_close(0)
+    trial.faults += _unlike(manifest, [spec.name for spec in trial.tools])
     return trial
 
 

@@ -85,7 +85,7 @@ def test_pauses_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch):
 
 def test_lines_are_found_in_whatever_pieces_they_come():
     lines = LineSplitter()
-    assert [lines.of(piece) for piece in (b"on", b"e\ntwo\nth", b"ree", b"\n")] == [
+    assert [lines.split(piece) for piece in (b"on", b"e\ntwo\nth", b"ree", b"\n")] == [
         [],
         [b"one", b"two"],
         [],
@@ -95,8 +95,8 @@ def test_lines_are_found_in_whatever_pieces_they_come():
 
 def test_of_a_line_that_is_too_long_the_ends_are_kept():
     lines = LineSplitter(limit=1000)
-    lines.of(b"BEGIN" + b"x" * 5000)
-    [cut, after] = lines.of(b"y" * 5000 + b"END\nnext\n")
+    lines.split(b"BEGIN" + b"x" * 5000)
+    [cut, after] = lines.split(b"y" * 5000 + b"END\nnext\n")
     assert isinstance(cut, TruncatedLine)
     assert (cut.startswith(b"BEGIN"), cut.endswith(b"END"), len(cut) < 1000, after) == (
         True,

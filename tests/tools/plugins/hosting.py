@@ -78,7 +78,9 @@ class Hosting:
         self.desk = Desk()
         self.services = Services()
         capabilities = CapabilityService(self.desk, self.services)
-        self.host = PluginHost(self.desk, root, limits, capabilities, reserved=["reply"], pace=pace)
+        self.host = PluginHost(
+            self.desk, root, limits, capabilities, reserved=["reply"], restart_policy=pace
+        )
         self.registry = ToolRegistry()
         self.registry.register_provider(PluginToolProvider(self.host))
 

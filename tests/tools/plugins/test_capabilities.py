@@ -126,7 +126,9 @@ async def test_what_was_granted_is_done_in_the_chat_of_the_call(
     capabilities, services, name, arguments, asked, given
 ):
     assert (
-        await capabilities.exercise(Row(granted=frozenset([name])), call("s1"), name, arguments)
+        await capabilities.run_capability(
+            Row(granted=frozenset([name])), call("s1"), name, arguments
+        )
         == given
     )
     assert services.asked == [("s1", *asked)]
@@ -149,7 +151,7 @@ async def test_what_was_not_granted_is_denied_whatever_else_was(
 ):
     others = EVERYTHING - {name, name.partition(".")[0]}
     assert (
-        await code(capabilities.exercise(Row(granted=others), call(), name, arguments))
+        await code(capabilities.run_capability(Row(granted=others), call(), name, arguments))
         == "E_CAPABILITY_DENIED"
     )
     assert services.asked == []
@@ -157,7 +159,9 @@ async def test_what_was_not_granted_is_denied_whatever_else_was(
 
 async def test_a_disabled_plugin_is_denied_everything(capabilities):
     assert (
-        await code(capabilities.exercise(Row(enabled=False), call(), "send.text", {"text": "x"}))
+        await code(
+            capabilities.run_capability(Row(enabled=False), call(), "send.text", {"text": "x"})
+        )
         == "E_CAPABILITY_DENIED"
     )
 
@@ -168,12 +172,14 @@ async def test_a_disabled_plugin_is_denied_everything(capabilities):
 )
 async def test_what_does_not_exist_is_refused_even_where_it_was_granted(capabilities, name):
     row = Row(granted=EVERYTHING | {name})
-    assert await code(capabilities.exercise(row, call(), name, {})) == "E_METHOD_NOT_ALLOWED"
+    assert await code(capabilities.run_capability(row, call(), name, {})) == "E_METHOD_NOT_ALLOWED"
 
 
 @pytest.mark.parametrize("name", [None, 1, ["send.text"], {"a": 1}, b"send.text"])
 async def test_a_name_that_is_no_text_is_refused(capabilities, name):
-    assert await code(capabilities.exercise(Row(), call(), name, {})) == "E_METHOD_NOT_ALLOWED"
+    assert (
+        await code(capabilities.run_capability(Row(), call(), name, {})) == "E_METHOD_NOT_ALLOWED"
+    )
 
 
 def test_granted_is_what_row_and_manifest_both_say_and_the_server_has():
@@ -199,7 +205,10 @@ def test_granted_is_what_row_and_manifest_both_say_and_the_server_has():
 async def test_without_a_call_in_flight_there_is_no_chat_to_act_in(
     capabilities, services, name, arguments
 ):
-    assert await code(capabilities.exercise(Row(), None, name, arguments)) == "E_CAPABILITY_DENIED"
+    assert (
+        await code(capabilities.run_capability(Row(), None, name, arguments))
+        == "E_CAPABILITY_DENIED"
+    )
     assert services.asked == []
 
 
@@ -210,7 +219,9 @@ async def test_without_a_call_in_flight_there_is_no_chat_to_act_in(
     ("name", "arguments"), [("send.text", {"text": "x"}), ("history.read", {"number": 1})]
 )
 async def test_no_address_is_taken_from_a_plugin(capabilities, services, name, arguments, address):
-    asking = capabilities.exercise(Row(), call(), name, arguments | {address: "onebot:group:2"})
+    asking = capabilities.run_capability(
+        Row(), call(), name, arguments | {address: "onebot:group:2"}
+    )
     assert await code(asking) == "E_BAD_PAYLOAD"
     assert services.asked == []
 
@@ -252,13 +263,15 @@ async def test_no_address_is_taken_from_a_plugin(capabilities, services, name, a
 async def test_arguments_that_are_not_what_is_taken_are_refused(
     capabilities, services, plugin, name, arguments
 ):
-    assert await code(capabilities.exercise(plugin, call(), name, arguments)) == "E_BAD_PAYLOAD"
+    assert (
+        await code(capabilities.run_capability(plugin, call(), name, arguments)) == "E_BAD_PAYLOAD"
+    )
     assert services.asked == []
     assert not await PluginValue.objects.aexists()
 
 
 async def test_a_text_is_made_one_that_can_be_sent_and_stored(capabilities, services):
-    await capabilities.exercise(Row(), call("s"), "send.text", {"text": "a\0b"})
+    await capabilities.run_capability(Row(), call("s"), "send.text", {"text": "a\0b"})
     assert services.asked == [("s", "send", "a\ufffdb")]
 
 
@@ -272,10 +285,10 @@ async def test_a_text_is_made_one_that_can_be_sent_and_stored(capabilities, serv
 async def test_one_call_has_only_so_many(capabilities, services, name, arguments):
     one, limit = call(), CAPABILITIES[name].per_call
     for _ in range(limit):
-        await capabilities.exercise(Row(), one, name, arguments)
-    assert await code(capabilities.exercise(Row(), one, name, arguments)) == "E_BACK_PRESSURE"
+        await capabilities.run_capability(Row(), one, name, arguments)
+    assert await code(capabilities.run_capability(Row(), one, name, arguments)) == "E_BACK_PRESSURE"
     assert len(services.asked) == limit
-    await capabilities.exercise(Row(), call(), name, arguments)
+    await capabilities.run_capability(Row(), call(), name, arguments)
 
 
 @pytest.mark.parametrize(
@@ -286,11 +299,13 @@ async def test_a_plugin_has_only_so_many_a_minute_in_all_chats_together(
 ):
     limit = CAPABILITIES[name].per_minute
     for number in range(limit):
-        await capabilities.exercise(Row(), call(f"s{number}"), name, arguments)
-    assert await code(capabilities.exercise(Row(), call(), name, arguments)) == "E_BACK_PRESSURE"
-    await capabilities.exercise(Row(pk=2), call(), name, arguments)
+        await capabilities.run_capability(Row(), call(f"s{number}"), name, arguments)
+    assert (
+        await code(capabilities.run_capability(Row(), call(), name, arguments)) == "E_BACK_PRESSURE"
+    )
+    await capabilities.run_capability(Row(pk=2), call(), name, arguments)
     clock.now += 60
-    await capabilities.exercise(Row(), call(), name, arguments)
+    await capabilities.run_capability(Row(), call(), name, arguments)
     assert len(services.asked) == limit + 2
 
 
@@ -301,14 +316,14 @@ async def test_a_plugin_has_only_so_many_a_minute_in_all_chats_together(
     "value", ["text", 5, 1.5, True, None, [], {"a": [1, {"名": None}]}, "a\0b"]
 )
 async def test_a_value_comes_back_as_it_was_stored(capabilities, plugin, value):
-    await capabilities.exercise(plugin, None, "storage.set", {"key": "k", "value": value})
-    kept = await capabilities.exercise(plugin, None, "storage.get", {"key": "k"})
+    await capabilities.run_capability(plugin, None, "storage.set", {"key": "k", "value": value})
+    kept = await capabilities.run_capability(plugin, None, "storage.get", {"key": "k"})
     assert kept == ("a\ufffdb" if value == "a\0b" else value)
 
 
 async def test_values_are_replaced_listed_and_deleted(capabilities, plugin):
     async def ask(what: str, **arguments: Any) -> Any:
-        return await capabilities.exercise(plugin, call(), f"storage.{what}", arguments)
+        return await capabilities.run_capability(plugin, call(), f"storage.{what}", arguments)
 
     for key in ("b", "a:1", "A:1", "a:2"):
         await ask("set", key=key, value=1)
@@ -321,10 +336,10 @@ async def test_values_are_replaced_listed_and_deleted(capabilities, plugin):
 
 async def test_plugins_have_values_of_their_own(capabilities, plugin):
     other = Row((await sync_to_async(Plugin.objects.create)(folder="other")).pk)
-    await capabilities.exercise(plugin, None, "storage.set", {"key": "k", "value": 1})
-    assert await capabilities.exercise(other, None, "storage.get", {"key": "k"}) is None
-    assert await capabilities.exercise(other, None, "storage.keys", {}) == []
-    assert not await capabilities.exercise(other, None, "storage.delete", {"key": "k"})
+    await capabilities.run_capability(plugin, None, "storage.set", {"key": "k", "value": 1})
+    assert await capabilities.run_capability(other, None, "storage.get", {"key": "k"}) is None
+    assert await capabilities.run_capability(other, None, "storage.keys", {}) == []
+    assert not await capabilities.run_capability(other, None, "storage.delete", {"key": "k"})
 
 
 async def test_a_plugin_has_only_so_many_keys_and_may_still_change_them(
@@ -332,13 +347,13 @@ async def test_a_plugin_has_only_so_many_keys_and_may_still_change_them(
 ):
     monkeypatch.setattr(values, "KEYS_LIMIT", 2)
     for key in ("a", "b"):
-        await capabilities.exercise(plugin, None, "storage.set", {"key": key, "value": 1})
-    third = capabilities.exercise(plugin, None, "storage.set", {"key": "c", "value": 1})
+        await capabilities.run_capability(plugin, None, "storage.set", {"key": key, "value": 1})
+    third = capabilities.run_capability(plugin, None, "storage.set", {"key": "c", "value": 1})
     assert await code(third) == "E_CAPABILITY_FAILED"
-    await capabilities.exercise(plugin, None, "storage.set", {"key": "a", "value": 2})
-    await capabilities.exercise(plugin, None, "storage.delete", {"key": "b"})
-    await capabilities.exercise(plugin, None, "storage.set", {"key": "c", "value": 1})
-    assert await capabilities.exercise(plugin, None, "storage.keys", {}) == ["a", "c"]
+    await capabilities.run_capability(plugin, None, "storage.set", {"key": "a", "value": 2})
+    await capabilities.run_capability(plugin, None, "storage.delete", {"key": "b"})
+    await capabilities.run_capability(plugin, None, "storage.set", {"key": "c", "value": 1})
+    assert await capabilities.run_capability(plugin, None, "storage.keys", {}) == ["a", "c"]
 
 
 # --- Failures -----------------------------------------------------------------------
@@ -347,14 +362,14 @@ async def test_a_plugin_has_only_so_many_keys_and_may_still_change_them(
 async def test_why_it_could_not_be_done_is_told(capabilities, services):
     services.error = ToolFailed("消息发送失败: muted")
     with pytest.raises(RpcError, match="muted") as failure:
-        await capabilities.exercise(Row(), call(), "send.text", {"text": "x"})
+        await capabilities.run_capability(Row(), call(), "send.text", {"text": "x"})
     assert failure.value.code == "E_CAPABILITY_FAILED"
 
 
 async def test_a_problem_of_the_server_is_logged_and_not_told(capabilities, services, caplog):
     services.error = LookupError("/etc/secret")
     with pytest.raises(RpcError) as failure:
-        await capabilities.exercise(Row(), call(), "send.text", {"text": "x"})
+        await capabilities.run_capability(Row(), call(), "send.text", {"text": "x"})
     assert failure.value.code == "E_CAPABILITY_FAILED"
     assert "/etc/secret" not in str(failure.value)
     assert "/etc/secret" in caplog.text
