@@ -9,11 +9,12 @@ servers; ``command`` / ``args`` / ``env``, ``url`` (``serverUrl``, ``httpUrl``, 
 machine's environment is put in its place, since it would be sent to whom the text says.
 """
 
+import contextlib
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,7 +66,7 @@ def parse_mcp_servers(text: str) -> list[ServerConfig]:
     found = [_read(name, entry) for name, entry in named]
     names = [config.name for config in found]
     return [
-        _with_problem(config, _("This name stands here twice."))
+        replace(config, faults=(*config.faults, _("This name stands here twice.")))
         if names.count(config.name) > 1
         else config
         for config in found
@@ -143,11 +144,10 @@ def _pairs(servers: Any, key: str) -> Iterable[tuple[str, Any]]:
         return [(entry["name"], entry) for entry in servers]
     if key:
         raise ConfigUnreadable(_("“%s” must be an object with a server under each name.") % key)
-    raise ConfigUnreadable(
-        _(
-            "This is no list of servers: it wants an object “mcpServers” with a server under each name."
-        )
+    words = _(
+        "This is no list of servers: it wants an object “mcpServers” with a server under each name."
     )
+    raise ConfigUnreadable(words)
 
 
 # --- One server -------------------------------------------------------------------
@@ -158,63 +158,19 @@ def _read(key: str, given: Any) -> ServerConfig:
         return ServerConfig(key.strip(), {}, (_("A server must be an object."),))
     entry = _Entry(given)
     name = entry.text("name") or key
-    values = _connection(entry) | _said(entry)
-    notes = list(entry.notes)
-    if rest := entry.left_over():
-        notes.append(_("Not understood and left out: %s") % ", ".join(rest))
-    return ServerConfig(name.strip(), values, tuple(entry.problems), tuple(notes))
-
-
-def _connection(entry: "_Entry") -> dict[str, Any]:
-    """What a connection is made with: always all of it, so that nothing of a former server is
-    left."""
-    is_streamable = entry.has("httpUrl")
-    values = {
+    # What a connection is made with: always all of it, so that nothing of a former server is left.
+    values: dict[str, Any] = {
         "command": entry.text("command"),
         "arguments": entry.texts("args", "arguments"),
         "environment": entry.pairs("env", separator="="),
         "url": entry.text("httpUrl", "url", "serverUrl", "baseUrl"),
         "headers": entry.pairs("headers", separator=":"),
     }
-    said = entry.text("type", "transport", "transportType")
-    return {"transport": _transport(entry, said, values, is_streamable=is_streamable), **values}
-
-
-def _transport(
-    entry: "_Entry", said: str, values: Mapping[str, Any], *, is_streamable: bool
-) -> str:
-    if said:
-        known = _TRANSPORTS.get(re.sub(r"[-_ ]", "", said).lower(), "")
-        if not known:
-            entry.problems.append(_("“%s” is no transport: stdio, http and sse are.") % said[:100])
-        return known
-    if values["command"] and values["url"]:
-        entry.problems.append(
-            _("It names a command and a URL: “type” has to say which one counts.")
-        )
-    elif values["command"]:
-        return "stdio"
-    elif not values["url"] and not entry.problems:
-        entry.problems.append(_("It names neither a command nor a URL."))
-    elif not is_streamable and _path(values["url"]).endswith("/sse"):
-        entry.notes.append(_("Taken for SSE, because the URL ends in /sse."))
-        return "sse"
-    return "streamable_http"
-
-
-def _path(url: str) -> str:
-    """The path of ``url`` without a slash at its end; "" for what is no URL."""
-    try:
-        return urlsplit(url).path.rstrip("/")
-    except ValueError:
-        return ""
-
-
-def _said(entry: "_Entry") -> dict[str, Any]:
-    """The settings that the text may leave to what they are."""
+    values = {"transport": _transport(entry, values)} | values
+    # The settings that the text may leave to what they are.
     disabled, enabled = entry.flag("disabled"), entry.flag("enabled", "isActive")
     excluded = entry.texts("excludeTools") + entry.texts("disabledTools")
-    found = {
+    settings = {
         "enabled": enabled if disabled is None else not disabled,
         "call_seconds": entry.seconds("timeout", "read_timeout"),
         "connect_seconds": entry.seconds("connectTimeout"),
@@ -222,7 +178,31 @@ def _said(entry: "_Entry") -> dict[str, Any]:
         "exclude": "\n".join(excluded) or None,
         "name_prefix": entry.text("toolPrefix") or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    values |= {name: value for name, value in settings.items() if value is not None}
+    if rest := entry.left_over():
+        entry.notes.append(_("Not understood and left out: %s") % ", ".join(rest))
+    return ServerConfig(name.strip(), values, tuple(entry.faults), tuple(entry.notes))
+
+
+def _transport(entry: "_Entry", values: Mapping[str, Any]) -> str:
+    if given := entry.text("type", "transport", "transportType"):
+        known = _TRANSPORTS.get(re.sub(r"[-_ ]", "", given).lower(), "")
+        if not known:
+            entry.faults.append(_("“%s” is no transport: stdio, http and sse are.") % given[:100])
+        return known
+    path = ""
+    with contextlib.suppress(ValueError):  # it is no URL
+        path = urlsplit(values["url"]).path.rstrip("/")
+    if values["command"] and values["url"]:
+        entry.faults.append(_("It names a command and a URL: “type” has to say which one counts."))
+    elif values["command"]:
+        return "stdio"
+    elif not values["url"] and not entry.faults:
+        entry.faults.append(_("It names neither a command nor a URL."))
+    elif path.endswith("/sse") and entry.given.get("httpUrl") is None:
+        entry.notes.append(_("Taken for SSE, because the URL ends in /sse."))
+        return "sse"
+    return "streamable_http"
 
 
 @dataclass(slots=True)
@@ -233,9 +213,6 @@ class _Entry:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _read: set[str] = field(default_factory=set)
-
-    def has(self, name: str) -> bool:
-        return self.given.get(name) is not None
 
     def left_over(self) -> list[str]:
         return sorted(self.given.keys() - self._read - _SAYS_NOTHING)
@@ -281,7 +258,8 @@ class _Entry:
     def _take(self, names: Iterable[str]) -> tuple[str, Any]:
         """The first of ``names`` that is there, and its value; "" where none is."""
         self._read.update(names)
-        return next(((name, self.given[name]) for name in names if self.has(name)), ("", None))
+        given = ((name, self.given.get(name)) for name in names)
+        return next(((name, value) for name, value in given if value is not None), ("", None))
 
     def _refuse(self, name: str, words: str, instead: Any) -> Any:
         self.problems.append(words % name)
@@ -294,10 +272,6 @@ def _is_plain(value: Any) -> bool:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _with_problem(config: ServerConfig, problem: str) -> ServerConfig:
-    return ServerConfig(config.name, config.values, (*config.problems, problem), config.notes)
 
 
 # --- Writing ----------------------------------------------------------------------

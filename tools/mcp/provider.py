@@ -2,8 +2,10 @@
 cached list."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from tools.contract import (
     ToolAvailabilityContext,
@@ -25,7 +27,7 @@ from tools.mcp.connection_status import (
 )
 from tools.mcp.errors import McpClientError
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import ProgressCallback, SessionOpener, load_session_opener
+from tools.mcp.listing import ProgressCallback, load_session_opener
 from tools.mcp.results import convert_mcp_result
 from tools.mcp.settings import McpServerSettings, load_server_settings
 from tools.mcp.specs import MCP, is_repeatable
@@ -40,7 +42,7 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 4.0
 RENEW_SECONDS = 20
 SETTLE_SECONDS = 0.2
-"""Changes of a server's standing that come so close together are put down once."""
+"""Changes of a server's status that come so close together are written once."""
 PROGRESS_PER_SECOND, PROGRESS_AT_ONCE = 1, 10
 MOST_REMEMBERED = 5_000
 """Names of tools of which it is known whose they were."""
@@ -189,9 +191,10 @@ class McpToolProvider:
                     link.apply_settings(settings)
             else:
                 self._drop(self._links.pop(pk))
+        load = partial(load_session_opener, self._destinations)
         for pk in [pk for pk in wanted if pk not in self._links]:
             self._links[pk] = link = McpConnection(
-                wanted[pk], self._connect, self._noticed, self._reserved
+                wanted[pk], load, self._on_change, self._reserved
             )
             link.start()
         self._made = None
@@ -211,10 +214,7 @@ class McpToolProvider:
             with log_errors(logger, "The state of an MCP server could not be taken back"):
                 await self._desk.submit(delete_statuses, (self._desk.process_id, link.settings.pk))
 
-    async def _connect(self) -> SessionOpener:
-        return await load_session_opener(self._destinations)
-
-    def _noticed(self, link: McpConnection) -> None:
+    def _on_change(self, link: McpConnection) -> None:
         if self._links.get(link.settings.pk) is link:
             self._made = None
             self._unwritten.add(link)
@@ -262,37 +262,31 @@ class McpToolProvider:
                     due = loop.time() + RENEW_SECONDS
                     await self._desk.submit(renew_statuses, self._desk.process_id)
                 await self._write()
-            await self._wait(due - loop.time())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._dirty.wait()
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    self._dirty.clear()
 
     async def _write(self) -> None:
         offered = self._offer().specs
         changed = [spec for spec in offered if self._ensured.get(spec.name) is not spec]
         if changed:
-            await self._desk.submit(_ensure, changed)
+            await self._desk.submit(_ensure_rows, changed)
         self._ensured = {
             spec.name: spec for spec in offered
         }  # and of none that is gone: names can be made up for ever
         for link in list(self._unwritten):
-            standing = link.status(self._desk.process_id)
-            if self._links.get(standing.server_id) is link and self._written.get(link) != standing:
-                await self._desk.submit(write_statuses, standing)
-                self._written[link] = standing
-            if link.status(self._desk.process_id) == standing:
+            status = link.status(self._desk.process_id)
+            if self._links.get(status.server_id) is link and self._written.get(link) != status:
+                await self._desk.submit(write_statuses, status)
+                self._written[link] = status
+            if link.status(self._desk.process_id) == status:
                 self._unwritten.discard(link)
 
-    async def _wait(self, seconds: float) -> None:
-        """Until something has changed, and then until it has settled."""
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                await self._dirty.wait()
-                await asyncio.sleep(SETTLE_SECONDS)
-        except TimeoutError:
-            return
-        self._dirty.clear()
 
-
-def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
-    return [ensure_tool_rows(specs) for specs in wishes]
+def _ensure_rows(batches: Sequence[Sequence[ToolSpec]]) -> list[int]:
+    return [ensure_tool_rows(specs) for specs in batches]
 
 
 def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:

@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -219,14 +219,18 @@ class CapabilityService:
             )
         given = _checked(schema, arguments)
         self._count(plugin, call, capability)
-        if capability == "storage":
-            return await _carried_out(self._stored(plugin.pk, name, given), name)
-        if call is None:
-            raise RpcError(
-                RpcErrorCode.CAPABILITY_DENIED,
-                f"{capability} is there only while a tool of this plugin is called",
-            )
-        return await _carried_out(self._served(call, name, given), name)
+        with capture_error() as attempt:
+            return await self._perform(plugin.pk, call, name, given)
+        error = attempt.error
+        if isinstance(error, RpcError):
+            raise error
+        if isinstance(error, ToolFailed):
+            raise RpcError(RpcErrorCode.CAPABILITY_FAILED, error.text) from error
+        logger.error("%s could not be carried out for a plugin", name, exc_info=error)
+        raise RpcError(
+            RpcErrorCode.CAPABILITY_FAILED,
+            f"{name} could not be carried out; the reason is in the server's log",
+        ) from error
 
     async def close(self) -> None:
         """Release what the services hold; afterwards nothing is carried out any more."""
@@ -250,7 +254,30 @@ class CapabilityService:
         if call is not None:
             call.spent[name] += 1
 
-    async def _served(self, call: CallInFlight, name: str, given: dict[str, Any]) -> Any:
+    async def _perform(
+        self, plugin_pk: int, call: CallInFlight | None, name: str, given: dict[str, Any]
+    ) -> Any:
+        key = StorageKey(plugin_pk, given.get("key", given.get("prefix", "")))
+        match name:
+            case "storage.get":
+                return await self._desk.submit(get_values, key)
+            case "storage.set":
+                entry = StorageEntry(plugin_pk, key.key, _storable_value(given["value"]))
+                if not await self._desk.submit(put_values, entry):
+                    raise RpcError(
+                        RpcErrorCode.CAPABILITY_FAILED,
+                        f"a plugin can store {KEYS_LIMIT} keys; delete some first",
+                    )
+                return None
+            case "storage.delete":
+                return await self._desk.submit(delete_values, key)
+            case "storage.keys":
+                return await self._desk.submit(list_keys, key)
+        if call is None:
+            raise RpcError(
+                RpcErrorCode.CAPABILITY_DENIED,
+                f"{name} is there only while a tool of this plugin is called",
+            )
         match name:
             case "send.text":
                 return await self._services.send_text(call, given["text"])
@@ -258,44 +285,6 @@ class CapabilityService:
                 return await self._services.history(call, given.get("number", HISTORY_NUMBER))
             case _:
                 return await self._services.generate(call, given["prompt"])
-
-    async def _stored(self, plugin_pk: int, name: str, given: dict[str, Any]) -> Any:
-        match name:
-            case "storage.get":
-                return await self._desk.submit(get_values, StorageKey(plugin_pk, given["key"]))
-            case "storage.set":
-                return await self._put(
-                    StorageEntry(plugin_pk, given["key"], _storable_value(given["value"]))
-                )
-            case "storage.delete":
-                return await self._desk.submit(delete_values, StorageKey(plugin_pk, given["key"]))
-            case _:
-                return await self._desk.submit(
-                    list_keys, StorageKey(plugin_pk, given.get("prefix", ""))
-                )
-
-    async def _put(self, entry: StorageEntry) -> None:
-        if not await self._desk.submit(put_values, entry):
-            raise RpcError(
-                RpcErrorCode.CAPABILITY_FAILED,
-                f"a plugin can store {KEYS_LIMIT} keys; delete some first",
-            )
-
-
-async def _carried_out(work: Awaitable[Any], name: str) -> Any:
-    """What ``work`` gives; every way in which it can go wrong is an RpcError."""
-    with capture_error() as attempt:
-        return await work
-    error = attempt.error
-    if isinstance(error, RpcError):
-        raise error
-    if isinstance(error, ToolFailed):
-        raise RpcError(RpcErrorCode.CAPABILITY_FAILED, error.text) from error
-    logger.error("%s could not be carried out for a plugin", name, exc_info=error)
-    raise RpcError(
-        RpcErrorCode.CAPABILITY_FAILED,
-        f"{name} could not be carried out; the reason is in the server's log",
-    ) from error
 
 
 def _checked(schema: JsonSchema, arguments: Any) -> dict[str, Any]:

@@ -61,9 +61,8 @@ def _put(entry: StorageEntry) -> bool:
     if row is None and mine.count() >= KEYS_LIMIT:
         return False
     row = row or PluginValue(plugin_id=entry.plugin_pk, key=entry.key)
-    row.value = (
-        Value(None, JSONField()) if entry.value is None else entry.value
-    )  # None alone would be NULL
+    # None alone would be NULL.
+    row.value = Value(None, JSONField()) if entry.value is None else entry.value
     row.save()
     return True
 

@@ -185,20 +185,14 @@ def _problems(row: McpServer, before: McpServer | None, rights: ImportRights) ->
 
 def _differences(before: McpServer | None, after: McpServer) -> list[tuple[str, str, str]]:
     """Each field that is not as it was: what it is called, and both values without keys."""
-    old = before or McpServer()
-    found = [
-        (name, format_server_field(old, name), format_server_field(after, name))
-        for name in SHOWN
-        if _value(old, name) != _value(after, name)
-    ]
-    return [
-        (
-            server_field_label(name),
-            was,
-            _("%s (new values)") % now if now == was and name in HIDDEN else now,
-        )
-        for name, was, now in found
-    ]
+    old, found = before or McpServer(), []
+    for name in SHOWN:
+        if _value(old, name) != _value(after, name):
+            was, now = format_server_field(old, name), format_server_field(after, name)
+            if now == was and name in HIDDEN:
+                now = _("%s (new values)") % now
+            found.append((server_field_label(name), was, now))
+    return found
 
 
 def _value(row: McpServer, name: str) -> Any:
