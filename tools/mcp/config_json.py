@@ -45,7 +45,7 @@ class ServerConfig:
 
     ``values`` are fields of :class:`tools.models.McpServer` (``environment`` and ``headers``
     among them), those alone that the text speaks of, and all that a connection is made
-    with. ``faults`` and ``notes`` are translated sentences: what cannot be read, and what
+    with. ``problems`` and ``notes`` are translated sentences: what cannot be read, and what
     the operator should know.
     """
 
@@ -66,7 +66,7 @@ def parse_mcp_servers(text: str) -> list[ServerConfig]:
     found = [_read(name, entry) for name, entry in named]
     names = [config.name for config in found]
     return [
-        replace(config, faults=(*config.faults, _("This name stands here twice.")))
+        replace(config, problems=(*config.problems, _("This name stands here twice.")))
         if names.count(config.name) > 1
         else config
         for config in found
@@ -181,24 +181,26 @@ def _read(key: str, given: Any) -> ServerConfig:
     values |= {name: value for name, value in settings.items() if value is not None}
     if rest := entry.left_over():
         entry.notes.append(_("Not understood and left out: %s") % ", ".join(rest))
-    return ServerConfig(name.strip(), values, tuple(entry.faults), tuple(entry.notes))
+    return ServerConfig(name.strip(), values, tuple(entry.problems), tuple(entry.notes))
 
 
 def _transport(entry: "_Entry", values: Mapping[str, Any]) -> str:
     if given := entry.text("type", "transport", "transportType"):
         known = _TRANSPORTS.get(re.sub(r"[-_ ]", "", given).lower(), "")
         if not known:
-            entry.faults.append(_("“%s” is no transport: stdio, http and sse are.") % given[:100])
+            entry.problems.append(_("“%s” is no transport: stdio, http and sse are.") % given[:100])
         return known
     path = ""
     with contextlib.suppress(ValueError):  # it is no URL
         path = urlsplit(values["url"]).path.rstrip("/")
     if values["command"] and values["url"]:
-        entry.faults.append(_("It names a command and a URL: “type” has to say which one counts."))
+        entry.problems.append(
+            _("It names a command and a URL: “type” has to say which one counts.")
+        )
     elif values["command"]:
         return "stdio"
-    elif not values["url"] and not entry.faults:
-        entry.faults.append(_("It names neither a command nor a URL."))
+    elif not values["url"] and not entry.problems:
+        entry.problems.append(_("It names neither a command nor a URL."))
     elif path.endswith("/sse") and entry.given.get("httpUrl") is None:
         entry.notes.append(_("Taken for SSE, because the URL ends in /sse."))
         return "sse"

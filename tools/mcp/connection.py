@@ -147,10 +147,10 @@ def _transport(
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if not settings.is_stdio:
         return web_transport(settings, destinations, log, flow)
-    if fault := check_command(settings.command, settings.arguments) or check_environment(
+    if problem := check_command(settings.command, settings.arguments) or check_environment(
         settings.environment
     ):
-        raise PermanentFailureError(fault)
+        raise PermanentFailureError(problem)
     return stdio_transport(settings, flow, log)
 
 
@@ -179,7 +179,7 @@ class LibrarySession:
         cursor: str | None = None
         seen: set[str | None] = {None}
         seconds: float | None = None
-        fault = _("Only the first %s pages of tools were read.") % MAX_PAGES
+        problem = _("Only the first %s pages of tools were read.") % MAX_PAGES
         with self._mapped_errors():
             for _page in range(MAX_PAGES):
                 page = await self._client.session.list_tools(
@@ -191,16 +191,16 @@ class LibrarySession:
                 ]
                 seconds, cursor = page.ttl_ms / 1000 or seconds, page.next_cursor
                 if len(found) > MAX_DECLARED:
-                    fault = _("Only the first %s tools were read.") % MAX_DECLARED
+                    problem = _("Only the first %s tools were read.") % MAX_DECLARED
                 elif cursor is None:
-                    fault = ""
+                    problem = ""
                 elif cursor in seen:
-                    fault = _("The list of tools repeats itself and was not read further.")
+                    problem = _("The list of tools repeats itself and was not read further.")
                 else:
                     seen.add(cursor)
                     continue
                 break
-        return ToolListing(tuple(found[:MAX_DECLARED]), fault, seconds)
+        return ToolListing(tuple(found[:MAX_DECLARED]), problem, seconds)
 
     async def call(
         self, name: str, arguments: Json, progress: ProgressCallback | None = None

@@ -76,7 +76,7 @@ def sanitize_tool_list(answer: Any, version: str) -> None:
     """Change ``answer``, the result of a request, where it is a list of tools with entries that
     are none by the protocol's ``version``.
 
-    A schema that is missing is one that takes anything. Any other fault is put in
+    A schema that is missing is one that takes anything. Any other problem is put in
     the place of its entry, for :func:`tools.mcp.specs.build_catalogue` to leave out.
     """
     kind = SERVER_RESULTS.get(("tools/list", version))
@@ -87,13 +87,13 @@ def sanitize_tool_list(answer: Any, version: str) -> None:
     try:
         _list_of(kind).validate_python(entries, by_name=False)
     except ValidationError as error:
-        faults: dict[int, str] = {}
+        problems: dict[int, str] = {}
         for line in error.errors(include_url=False, include_context=False, include_input=False):
             place, *path = line["loc"]
             where = ".".join(map(str, path))
-            faults.setdefault(int(place), f"{where}: {line['msg']}" if where else line["msg"])
-        for place, fault in faults.items():
-            entries[place] = _marked(entries[place], fault)
+            problems.setdefault(int(place), f"{where}: {line['msg']}" if where else line["msg"])
+        for place, problem in problems.items():
+            entries[place] = _marked(entries[place], problem)
 
 
 def _with_schema(entry: Any) -> Any:
@@ -109,9 +109,9 @@ def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
     return TypeAdapter(entries)
 
 
-def _marked(entry: Any, fault: str) -> dict[str, Any]:
+def _marked(entry: Any, problem: str) -> dict[str, Any]:
     name = entry.get("name") if isinstance(entry, Mapping) else None
-    reason = _("Its entry is not what the protocol says: %s") % clean_line(fault, WORDS_LIMIT)
+    reason = _("Its entry is not what the protocol says: %s") % clean_line(problem, WORDS_LIMIT)
     return {
         "name": name if isinstance(name, str) else "",
         "inputSchema": _ANY,

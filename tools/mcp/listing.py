@@ -25,7 +25,7 @@ class ProgressCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """The tools of a server as it declares them; ``fault`` says what of them was not read; good for
+    """The tools of a server as it declares them; ``problem`` says what of them was not read; good for
     ``seconds``."""
 
     tools: tuple[Json, ...] = ()

@@ -26,7 +26,7 @@ _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class McpServerSettings:
-    """One server as the operator wants it. ``fault`` says in the operator's words why it cannot be
+    """One server as the operator wants it. ``problem`` says in the operator's words why it cannot be
     used, or is "".
 
     ``include`` and ``exclude`` are patterns with ``*`` over the server's own tool names.
@@ -97,7 +97,7 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
     """What ``row`` says, with ``secrets``, read anew where they are not given, in their places.
 
     Raises nothing but errors of the database: what keeps the server from being used is its
-    ``fault``.
+    ``problem``.
     """
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
@@ -132,7 +132,7 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
 
 
 def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> McpServerSettings:
-    """``settings`` with secrets in the places that name them; as they are, with a fault, where one
+    """``settings`` with secrets in the places that name them; as they are, with a problem, where one
     may not be put there."""
     values = {
         name: getattr(settings, name)

@@ -159,8 +159,8 @@ def _message(line: bytes, log: ServerLog) -> SessionMessage | None:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            fault = UNREADABLE
-    log.noted(f"{fault}: {line[:200].decode(errors='replace')}")
+            problem = UNREADABLE
+    log.noted(f"{problem}: {line[:200].decode(errors='replace')}")
     number = _ID.search(line[:_SEARCHED]) or _ID.search(line[-_SEARCHED:])
     if number is None or b'"method"' in line[:_SEARCHED]:
         return None

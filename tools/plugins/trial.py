@@ -20,7 +20,7 @@ from tools.plugins.rows import PluginSettings
 
 @dataclass(slots=True)
 class LoadTrial:
-    """What came of it: the tools, or the ``faults``; and the ``lines`` that the plugin logged and
+    """What came of it: the tools, or the ``problems``; and the ``lines`` that the plugin logged and
     printed."""
 
     tools: list[ToolSpec] = field(default_factory=list)
@@ -57,9 +57,9 @@ async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
     try:
         trial.tools = [tool.spec for tool in build_plugin_tools(manifest.id, link.declarations)]
     except UnusableTools as unusable:
-        trial.faults.append(str(unusable))
+        trial.problems.append(str(unusable))
     await link.drain_and_close(0)
-    trial.faults += _unlike(manifest, [spec.name for spec in trial.tools])
+    trial.problems += _unlike(manifest, [spec.name for spec in trial.tools])
     return trial
 
 
