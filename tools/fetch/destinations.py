@@ -69,7 +69,7 @@ async def resolve_system_addresses(host: str) -> list[str]:
 def _unknown(host: str, error: OSError | UnicodeError) -> NameUnknown:
     refused = NameUnknown(f"{host} cannot be looked up: {error}")
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
-        refused.again, refused.text = True, "暂时无法查询该网址的域名，可以稍后再试。"
+        refused.is_retryable, refused.text = True, "暂时无法查询该网址的域名，可以稍后再试。"
     return refused
 
 

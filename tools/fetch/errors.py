@@ -7,12 +7,12 @@
     ├── DestinationRefused  the server's address is not public, and FETCH_ALLOW does not list it
     ├── RedirectRefused     too many redirects, or one that would give away what was sent
     ├── NameUnknown         there is no such name
-    ├── ConnectionFailed    no connection, or one that ended too early (again)
+    ├── ConnectionFailed    no connection, or one that ended too early (retryable)
     ├── TlsRefused          the server could not prove its name
-    ├── TookTooLong         the time is up (again)
+    ├── TookTooLong         the time is up (retryable)
     ├── TooLarge            more bytes than the caller takes
     ├── UnreadableAnswer    not HTTP, or packed in a way that cannot be undone
-    └── StatusRefused       a download was answered with anything but 2xx (again: 408, 425, 429,
+    └── StatusRefused       a download was answered with anything but 2xx (retryable: 408, 425, 429,
     5xx)
 
 ``str(error)`` is for the operator and may name addresses; ``error.text`` is for the
@@ -23,10 +23,10 @@ RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class FetchError(Exception):
-    """A download that cannot be had. ``again`` says whether the same request may succeed later."""
+    """A download that cannot be had. ``is_retryable`` says whether the same request may succeed later."""
 
     text = "该网址无法访问。"
-    again = False
+    is_retryable = False
 
     def __init__(self, operator: str, text: str = "") -> None:
         super().__init__(operator)
@@ -61,7 +61,7 @@ class ConnectionFailed(FetchError):  # noqa: N818
     """The server could not be reached, or went away before its answer was complete."""
 
     text = "无法连接到该网址的服务器，或连接中断，可以稍后再试。"
-    again = True
+    is_retryable = True
 
 
 class TlsRefused(FetchError):  # noqa: N818
@@ -73,7 +73,7 @@ class TlsRefused(FetchError):  # noqa: N818
 class TookTooLong(FetchError):  # noqa: N818
     """The last byte had not come when the time was up."""
 
-    again = True
+    is_retryable = True
 
     def __init__(self, operator: str, seconds: float) -> None:
         super().__init__(operator, f"访问该网址超过 {seconds:g} 秒仍未完成，可以稍后再试。")
@@ -100,8 +100,8 @@ class StatusRefused(FetchError):  # noqa: N818
 
     def __init__(self, operator: str, status: int) -> None:
         self.status = status
-        self.again = status in RETRYABLE_STATUSES or status >= 500
-        advice = "可以稍后再试" if self.again else "请不要重试"
+        self.is_retryable = status in RETRYABLE_STATUSES or status >= 500
+        advice = "可以稍后再试" if self.is_retryable else "请不要重试"
         super().__init__(operator, f"该网址返回了错误（HTTP {status}），{advice}。")
 
 

@@ -75,7 +75,7 @@ class AnswerTemplate:
         if value is NOT_JSON:
             return self._failed("接口返回的不是 JSON，取不出所需内容", fetched, mask)
         try:
-            found = picker.picked(value)
+            found = picker.apply(value)
             texts = _texts(found, math.inf if picker.is_single else PICKED_LIMIT)
         except TooManyNodesError:
             return failed_result(self.tool_name, "接口返回的数据过多或嵌套过深，取不出所需内容。")

@@ -14,12 +14,12 @@ from tools.http_tools.url_template import Entries, render_pairs, table_entries
 
 @dataclass(frozen=True, slots=True)
 class NoBody:
-    """The body of each kind has ``body(filling)``: that of one call, None for none; it raises as
+    """The body of each kind has ``body(values)``: that of one call, None for none; it raises as
     ``TemplateValues.text`` does."""
 
     content_type: str = ""
 
-    def body(self, filling: TemplateValues) -> bytes | None:
+    def body(self, values: TemplateValues) -> bytes | None:
         return None
 
 
@@ -30,8 +30,8 @@ class JsonBody:
     tree: Any
     content_type: str = "application/json"
 
-    def body(self, filling: TemplateValues) -> bytes | None:
-        if (value := _filled(self.tree, filling)) is ABSENT:
+    def body(self, values: TemplateValues) -> bytes | None:
+        if (value := _filled(self.tree, values)) is ABSENT:
             return None
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -43,11 +43,11 @@ class FormBody:
     fields: Entries
     content_type: str = "application/x-www-form-urlencoded"
 
-    def body(self, filling: TemplateValues) -> bytes | None:
+    def body(self, values: TemplateValues) -> bytes | None:
         return "&".join(
             pair
             for name, template in self.fields
-            for pair in render_pairs(name, template, filling, lambda text, _: quote_plus(text))
+            for pair in render_pairs(name, template, values, lambda text, _: quote_plus(text))
         ).encode()
 
 
@@ -59,9 +59,9 @@ class TextBody:
     is_xml: bool
     content_type: str = "text/plain; charset=utf-8"
 
-    def body(self, filling: TemplateValues) -> bytes | None:
+    def body(self, values: TemplateValues) -> bytes | None:
         escape = html.escape if self.is_xml else str
-        return filling.text(self.template, lambda text, _: escape(text)).encode("utf-8", "replace")
+        return values.render(self.template, lambda text, _: escape(text)).encode("utf-8", "replace")
 
 
 BodyTemplate = NoBody | JsonBody | FormBody | TextBody
@@ -104,18 +104,18 @@ def _tree(value: Any) -> Any:
             return value
 
 
-def _filled(tree: Any, filling: TemplateValues) -> Any:
+def _filled(tree: Any, values: TemplateValues) -> Any:
     match tree:
         case dict():
-            filled = {name: _filled(item, filling) for name, item in tree.items()}
+            filled = {name: _filled(item, values) for name, item in tree.items()}
             return {name: item for name, item in filled.items() if item is not ABSENT}
         case list():
-            return [item for part in tree if (item := _filled(part, filling)) is not ABSENT]
+            return [item for part in tree if (item := _filled(part, values)) is not ABSENT]
         case tuple():
-            if (value := filling.only(tree)) is not ABSENT:
+            if (value := values.single_value(tree)) is not ABSENT:
                 return value  # also null: to clear something is not to leave it as it is
-            if filling.leaves_out(tree):
+            if values.is_omitted(tree):
                 return ABSENT
-            return filling.text(tree, lambda text, _: text)
+            return values.render(tree, lambda text, _: text)
         case _:
             return tree

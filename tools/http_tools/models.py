@@ -178,14 +178,14 @@ class HttpTool(LiveModel):
         except ValidationError as error:
             errors = error.update_error_dict(errors)
         for field, lines in check_http_tool(
-            to_http_tool_settings(self), self._surroundings()
+            to_http_tool_settings(self), self._validation_context()
         ).items():
             if field not in (exclude or ()):
                 errors[field] = lines
         if errors:
             raise ValidationError(errors)
 
-    def _surroundings(self) -> ValidationContext:
+    def _validation_context(self) -> ValidationContext:
         other = (
             ToolConfig.objects.filter(name=self.name)
             .values_list("declaration", "provider_name")

@@ -61,7 +61,7 @@ class HttpToolProvider:
     def reload(self) -> None:
         """Obey the rows as they are now. Database errors are the caller's, who tries again."""
         before, rows = self._rows, _read(self._rows, load_http_tools(), load_secrets())
-        if broken := rows.secrets.broken - before.secrets.broken:
+        if broken := rows.secrets.undecryptable - before.secrets.undecryptable:
             logger.error(
                 "Secrets that have to be entered anew, since SECRET_KEY has changed: %s",
                 ", ".join(sorted(broken)),

@@ -47,14 +47,14 @@ class RequestTemplate:
         be sent there (:class:`tools.secrets.masked.SecretRefused`), and
         :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
         """
-        filling = TemplateValues(arguments, secrets)
-        body = self.body.body(filling)
-        url = self.url.url(filling, self.query)
-        secrets.require_permitted(self.secrets, url)
+        values = TemplateValues(arguments, secrets)
+        body = self.body.body(values)
+        url = self.url.url(values, self.query)
+        secrets.check_destination(self.secrets, url)
         headers = {
-            name: filling.text(template, _header_value(name))
+            name: values.render(template, _header_value(name))
             for name, template in self.headers
-            if not filling.leaves_out(template)
+            if not values.is_omitted(template)
         }
         if (
             body is not None

@@ -31,12 +31,12 @@ class TemplateValues:
         self._secrets = secrets
         self._room = TEXT_LIMIT
 
-    def leaves_out(self, template: Template) -> bool:
+    def is_omitted(self, template: Template) -> bool:
         """Whether ``template`` names arguments of which none was given; null is none."""
         names = list(template_arguments(template))
         return bool(names) and all(self._arguments.get(name) is None for name in names)
 
-    def only(self, template: Template) -> Any:
+    def single_value(self, template: Template) -> Any:
         """The argument itself, where ``template`` is one place and nothing else; else, or where it
         is missing, ``ABSENT``."""
         match template:
@@ -48,7 +48,7 @@ class TemplateValues:
     def has(self, name: str) -> bool:
         return self._arguments.get(name) is not None
 
-    def text(self, template: Template, encode: Encode) -> str:
+    def render(self, template: Template, encode: Encode) -> str:
         """``template`` with every value encoded; a missing argument is "".
 
         Raises :class:`tools.errors.InvalidArguments`, and :class:`tools.errors.ToolFailed` for a

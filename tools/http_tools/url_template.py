@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -41,17 +40,17 @@ class UrlTemplate:
     segments: tuple[Template, ...]
     query: Entries
 
-    def url(self, filling: TemplateValues, more: Entries = ()) -> str:
+    def url(self, values: TemplateValues, more: Entries = ()) -> str:
         """The URL of one call, with the entries ``more`` behind its own.
 
         Raises :class:`InvalidArguments` for a value that is no part of a path, and
         :class:`tools.fetch.errors.RequestRefused` for a URL that is too long.
         """
-        path = "/".join(_segment(segment, filling) for segment in self.segments)
+        path = "/".join(_segment(segment, values) for segment in self.segments)
         query = "&".join(
             pair
             for name, template in (*self.query, *more)
-            for pair in render_pairs(name, template, filling, _query_value)
+            for pair in render_pairs(name, template, values, _query_value)
         )
         url = f"{self.origin}/{path}{'?' if query else ''}{query}"
         self._require_same_place(parse_url(url))
@@ -59,8 +58,11 @@ class UrlTemplate:
 
     def _require_same_place(self, url: URL) -> None:
         """What encoding already sees to, asked of the parser that the request is sent with."""
-        pieces = (piece for part in self.segments for piece in ("/", *part))
-        prefix = "".join(takewhile(lambda piece: isinstance(piece, str), pieces))
+        prefix = ""
+        for piece in (piece for segment in self.segments for piece in ("/", *segment)):
+            if not isinstance(piece, str):
+                break
+            prefix += piece
         row = parse_url(f"{self.origin}{prefix}")
         is_same = (url.scheme, url.raw_host, url.port, url.raw_user) == (
             *(row.scheme, row.raw_host, row.port),
@@ -106,19 +108,19 @@ def table_entries(
 
 
 def render_pairs(
-    name: str, template: Template, filling: TemplateValues, encode: Encode
+    name: str, template: Template, values: TemplateValues, encode: Encode
 ) -> Iterator[str]:
     """``name=value``, once for each item where the template is one list; nothing where it is left
     out."""
-    if filling.leaves_out(template):
+    if values.is_omitted(template):
         return
-    many = filling.only(template)
+    many = values.single_value(template)
     if isinstance(many, list):
         yield from (
             f"{name}={encode(render_value(item), *template_arguments(template))}" for item in many
         )
     else:
-        value = filling.text(template, encode)
+        value = values.render(template, encode)
         yield f"{name}={value}" if name else value
 
 
@@ -140,13 +142,13 @@ def is_dot_segment(segment: str) -> bool:
     return True  # nobody means anything good by that many layers
 
 
-def _segment(segment: Template, filling: TemplateValues) -> str:
+def _segment(segment: Template, values: TemplateValues) -> str:
     """One part of the path. Raises :class:`InvalidArguments` where a value is missing or would lead
     elsewhere."""
     names = list(template_arguments(segment))
-    if missing := [name for name in names if not filling.has(name)]:
+    if missing := [name for name in names if not values.has(name)]:
         raise InvalidArguments([f"{name} 不能为空" for name in missing])
-    text = filling.text(segment, _path_value)
+    text = values.render(segment, _path_value)
     if names and (not text or is_dot_segment(text)):
         raise InvalidArguments([f"{name} 不能作为网址路径的一部分" for name in names])
     return text

@@ -54,7 +54,7 @@ def check_secret_placeholders(
 
 
 def _problem(name: str, values: Mapping[str, Any], secrets: SecretValues) -> str:
-    if name in secrets.broken:
+    if name in secrets.undecryptable:
         return _("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
     if name not in secrets.values:
         return _("There is no secret “%(name)s”.") % {"name": name}

@@ -46,18 +46,18 @@ def secret_refusal_message(name: str, place: str, hosts: SecretHosts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SecretValues:
-    """What ``{secret:NAME}`` stands for; ``broken`` are the names whose values cannot be read any
+    """What ``{secret:NAME}`` stands for; ``undecryptable`` are the names whose values cannot be read any
     more."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
-    broken: frozenset[str] = frozenset()
+    undecryptable: frozenset[str] = frozenset()
     hosts: Mapping[str, SecretHosts] = field(default_factory=dict)
     """Where each may be sent; nowhere, where it is not among these."""
 
     def __getitem__(self, name: str) -> str:
         """The secret. Raises :class:`tools.errors.ToolFailed`, for the model, where there is none
         to be had."""
-        if name in self.broken:
+        if name in self.undecryptable:
             raise ToolFailed(
                 f"密钥 {name} 已无法读取（服务器的主密钥变了），请告诉机器人主人在后台“密钥”页重新填写，现在不要重试。"
             )
@@ -67,7 +67,7 @@ class SecretValues:
             )
         return self.values[name]
 
-    def require_permitted(self, names: Iterable[str], url: str) -> None:
+    def check_destination(self, names: Iterable[str], url: str) -> None:
         """Raise :class:`SecretRefused` unless a request to ``url`` may carry all those secrets of
         ``names`` that there are."""
         for name in sorted(self.values.keys() & names):

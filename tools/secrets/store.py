@@ -7,7 +7,7 @@ from tools.secrets.models import Secret
 
 
 def load_secrets() -> SecretValues:
-    """Every secret; those that this installation's secret key does not open are ``broken``."""
+    """Every secret; those that this installation's secret key does not open are ``undecryptable``."""
     values: dict[str, str] = {}
     hosts: dict[str, SecretHosts] = {}
     broken = set()

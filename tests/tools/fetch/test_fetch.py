@@ -104,7 +104,7 @@ async def test_a_download_of_something_else_is_refused_with_its_status(
     assert (await fetcher.fetch(FetchRequest(url))).body == b"oops"
     with pytest.raises(StatusRefused, match=str(status)) as refused:
         await fetcher.download(FetchRequest(url))
-    assert (refused.value.again, "稍后再试" in refused.value.text) == (again, again)
+    assert (refused.value.is_retryable, "稍后再试" in refused.value.text) == (again, again)
 
 
 async def test_a_header_that_would_choose_another_destination_is_refused(fetcher, file_server):
@@ -199,7 +199,7 @@ async def test_a_name_without_an_address_says_whether_to_try_again(code, again):
 
     with pytest.raises(NameUnknown) as refused:
         await Fetcher(resolve=resolve).fetch(FetchRequest("http://a.test/"))
-    assert refused.value.again is again
+    assert refused.value.is_retryable is again
 
 
 def test_a_socket_to_an_address_that_was_not_judged_is_never_made():
@@ -364,7 +364,7 @@ async def test_a_closed_port_is_a_failed_connection(fetcher):
         port = taken.getsockname()[1]
     with pytest.raises(ConnectionFailed) as failed:
         await fetcher.fetch(FetchRequest(f"http://127.0.0.1:{port}/"))
-    assert failed.value.again
+    assert failed.value.is_retryable
     assert "127" not in failed.value.text
 
 

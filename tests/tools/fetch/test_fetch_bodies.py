@@ -143,7 +143,7 @@ def test_unpacking_goes_piece_by_piece():
 async def test_a_body_shorter_than_claimed_is_incomplete(fetcher, file_server):
     error = await error_of(fetcher, file_server, server.claims_length(b"short", 1000))
     assert isinstance(error, ConnectionFailed)
-    assert error.again
+    assert error.is_retryable
 
 
 async def test_a_body_longer_than_claimed_is_unreadable(fetcher, file_server):
@@ -198,4 +198,4 @@ async def test_an_answer_that_drips_and_ends_in_time_comes(fetcher, file_server)
 async def test_a_connection_that_ends_without_an_answer_may_be_tried_again(fetcher, file_server):
     error = await error_of(fetcher, file_server, server.hangs_up())
     assert isinstance(error, ConnectionFailed)
-    assert error.again
+    assert error.is_retryable

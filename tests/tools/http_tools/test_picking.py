@@ -28,7 +28,7 @@ SHOP: dict[str, Any] = {
 )
 def test_a_path_leads_to_its_values(path, found, is_single):
     made = compile_jsonpath(path)
-    assert (made.picked(SHOP), made.is_single) == (found, is_single)
+    assert (made.apply(SHOP), made.is_single) == (found, is_single)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_answer_with_more_nodes_than_are_looked_at_is_given_up(path):
     for _ in range(5):
         nested = [nested, nested]
     with pytest.raises(TooManyNodesError):
-        compile_jsonpath(path).picked(nested)
+        compile_jsonpath(path).apply(nested)
 
 
 def test_an_answer_that_is_nested_too_deep_is_given_up():
@@ -69,10 +69,10 @@ def test_an_answer_that_is_nested_too_deep_is_given_up():
     for _ in range(500):
         nested = {"a": nested}
     with pytest.raises(TooManyNodesError):
-        compile_jsonpath("$..a").picked(nested)
+        compile_jsonpath("$..a").apply(nested)
 
 
 def test_one_answer_takes_nothing_from_the_next():
     made = compile_jsonpath("$[*]")
     for _ in range(3):
-        assert len(made.picked(list(range(NODES // 2)))) == NODES // 2
+        assert len(made.apply(list(range(NODES // 2)))) == NODES // 2

@@ -129,7 +129,7 @@ class _Drafting:
         for part in (self._operation.shared, self._operation.parts):
             given = part.get("parameters")
             for entry in given if isinstance(given, list) else ():
-                parameter = self._references.followed(entry)
+                parameter = self._references.follow(entry)
                 name = parameter.get("name") if isinstance(parameter, dict) else None
                 if isinstance(name, str) and name:
                     found[str(parameter.get("in")), name] = parameter
@@ -224,7 +224,7 @@ class _Drafting:
     # --- Body -----------------------------------------------------------------------
 
     def _add_body(self) -> None:
-        request = self._references.followed(self._operation.parts.get("requestBody"))
+        request = self._references.follow(self._operation.parts.get("requestBody"))
         content = request.get("content") if isinstance(request, dict) else None
         if not isinstance(content, dict) or not content:
             return

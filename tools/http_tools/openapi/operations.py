@@ -55,7 +55,7 @@ def outline_document(document: dict[str, Any], source_url: str = "") -> Document
     problems: list[str] = []
     for path, item in document["paths"].items():
         try:
-            operations += _operations(path, ReferenceResolver(document).followed(item))
+            operations += _operations(path, ReferenceResolver(document).follow(item))
         except BrokenReferenceError as error:
             problems.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
     return DocumentOutline(

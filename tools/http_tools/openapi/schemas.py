@@ -22,7 +22,7 @@ class ReferenceResolver:
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
 
-    def followed(self, part: Any) -> Any:
+    def follow(self, part: Any) -> Any:
         """``part``, or what it refers to at the end of all references. Raises
         :class:`BrokenReferenceError`."""
         for _ in range(MAX_STEPS):
@@ -158,7 +158,7 @@ class SchemaReader:
     def _is_read_only(self, part: Any) -> bool:
         """Whether ``part`` is in answers only, and not to be sent."""
         try:
-            target = self._references.followed(part)
+            target = self._references.follow(part)
         except BrokenReferenceError:
             return False
         return isinstance(target, dict) and target.get("readOnly") is True

@@ -59,7 +59,7 @@ def _scheme(document: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(schemes, dict):
         return {}
     try:
-        found = ReferenceResolver(document).followed(schemes.get(name))
+        found = ReferenceResolver(document).follow(schemes.get(name))
     except BrokenReferenceError:
         return {}
     return found if isinstance(found, dict) else {}
