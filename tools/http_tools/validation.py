@@ -57,13 +57,13 @@ class ValidationContext:
     taken_by: str = ""
 
 
-def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> MessagesByField:
+def check_http_tool(settings: HttpToolSettings, context: ValidationContext) -> MessagesByField:
     """Every problem, by the field it is in; empty for a row that can be used. Fields without
     problems are left out."""
     problems: MessagesByField = {
         "name": [],
         "method": [],
-        "url": _url_problems(settings.url, around.allow),
+        "url": _url_problems(settings.url, context.allow),
         "query": _table_problems(settings.query),
         "headers": _header_problems(settings.headers),
         "body": _body_problems(settings),
@@ -73,9 +73,9 @@ def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> Me
     }
     if not TOOL_NAME.fullmatch(settings.name):
         problems["name"].append(gettext("Letters, digits, _ and - only, at most 64."))
-    elif around.taken_by:
+    elif context.taken_by:
         words = gettext("There is a tool of this name already, from %(provider)s.")
-        problems["name"].append(words % {"provider": around.taken_by})
+        problems["name"].append(words % {"provider": context.taken_by})
     if settings.method not in METHODS:
         words = gettext("This is not one of %(methods)s.")
         problems["method"].append(words % {"methods": ", ".join(METHODS)})
@@ -87,9 +87,9 @@ def check_http_tool(settings: HttpToolSettings, around: ValidationContext) -> Me
             problems["answer_path"].append(words % {"fault": error})
     arguments = None if problems["parameters_schema"] else list(declared_parameters(settings))
     for field, text in row_templates(settings):
-        problems[field] += check_template(text, arguments, around.secrets)
+        problems[field] += check_template(text, arguments, context.secrets)
     if not problems["url"]:
-        problems["url"] += check_hosts(settings, around.hosts)
+        problems["url"] += check_hosts(settings, context.hosts)
     return {field: list(dict.fromkeys(lines)) for field, lines in problems.items() if lines}
 
 

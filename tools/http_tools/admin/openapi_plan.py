@@ -140,8 +140,8 @@ def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]
     for name, value in {**drawn.values, "enabled": choice["enabled"] or row.enabled}.items():
         setattr(row, name, value)
     if not (problem := drawn.problem):  # secrets may still be missing
-        around = ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
-        found = check_http_tool(to_http_tool_settings(row), around)
+        context = ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
+        found = check_http_tool(to_http_tool_settings(row), context)
         problem = " ".join(line for lines in found.values() for line in lines)
         if len(row.url) > 2000:
             problem = gettext("The URL is too long.")

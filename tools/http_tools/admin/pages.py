@@ -276,14 +276,14 @@ def _names(entries: Any) -> str:
 
 def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
     """Why ``row`` does not work as it is: a translated line each."""
-    around = ValidationContext(
+    context = ValidationContext(
         secrets=secrets,
         hosts=Secret.known_hosts(),
         allow=AllowList.parse(settings.FETCH_ALLOW, "tools"),
     )
     lines = [
         line
-        for found in check_http_tool(to_http_tool_settings(row), around).values()
+        for found in check_http_tool(to_http_tool_settings(row), context).values()
         for line in found
     ]
     return lines + [
