@@ -20,7 +20,8 @@ _NAME = re.compile(
     rf"(?!(?:.*\.)?(?:\d+|0x[0-9a-f]*)$){_LABEL}(?:\.{_LABEL})*"
 )  # what ends in a number is an address
 FORMS = (
-    "wants a host name, *.NAME, an address or a network such as 10.0.0.0/8, without scheme and port;"
+    "wants a host name, *.NAME, an address or a network such as 10.0.0.0/8, without scheme and"
+    " port;"
     " media:, model:, tools: or mcp: before it permits it for that use alone"
 )
 

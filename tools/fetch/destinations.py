@@ -79,4 +79,5 @@ def _refusal(host: str, found: Sequence[Address]) -> str:
         if any(unwrap_address(address) in FAKE_IP_NETWORK for address in found)
         else ""
     )
-    return f"{host} is {', '.join(map(str, found))}, which is not public{hint}; FETCH_ALLOW can list it"
+    addresses = ", ".join(map(str, found))
+    return f"{host} is {addresses}, which is not public{hint}; FETCH_ALLOW can list it"

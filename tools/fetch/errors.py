@@ -12,8 +12,8 @@
     ├── TookTooLong         the time is up (retryable)
     ├── TooLarge            more bytes than the caller takes
     ├── UnreadableAnswer    not HTTP, or packed in a way that cannot be undone
-    └── StatusRefused       a download was answered with anything but 2xx (retryable: 408, 425, 429,
-    5xx)
+    └── StatusRefused       a download was answered with anything but 2xx (retryable: 408, 425,
+                            429, 5xx)
 
 ``str(error)`` is for the operator and may name addresses; ``error.text`` is for the
 model and names none, since what a name of the inside resolves to is not the chat's affair.
@@ -23,7 +23,7 @@ RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class FetchError(Exception):
-    """A download that cannot be had. ``is_retryable`` says whether the same request may succeed later."""
+    """A download that failed. ``is_retryable``: the same request may succeed later."""
 
     text = "该网址无法访问。"
     is_retryable = False

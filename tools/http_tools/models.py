@@ -71,7 +71,8 @@ class HttpTool(LiveModel):
         _("URL"),
         max_length=2000,
         help_text=_(
-            "{name} stands for an argument, {secret:NAME} for a secret; both behind the host only. {{ and }} are braces."
+            "{name} stands for an argument, {secret:NAME} for a secret; both behind the host only."
+            " {{ and }} are braces."
         ),
     )
     body_kind = models.CharField(_("body"), max_length=8, choices=Body, default=Body.NONE)
@@ -82,7 +83,8 @@ class HttpTool(LiveModel):
         blank=True,
         default="",
         help_text=_(
-            "The part of a JSON answer that the model is given, such as $.current.temperature or $.items[*].title."
+            "The part of a JSON answer that the model is given, such as $.current.temperature or"
+            " $.items[*].title."
         ),
     )
     timeout_seconds = models.PositiveIntegerField(
@@ -90,7 +92,8 @@ class HttpTool(LiveModel):
         default=30,
         validators=[MinValueValidator(1), MaxValueValidator(600)],
         help_text=_(
-            "Of the request. The tool's own page has a limit of the whole call, which follows this one while nobody sets it."
+            "Of the request. The tool's own page has a limit of the whole call, which follows this"
+            " one while nobody sets it."
         ),
     )
     max_kib = models.PositiveIntegerField(
@@ -104,7 +107,8 @@ class HttpTool(LiveModel):
         default=0,
         validators=[MaxValueValidator(7 * 86_400)],
         help_text=_(
-            "How long the answer to the same request is used again, in this process. 0: every call makes its request."
+            "How long the answer to the same request is used again, in this process. 0: every call"
+            " makes its request."
         ),
     )
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
@@ -114,7 +118,8 @@ class HttpTool(LiveModel):
         blank=True,
         default=dict,
         help_text=_(
-            "An entry whose arguments are all missing is left out; a list is one entry for each of its items."
+            "An entry whose arguments are all missing is left out; a list is one entry for each of"
+            " its items."
         ),
     )
     headers = models.JSONField(_("headers"), blank=True, default=dict)
@@ -123,7 +128,8 @@ class HttpTool(LiveModel):
         blank=True,
         default="",
         help_text=_(
-            'JSON: arguments stand in quotes, also numbers: {"count": "{count}"}. Form: {"field": "{name}"}.'
+            'JSON: arguments stand in quotes, also numbers: {"count": "{count}"}. Form: {"field":'
+            ' "{name}"}.'
         ),
     )
     parameters_schema = models.JSONField(

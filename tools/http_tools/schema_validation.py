@@ -65,7 +65,8 @@ def _check_names(schema: dict[str, Any]) -> Iterator[str]:
     for name in names:
         if not PARAMETER_NAME.fullmatch(name):
             yield gettext(
-                "“%(name)s” cannot name an argument: letters without accents, digits, “_”, “-” and “.” only, at most 64."
+                "“%(name)s” cannot name an argument: letters without accents, digits, “_”, “-” and"
+                " “.” only, at most 64."
             ) % {"name": name[:64]}
     for name in schema.get("required", ()):
         if name not in names:

@@ -117,7 +117,8 @@ def tool_warnings(settings: HttpToolSettings) -> Iterator[str]:
         yield gettext("The URL begins with http: its secrets travel where others can read them.")
     if has_ascii_classes(settings.parameters_schema):
         yield gettext(
-            "In patterns, \\w, \\d, \\s and \\b know only letters, digits and spaces of ASCII. For every"
+            "In patterns, \\w, \\d, \\s and \\b know only letters, digits and spaces of ASCII. For"
+            " every"
             " language write [\\p{L}\\p{N}_] instead of \\w, and \\p{Han} for Chinese characters."
         )
     if not settings.description.strip():
@@ -213,7 +214,8 @@ def _kind_problems(settings: HttpToolSettings) -> list[str]:
     if settings.body_kind == "text" and ("json" in said or "urlencoded" in said):
         return [
             gettext(
-                "Choose JSON or form fields: in a text, arguments stand as they are and could be taken for more than values."
+                "Choose JSON or form fields: in a text, arguments stand as they are and could be"
+                " taken for more than values."
             )
         ]
     return []
@@ -228,7 +230,8 @@ def _body_problems(settings: HttpToolSettings) -> list[str]:
     if value is None and settings.body.strip() != "null":
         return [
             gettext(
-                'This is no JSON. An argument stands in quotes, also where it is a number: "{count}".'
+                "This is no JSON. An argument stands in quotes, also where it is a number:"
+                ' "{count}".'
             )
         ]
     if settings.body_kind == "form":

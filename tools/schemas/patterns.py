@@ -41,7 +41,8 @@ def gettext_noop(text: str) -> str:
 
 TOO_LONG: Final = gettext_noop("it has more than %(count)d characters")
 LOOKS_AROUND: Final = gettext_noop(
-    "patterns here know no lookahead and no lookbehind, (?=…) (?!…) (?<=…) (?<!…), because these can take for ever."
+    "patterns here know no lookahead and no lookbehind, (?=…) (?!…) (?<=…) (?<!…), because these"
+    " can take for ever."
     " Write several patterns in “allOf”, or what must not match as “not”: {“pattern”: …}"
 )
 REFERS_BACK: Final = gettext_noop(

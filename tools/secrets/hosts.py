@@ -157,6 +157,7 @@ def _host(entry: str) -> AllowedHost:
 
 def _unreadable(entry: str) -> ValueError:
     words = gettext(
-        "“%(entry)s” is not a host: write api.example.com or *.example.com, with :8443 for another port."
+        "“%(entry)s” is not a host: write api.example.com or *.example.com, with :8443 for another"
+        " port."
     )
     return ValueError(words % {"entry": entry[:100]})

@@ -31,7 +31,8 @@ class SecretRefused(ToolFailed):
 
     def __init__(self, name: str, place: str, hosts: SecretHosts) -> None:
         super().__init__(
-            f"密钥 {name} 不允许发送到这个地址，请求没有发出。请告诉机器人主人在后台“密钥”页检查它的主机，现在不要重试。"
+            f"密钥 {name} 不允许发送到这个地址，请求没有发出。"
+            f"请告诉机器人主人在后台“密钥”页检查它的主机，现在不要重试。"
         )
         self.operator = secret_refusal_message(name, place, hosts)
 
@@ -46,8 +47,8 @@ def secret_refusal_message(name: str, place: str, hosts: SecretHosts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SecretValues:
-    """What ``{secret:NAME}`` stands for; ``undecryptable`` are the names whose values cannot be read any
-    more."""
+    """What ``{secret:NAME}`` stands for; ``undecryptable`` are the names of values stored under
+    another secret key."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     undecryptable: frozenset[str] = frozenset()
@@ -59,7 +60,8 @@ class SecretValues:
         to be had."""
         if name in self.undecryptable:
             raise ToolFailed(
-                f"密钥 {name} 已无法读取（服务器的主密钥变了），请告诉机器人主人在后台“密钥”页重新填写，现在不要重试。"
+                f"密钥 {name} 已无法读取（服务器的主密钥变了），"
+                f"请告诉机器人主人在后台“密钥”页重新填写，现在不要重试。"
             )
         if name not in self.values:
             raise ToolFailed(

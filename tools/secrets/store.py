@@ -7,7 +7,7 @@ from tools.secrets.models import Secret
 
 
 def load_secrets() -> SecretValues:
-    """Every secret; those that this installation's secret key does not open are ``undecryptable``."""
+    """Every secret; ``undecryptable`` are those stored under another secret key."""
     values: dict[str, str] = {}
     hosts: dict[str, SecretHosts] = {}
     broken = set()

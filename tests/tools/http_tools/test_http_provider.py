@@ -214,7 +214,8 @@ async def test_secrets_sealed_under_another_key_are_asked_for_anew(bench, settin
     assert not secret.is_readable
     assert "have to be entered anew, since SECRET_KEY has changed: KEY" in caplog.text
     assert await bench.failure() == (
-        "密钥 KEY 已无法读取（服务器的主密钥变了），请告诉机器人主人在后台“密钥”页重新填写，现在不要重试。"
+        "密钥 KEY 已无法读取（服务器的主密钥变了），请告诉机器人主人在后台“密钥”页重新填写，"
+        "现在不要重试。"
     )
     assert bench.server.requests == []
 

@@ -72,7 +72,8 @@ def test_yaml_and_json_are_read_alike():
 
 def test_yaml_values_are_read_as_openapi_wants_them():
     read = read_document(
-        "openapi: 3.1.0\npaths: {/a: {get: {x: [no, on, 2024-01-01, 012, 0x1f, 1_000, 1.5, true, ~]}}}"
+        "openapi: 3.1.0\npaths: {/a: {get: {x: [no, on, 2024-01-01, 012, 0x1f, 1_000, 1.5, true,"
+        " ~]}}}"
     )
     assert read["paths"]["/a"]["get"]["x"] == [
         "no",

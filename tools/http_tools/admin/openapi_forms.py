@@ -95,7 +95,8 @@ class ChoiceForm(forms.Form):
         validators=[RegexValidator(r"^[A-Za-z0-9_-]*\Z", _("Letters, digits, _ and - only."))],
         widget=forms.TextInput(attrs={"placeholder": "weather_"}),
         help_text=_(
-            "Stands before the names of the tools and of their secrets, so that it is seen where they come from."
+            "Stands before the names of the tools and of their secrets, so that it is seen where"
+            " they come from."
         ),
     )
     enabled = forms.BooleanField(

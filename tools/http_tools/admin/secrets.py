@@ -49,8 +49,10 @@ def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:
 VALUE_LIMIT = 8_000
 """Characters of a secret, which is one line: it stands in a header or a URL."""
 HOSTS_HELP = _(
-    "Where the secret may be sent, one a line: api.example.com, or *.example.com for every name below it, with :8443 behind it for"
-    " another port. Requests have to be https; http://192.168.1.5:8123 permits them in the clear. program:npx permits MCP servers"
+    "Where the secret may be sent, one a line: api.example.com, or *.example.com for every name"
+    " below it, with :8443 behind it for"
+    " another port. Requests have to be https; http://192.168.1.5:8123 permits them in the clear."
+    " program:npx permits MCP servers"
     " that are started with npx. Whoever answers at one of these hosts can read the secret."
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -90,7 +92,8 @@ def refuse_control_characters(value: str) -> None:
     if _CONTROL.search(value):
         raise ValidationError(
             gettext(
-                "The secret holds a line break or another control character: copy it again, in one line."
+                "The secret holds a line break or another control character: copy it again, in one"
+                " line."
             )
         )
 
@@ -98,12 +101,14 @@ def refuse_control_characters(value: str) -> None:
 #: Secrets that a warning names.
 LISTED = 1_000
 UNREADABLE = _(
-    "The installation's secret key (the file secret_key in its data folder) is another one than when these secrets were stored,"
+    "The installation's secret key (the file secret_key in its data folder) is another one than"
+    " when these secrets were stored,"
     " and nobody can read them any more. Open each and enter it anew, or put the old file back:"
 )
 
 SENT_NOWHERE = _(
-    "These secrets name no host and are sent nowhere. Open each, write down where it may be sent, and enter its value again:"
+    "These secrets name no host and are sent nowhere. Open each, write down where it may be sent,"
+    " and enter its value again:"
 )
 
 if TYPE_CHECKING:
@@ -129,7 +134,8 @@ class SecretForm(_Form):
         error_messages = {  # noqa: RUF012 - Django's own way to say it
             "name": {
                 "unique": _(
-                    "There is a secret of this name already: open it in the list to replace its value."
+                    "There is a secret of this name already: open it in the list to replace its"
+                    " value."
                 )
             }
         }
@@ -141,11 +147,13 @@ class SecretForm(_Form):
             self.fields["value"].required = not is_kept
             self.fields["value"].help_text = (
                 gettext(
-                    "Empty: the stored value stays. It cannot be shown; what you enter here takes its place."
+                    "Empty: the stored value stays. It cannot be shown; what you enter here takes"
+                    " its place."
                 )
                 if is_kept
                 else gettext(
-                    "E.g. an API key. It is stored encrypted and never shown again; you can only replace it."
+                    "E.g. an API key. It is stored encrypted and never shown again; you can only"
+                    " replace it."
                 )
             )
 

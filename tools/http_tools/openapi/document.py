@@ -150,7 +150,8 @@ def _judge(document: Any) -> None:
     if "swagger" in document:
         raise DocumentError(
             gettext(
-                "This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider for that version."
+                "This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider"
+                " for that version."
             )
         )
     version = str(document.get("openapi") or "")
