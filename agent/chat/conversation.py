@@ -267,7 +267,7 @@ class ConversationHandler:
         pending, sender, text = run.pending, run.sender, result.text.strip()
         sent = None
         if text and not sender.has_replied:
-            if (fitted := sender.allowance.fitted(text)) != text:
+            if (fitted := sender.allowance.cut_to_fit(text)) != text:
                 text = fitted
                 run.notes.append(ANSWER_CUT)
             parts = build_final_parts(run.message, text)

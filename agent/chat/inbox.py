@@ -84,7 +84,9 @@ class Inbox:
         self._is_open = True
         conversations.pauses.has_more = lambda chat: bool(self._queues.get(chat))
 
-    def accept(self, message: IncomingMessage, received_at: datetime | None = None) -> None:
+    def receive_message(
+        self, message: IncomingMessage, received_at: datetime | None = None
+    ) -> None:
         """Put ``message`` on record and, if it is to be answered, in its chat's queue. Returns at
         once."""
         chat = message.chat
@@ -201,7 +203,7 @@ class Inbox:
             place -= 1
         queue.insert(place, job)
         self._waiting_count += 1
-        self._conversations.pauses.stir(chat)
+        self._conversations.pauses.wake(chat)
         if chat not in self._workers:
             self._workers[chat] = asyncio.get_running_loop().create_task(
                 self._work(chat), name=chat.address
@@ -236,7 +238,8 @@ class Inbox:
                     pending, job.active, resumed=job.resumed, prefetch=job.prefetch
                 )
         except asyncio.CancelledError:
-            await self._give_back(pending)
+            held = HeldMessage(pending.pk, pending.claim_number)
+            await self.record.submit(release_messages, held)
             raise
         finally:
             self._at_work.discard(pending.pk)
@@ -252,22 +255,14 @@ class Inbox:
         if self._failures[pending.pk] >= TRIES:
             logger.error("Message %s is given up after %d tries", pending.pk, TRIES, exc_info=error)
             del self._failures[pending.pk]
-            await self._give_up(pending, error)
+            held = HeldMessage(pending.pk, pending.claim_number)
+            await self.record.submit(give_up_messages, (held, f"{type(error).__name__}: {error}"))
             return
         logger.error("Message %s found no end; it is taken up again", pending.pk, exc_info=error)
         await asyncio.sleep(TURN_PAUSE)
         held = HeldMessage(pending.pk, pending.claim_number)
         if again := await self.record.submit(reclaim_messages, (held, self.record.process_id)):
             self._enqueue(QueuedMessage(again, resumed=True))
-
-    async def _give_back(self, pending: PendingMessage) -> bool:
-        return await self.record.submit(
-            release_messages, HeldMessage(pending.pk, pending.claim_number)
-        )
-
-    async def _give_up(self, pending: PendingMessage, error: Exception) -> None:
-        held = HeldMessage(pending.pk, pending.claim_number)
-        await self.record.submit(give_up_messages, (held, f"{type(error).__name__}: {error}"))
 
     async def _is_next(self, pending: PendingMessage) -> bool:
         """Whether no other process is still at an earlier message of the same chat."""

@@ -127,7 +127,7 @@ class Delivery:
     (surely not written: the account is away)."""
     message_id: str = ""
     error: str = ""
-    again: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(
+    fallback: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(
         default=None, compare=False, repr=False
     )
     """Of a message that was surely not sent: makes its segments anew in a form that may be taken.
@@ -178,7 +178,7 @@ class MediaSource(Protocol):
     """What the layer that owns the sockets knows of the media in messages, and can ask the client
     for."""
 
-    def refs(
+    def parse_refs(
         self,
         segments: Sequence[dict[str, Any]],
         message_id: str = "",
@@ -187,43 +187,47 @@ class MediaSource(Protocol):
         """The media in recorded ``segments``, in order. Pure."""
         ...
 
-    def restored(self, message: IncomingMessage) -> IncomingMessage:
+    def restore_media(self, message: IncomingMessage) -> IncomingMessage:
         """``message``, read from the record, with what its segments say: its media, what was typed,
         what it quotes. Pure."""
         ...
 
-    def forwards(self, segments: Sequence[dict[str, Any]]) -> bool:
+    def has_forward(self, segments: Sequence[dict[str, Any]]) -> bool:
         """Whether other messages are forwarded in recorded ``segments``. Pure."""
         ...
 
-    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+    async def fetch_quoted_media(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
         """The media of a message that the client is asked for; none where it does not know it.
         Never raises."""
         ...
 
-    async def forwarded(
+    async def fetch_forwarded_media(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
     ) -> list[MediaRef]:
         """The media of the messages that are forwarded in ``segments``, as far as the client gives
         them. Never raises."""
         ...
 
-    def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+    def renew_address(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         """``ref`` as the client gives it now, in one way after another, for links expire. Never
         raises."""
         ...
 
-    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+    async def fetch_converted_voice(
+        self, chat: ChatAddress, ref: MediaRef, out_format: str
+    ) -> MediaRef | None:
         """A voice in another format (``mp3``, ``wav`` …), as the client made it; None when it
         cannot."""
         ...
 
-    async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
+    async def fetch_message(
+        self, chat: ChatAddress, message_id: str
+    ) -> list[dict[str, Any]] | None:
         """The segments of a message that the client still knows and says to be of ``chat``; None
         otherwise. Never raises."""
         ...
 
-    async def inside(
+    async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
     ) -> "list[ForwardedMessage]":
         """The messages that are forwarded in ``segments``, one level of them, as far as the client

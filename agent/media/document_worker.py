@@ -68,7 +68,7 @@ class DocumentExtractor:
 
 async def _start(document: Path, characters: int) -> Process:
     # Without this process's environment, which holds the keys; in a group of its own,
-    # and not in a session, as in the darkroom.
+    # and not in a session, as for the image worker.
     file = await asyncio.to_thread(document.open, "rb")
     with file:
         return await asyncio.create_subprocess_exec(

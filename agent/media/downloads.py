@@ -133,7 +133,7 @@ class MediaDownloader:
 
     async def _candidates(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         yield ref
-        async for renewed in self.source.renewed(chat, ref):
+        async for renewed in self.source.renew_address(chat, ref):
             yield renewed
 
     async def _kept(

@@ -59,14 +59,14 @@ class ForwardReader:
             raise ToolFailed(TOO_SLOW) from error
 
     def is_forward(self, segments: Sequence[dict[str, Any]]) -> bool:
-        return self._source is not None and self._source.forwards(segments)
+        return self._source is not None and self._source.has_forward(segments)
 
     def pictures(self, message: ForwardedMessage, message_id: str = "") -> list[MediaRef]:
         """The pictures in a message; ``message_id`` is that of the chat's message it is itself, ""
         for a forwarded one."""
         if self._source is None:
             return []
-        refs = self._source.refs(
+        refs = self._source.parse_refs(
             message.segments, message_id, "message" if message_id else "forwarded"
         )
         return [ref for ref in refs if ref.kind == "image"]
@@ -100,7 +100,9 @@ class ForwardReader:
                 said.text, found.segments, said.sender_id, said.sender_name, said.at
             )
         segments = (
-            await self._source.message(chat, message_id) if self._source and message_id else None
+            await self._source.fetch_message(chat, message_id)
+            if self._source and message_id
+            else None
         )
         if segments is None:
             raise ToolFailed(UNKNOWN.format(message_id=message_id))
@@ -109,6 +111,6 @@ class ForwardReader:
     async def _children(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
     ) -> list[ForwardedMessage]:
-        if self._source is None or not self._source.forwards(segments):
+        if self._source is None or not self._source.has_forward(segments):
             return []
-        return await self._source.inside(chat, segments)
+        return await self._source.fetch_forwarded_messages(chat, segments)

@@ -62,12 +62,12 @@ class ImageReader:
         self,
         answers: DescriptionCache,
         downloads: MediaDownloader,
-        darkroom: ImageWorker,
+        image_worker: ImageWorker,
         model: LLMClient | None,
     ) -> None:
         self._answers = answers
         self._downloads = downloads
-        self._darkroom = darkroom
+        self._image_worker = image_worker
         self._model = model
 
     def wants(self, pending: PendingMessage) -> bool:
@@ -76,11 +76,11 @@ class ImageReader:
     async def fetch(
         self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
     ) -> StoredFile:
-        self._darkroom.warm_up()
+        self._image_worker.warm_up()
         kept = await self._downloads.get(message.chat, ref, allowance, PICTURES.__contains__)
         shown = self._downloads.files.shown_path(kept.sha256)
         if not await run_on_disk_thread(shown.is_file):
-            await self._darkroom.develop(build_model_image_job(kept.path, shown))
+            await self._image_worker.process(build_model_image_job(kept.path, shown))
         return kept
 
     async def read(self, pending: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:

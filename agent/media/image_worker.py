@@ -70,7 +70,7 @@ class ImageWorker:
         if self._child is None:
             self._child = asyncio.create_task(_start(), name="decoder")
 
-    async def develop(self, job: ImageJob) -> None:
+    async def process(self, job: ImageJob) -> None:
         """Do ``job``; its target is there afterwards unless the source is fit as it is.
 
         Raises :class:`MediaUnavailable` for what is no picture or too much of one. After
@@ -146,7 +146,7 @@ async def _start() -> Process:
 def process_image_now(job: ImageJob) -> None:
     """Do ``job`` in a process of its own and wait for it: for pages, which are made in threads.
 
-    Raises :class:`MediaUnavailable` as :meth:`ImageWorker.develop` does.
+    Raises :class:`MediaUnavailable` as :meth:`ImageWorker.process` does.
     """
     try:
         done = subprocess.run(  # noqa: S603 - the command is this program's own

@@ -115,7 +115,7 @@ class MediaPipeline:
     def prefetch(self, pending: PendingMessage, *, resumed: bool = False) -> PrefetchTask | None:
         """Begin to fetch the media of a message; None when it has none. Returns at once."""
         message = pending.message
-        has_forward = self._source.forwards(message.segments)
+        has_forward = self._source.has_forward(message.segments)
         if not (message.media or message.quoted_id or has_forward):
             return None
         work = self._fetch_all(pending, has_forward=has_forward, resumed=resumed)
@@ -153,7 +153,7 @@ class MediaPipeline:
         known = MediaText(pending.message.media_text)
         if known.text and settings.VISION_MODE == "describe":
             return known
-        pending = replace(pending, message=self._source.restored(pending.message))
+        pending = replace(pending, message=self._source.restore_media(pending.message))
         prefetch = self.prefetch(pending, resumed=True)
         return await self.describe(pending, prefetch) if prefetch else known
 
@@ -190,7 +190,7 @@ class MediaPipeline:
             async with asyncio.timeout_at(deadline):
                 refs += await self._find_quoted_media(pending)
                 if has_forward:
-                    refs += await self._source.forwarded(
+                    refs += await self._source.fetch_forwarded_media(
                         pending.message.chat, pending.message.segments
                     )
         wanted = [(reader, ref) for ref in refs for reader in readers if ref.kind in reader.kinds]
@@ -234,10 +234,10 @@ class MediaPipeline:
             store.load_segments, (pending.session_pk, message.quoted_id)
         )
         if segments is None:
-            return await self._source.quoted(message.chat, message.quoted_id)
-        refs = self._source.refs(segments, message.quoted_id, "quoted")
-        if self._source.forwards(segments):
-            refs += await self._source.forwarded(message.chat, segments)
+            return await self._source.fetch_quoted_media(message.chat, message.quoted_id)
+        refs = self._source.parse_refs(segments, message.quoted_id, "quoted")
+        if self._source.has_forward(segments):
+            refs += await self._source.fetch_forwarded_media(message.chat, segments)
         return refs
 
     async def _fetch(

@@ -123,7 +123,9 @@ class VoiceReader:
         with suppress(TimeoutError):
             async with asyncio.timeout(CONVERT_SECONDS):
                 for out_format in FORMATS:
-                    offered = await self._downloads.source.converted(chat, ref, out_format)
+                    offered = await self._downloads.source.fetch_converted_voice(
+                        chat, ref, out_format
+                    )
                     with suppress(MediaUnavailable):
                         if offered is not None:  # and if that leads to nothing, no other link will
                             alone = replace(offered, message_id="")

@@ -41,6 +41,6 @@ class SendAllowance:
         self.characters += len(text)
         return ""
 
-    def fitted(self, text: str) -> str:
+    def cut_to_fit(self, text: str) -> str:
         """A final answer, cut with a mark where it is longer than what is left."""
         return text if len(text) <= self.left else text[: max(self.left - len(CUT), 0)] + CUT

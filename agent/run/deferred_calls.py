@@ -42,7 +42,7 @@ class DeferredCalls:
         self._owners = owners
         self._can_see = can_see
 
-    async def ask(
+    async def ask_owners(
         self, invocation: ToolInvocation, refusal: ToolExecutionResult
     ) -> ToolExecutionResult:
         """Ask the owners about a call that was refused until one of them approves; what the model
@@ -64,7 +64,7 @@ class DeferredCalls:
         result = build_pending_result(name, waiting_text(name, asked.code))
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
-    async def carry(
+    async def wait_or_defer(
         self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]
     ) -> ToolExecutionResult:
         """The result of ``work`` if it comes soon; otherwise that it goes on, and its end is told
@@ -85,7 +85,7 @@ class DeferredCalls:
             raise
         if task.done():
             return task.result()
-        self._jobs.keep(
+        self._jobs.watch_call(
             task,
             invocation.call_pk,
             self._speaker.chat.account,
@@ -95,9 +95,9 @@ class DeferredCalls:
         told = f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，不要重复调用。"
         return build_pending_result(name, told, worker=self._jobs.worker)
 
-    def reporting(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:
+    def with_progress_reports(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:
         """``context`` for a call that may say how far it is."""
-        report = self._jobs.reporter(pk, self._speaker.chat.account)
+        report = self._jobs.progress_reporter(pk, self._speaker.chat.account)
         return replace(context, on_progress=report)
 
     def _parts(self, text: str, *, is_loud: bool) -> list[MessagePart]:

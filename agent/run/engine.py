@@ -21,15 +21,19 @@ from agent.llm.completion import (
     calling_message,
     describe_empty_response,
     is_empty_response,
-    parse_recorded,
 )
 from agent.llm.messages import ChatMessage
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
-from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewStep
 from agent.run.flow import CONTINUE, get_end_reason
 from agent.run.gate import TimingGate
-from agent.run.model_call import call_model, elapsed_ms
+from agent.run.model_call import (
+    RequestedCall,
+    call_model,
+    elapsed_ms,
+    recorded_response,
+    requested_calls,
+)
 from agent.run.services import get_services
 from agent.run.task import PendingCall, RunProgress, RunRequest, RunResult, StepJournal
 from agent.run.tool_results import (
@@ -49,9 +53,6 @@ from tools.registry.registry import ToolRegistry
 OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
 RUN_ENDED = "本轮已经结束，这次调用没有执行。"
 CUT_SHORT = gettext_noop("The answer was cut short at the model's own limit.")
-
-
-RequestedCall = tuple[RecordedCall, ToolCallRequest]
 
 
 class Engine:
@@ -77,8 +78,15 @@ class Engine:
             return end
         while progress.planned < task.model_calls:
             is_last = progress.planned + 1 == task.model_calls
-            offered = [] if is_last else await self._offered(task, progress)
-            response, step = await call_model(self.model, task, journal, progress, offered)
+            definitions: list[dict[str, Any]] = []
+            if not is_last:
+                chat, found = task.context.availability(), task.discoveries.names
+                offered = await self.registry.offering(chat, found)
+                definitions = offered.definitions
+                if offered.deferred and progress.is_opening:  # it tells what there is to be found
+                    system = add_tool_reminder(progress.messages[0], offered.deferred)
+                    progress.messages[0] = progress.unrecorded[0] = system
+            response, step = await call_model(self.model, task, journal, progress, definitions)
             if is_last:
                 return _last_words(task, progress, response, step)
             if not response.tool_calls:
@@ -96,16 +104,6 @@ class Engine:
                 return progress.end("", None, ended_by=ended_by)
         return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
 
-    async def _offered(self, task: RunRequest, progress: RunProgress) -> list[dict[str, Any]]:
-        """What the model may call at this step; its first request tells what else there is to be
-        found."""
-        offering = await self.registry.offering(task.context.availability(), task.discoveries.names)
-        if offering.deferred and progress.is_opening:
-            progress.messages[0] = progress.unrecorded[0] = add_tool_reminder(
-                progress.messages[0], offering.deferred
-            )
-        return offering.definitions
-
     async def _begun(
         self, task: RunRequest, journal: StepJournal, progress: RunProgress
     ) -> RunResult | None:
@@ -116,9 +114,7 @@ class Engine:
         if task.later is not None:
             ended_by = await self._conclude(task.later, task, journal, progress)
         else:
-            ended_by = (
-                await self._gate.pass_through(task, journal, progress) if task.is_gated else ""
-            )
+            ended_by = await self._gate.decide(task, journal, progress) if task.is_gated else ""
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def call_tools(
@@ -184,7 +180,7 @@ class Engine:
         """The result of a call, or that it comes later: after an owner's word, or much work."""
         context, (pk, call, begun_at) = task.context, pending
         services = get_services(context)
-        services.flow.goes_on_with(call.name)
+        services.flow.count_waits(call.name)
         invocation = ToolInvocation(
             tool_name=call.name,
             arguments=call.arguments,  # type: ignore[arg-type]  # the registry parses and checks the model's text
@@ -199,13 +195,13 @@ class Engine:
         if later is None:
             return await self._make(task, invocation, context, approved=approved)
         if spec is not None and spec.is_long_running:
-            context = later.reporting(context, pk)
-            result = await later.carry(
+            context = later.with_progress_reports(context, pk)
+            result = await later.wait_or_defer(
                 invocation, self._make(task, invocation, context, approved=approved)
             )
         else:
             result = await self._make(task, invocation, context, approved=approved)
-        return await later.ask(invocation, result) if needs_approval(result) else result
+        return await later.ask_owners(invocation, result) if needs_approval(result) else result
 
     async def _make(
         self,
@@ -229,9 +225,11 @@ class Engine:
         result = await self.registry.invoke(invocation, context, approved=approved)
         made = {
             "state_change": state.closed(opened, invocation.tool_name),
-            "discovery": task.discoveries.take(result),
+            "discovery": task.discoveries.add_found_tools(result),
         }
-        return await toolbox.hinted(replace(result, metadata={**result.metadata, **made}), context)
+        return await toolbox.with_search_hint(
+            replace(result, metadata={**result.metadata, **made}), context
+        )
 
     async def _conclude(
         self, call: DeferredCall, task: RunRequest, journal: StepJournal, progress: RunProgress
@@ -277,7 +275,7 @@ class Engine:
             return None
         if not response.tool_calls:
             return progress.end(response.text, None, notes=_notes(response))
-        asked = _asked(steps[-1])
+        asked = requested_calls(steps[-1])
         if ended_by := await self._ended_by(task, asked):
             return progress.end("", None, ended_by=ended_by)
         progress.add(response.message)
@@ -296,12 +294,15 @@ class Engine:
         """
         progress.messages = [task.messages[0], *task.steps[0].request[1:]]
         progress.unrecorded = list(progress.messages)
-        asked = _asked(task.steps[-1])
-        if not (ended_by := await self._ended_by(task, asked)) and not _has_opened(asked):
+        asked = requested_calls(task.steps[-1])
+        has_opened = any(
+            one.state == ToolCallState.SUCCEEDED and call.name == CONTINUE for one, call in asked
+        )
+        if not (ended_by := await self._ended_by(task, asked)) and not has_opened:
             left = [
                 PendingCall(one.pk, call, one.begun_at) for one, call in asked if not one.result
             ]
-            ended_by = await self._gate.pass_through(task, journal, progress, left)
+            ended_by = await self._gate.decide(task, journal, progress, left)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def _to_be_made(
@@ -382,13 +383,6 @@ def _notes(response: LLMResponse) -> tuple[str, ...]:
     return (CUT_SHORT,) if response.finish_reason == "length" and response.text.strip() else ()
 
 
-def _has_opened(asked: list[RequestedCall]) -> bool:
-    """Whether a recorded answer of the timing gate let the run begin."""
-    return any(
-        one.state == ToolCallState.SUCCEEDED and call.name == CONTINUE for one, call in asked
-    )
-
-
 def _is(trait: str, spec: ToolSpec | None) -> bool:
     return spec is not None and trait in spec.metadata.get("traits", ())
 
@@ -398,18 +392,3 @@ def _refusal(calls: list[PendingCall], specs: Mapping[str, ToolSpec]) -> str:
     none."""
     alone = next((one.call.name for one in calls if _is("exclusive", specs.get(one.call.name))), "")
     return f"{alone} 必须单独调用；这次回答中的工具都没有执行。" if alone and len(calls) > 1 else ""
-
-
-def _asked(step: RecordedStep) -> list[RequestedCall]:
-    """The calls of a recorded step, each with what the model wrote."""
-    return (
-        list(zip(step.calls, recorded_response(step).tool_calls, strict=False))
-        if step.response is not None
-        else []
-    )
-
-
-def recorded_response(step: RecordedStep) -> LLMResponse:
-    """The recorded answer, under the call ids that were given out for it."""
-    response = parse_recorded(step.response or {}, [recorded.call_id for recorded in step.calls])
-    return replace(response, finish_reason=step.finish_reason)

@@ -40,7 +40,7 @@ class RunFlow:
     replies: dict[int, int] = field(default_factory=dict)
     """How often each message was replied to, by the key of its row."""
 
-    def goes_on_with(self, tool_name: str) -> None:
+    def count_waits(self, tool_name: str) -> None:
         """A tool is called next: any but ``wait`` ends the row of waits."""
         if tool_name != "wait":
             self.waits = 0
@@ -69,7 +69,7 @@ class ChatPauses:
             self._stirred.pop(chat, None)
         return True
 
-    def stir(self, chat: ChatAddress) -> None:
+    def wake(self, chat: ChatAddress) -> None:
         """A message came in ``chat``."""
         if event := self._stirred.get(chat):
             event.set()

@@ -38,7 +38,7 @@ class TimingGate:
         self._model = model
         self._registry = registry.narrowed(is_timing_tool)
 
-    async def pass_through(
+    async def decide(
         self,
         task: RunRequest,
         journal: StepJournal,
@@ -116,7 +116,7 @@ class TimingGate:
             call_pk=pk,
             begun_at=begun_at,
         )
-        get_services(context).flow.goes_on_with(call.name)
+        get_services(context).flow.count_waits(call.name)
         await journal.start_call(pk)
         result = await self._registry.invoke(invocation, context)
         await self._settle(journal, pending, result, elapsed_ms(started))

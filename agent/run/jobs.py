@@ -52,7 +52,9 @@ class BackgroundCalls:
     def is_full(self) -> bool:
         return len(self._tasks) >= LIMIT
 
-    def keep(self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool) -> None:
+    def watch_call(
+        self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool
+    ) -> None:
         """See ``work`` to its end, record what comes of the call, and have it told in its chat.
 
         ``begun`` is when it began, in monotonic seconds.
@@ -62,7 +64,7 @@ class BackgroundCalls:
         self._tasks[task] = work
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def reporter(self, pk: int, account: str) -> Callable[[str, bool], None]:
+    def progress_reporter(self, pk: int, account: str) -> Callable[[str, bool], None]:
         """What a tool says of its work is given to this function, in any thread."""
         loop, told = asyncio.get_running_loop(), 0
 

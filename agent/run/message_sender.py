@@ -181,8 +181,8 @@ class MessageSender:
             echo, is_written = new_echo() if is_written else echo, True
             await self._on_record(self.journal.mark_sent(pk, echo), is_answer=is_answer)
             delivery = await self._deliver(pk, segments, echo)
-        if delivery.again is not None:
-            delivery = await self._try_again(pk, delivery, delivery.again)
+        if delivery.fallback is not None:
+            delivery = await self._try_again(pk, delivery, delivery.fallback)
         self.has_spoken |= delivery.state != State.FAILED
         return SendResult(pk, delivery)
 

@@ -1,4 +1,4 @@
-"""One model call of a run, measured and made ready for the record."""
+"""One model call of a run, measured and made ready for the record, and read back from there."""
 
 import time
 from dataclasses import replace
@@ -7,11 +7,15 @@ from typing import Any
 from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase
 from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
+from agent.llm.completion import parse_recorded
+from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewCall, NewStep
 from agent.run.task import RunProgress, RunRequest, StepJournal
 from tools.processes import crash_points
 from tools.schemas.arguments import parse_strict_json
 from tools.text.storable import make_storable
+
+RequestedCall = tuple[RecordedCall, ToolCallRequest]
 
 
 async def call_model(
@@ -73,3 +77,18 @@ def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
 def elapsed_ms(started: float) -> int:
     """Milliseconds since ``started``, a reading of ``time.monotonic()``."""
     return round((time.monotonic() - started) * 1000)
+
+
+def requested_calls(step: RecordedStep) -> list[RequestedCall]:
+    """The calls of a recorded step, each with what the model wrote."""
+    return (
+        list(zip(step.calls, recorded_response(step).tool_calls, strict=False))
+        if step.response is not None
+        else []
+    )
+
+
+def recorded_response(step: RecordedStep) -> LLMResponse:
+    """The recorded answer, under the call ids that were given out for it."""
+    response = parse_recorded(step.response or {}, [recorded.call_id for recorded in step.calls])
+    return replace(response, finish_reason=step.finish_reason)

@@ -44,7 +44,7 @@ class RunDiscoveries:
     session_pk: int | None = None
     names: tuple[str, ...] = ()
 
-    def take(self, result: ToolExecutionResult) -> ToolDiscovery | None:
+    def add_found_tools(self, result: ToolExecutionResult) -> ToolDiscovery | None:
         """Take over what ``result`` says was found; what is to be stored of that, None for
         nothing."""
         found = result.metadata.get(FOUND)
@@ -68,7 +68,7 @@ class RunToolset:
         """Every tool that is there to be found, whether it has been or not."""
         return (await self.registry.offering(context.availability())).deferred
 
-    async def hinted(
+    async def with_search_hint(
         self, result: ToolExecutionResult, context: ToolExecutionContext
     ) -> ToolExecutionResult:
         """``result`` with the advice to search first, where a call failed whose parameters the

@@ -117,9 +117,9 @@ class Runtime:
         """Wait while the record is so far behind that sockets should not be read."""
         await self.record.wait_for_room()
 
-    def accept(self, message: IncomingMessage) -> None:
-        """Take a message in; see :meth:`agent.chat.inbox.Inbox.accept`."""
-        self._inbox.accept(message)
+    def receive_message(self, message: IncomingMessage) -> None:
+        """Take a message in; see :meth:`agent.chat.inbox.Inbox.receive_message`."""
+        self._inbox.receive_message(message)
 
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""

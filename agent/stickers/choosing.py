@@ -124,7 +124,7 @@ class StickerChooser:
                 try:
                     kept = await asyncio.to_thread(self._keep, one)
                     shown = self._files.shown_path(kept.sha256)
-                    await worker.develop(build_model_image_job(kept.path, shown))
+                    await worker.process(build_model_image_job(kept.path, shown))
                 except (OSError, MediaError, MediaUnavailable) as error:
                     logger.info("The sticker %s cannot be shown to a model: %s", one.path, error)
                 else:

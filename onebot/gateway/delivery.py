@@ -104,7 +104,7 @@ class OneBotDelivery:
         crash_points.hit_crash_point("answer_received")
         delivery = to_delivery(response)
         if delivery.state == State.FAILED and not response.is_shut_out and could_be_base64:
-            return replace(delivery, again=partial(self._load_as_base64, segments))
+            return replace(delivery, fallback=partial(self._load_as_base64, segments))
         return delivery
 
     async def close(self) -> None:

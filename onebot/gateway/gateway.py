@@ -127,7 +127,7 @@ class Gateway:
         match event:
             case MessageEvent():
                 await self.runtime.room()
-                self.runtime.accept(
+                self.runtime.receive_message(
                     to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id))
                 )
             case HeartbeatEvent():

@@ -45,12 +45,12 @@ class OneBotMedia:
     def __init__(self, client: OneBotClient) -> None:
         self._client = client
 
-    def refs(
+    def parse_refs(
         self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
     ) -> list[MediaRef]:
         return parse_media_refs(segments, message_id, origin)
 
-    def restored(self, message: IncomingMessage) -> IncomingMessage:
+    def restore_media(self, message: IncomingMessage) -> IncomingMessage:
         segments = message.segments
         return replace(
             message,
@@ -59,13 +59,15 @@ class OneBotMedia:
             quoted_id=quoted_id(segments),
         )
 
-    def forwards(self, segments: Sequence[Segment]) -> bool:
+    def has_forward(self, segments: Sequence[Segment]) -> bool:
         return has_forward(segments)
 
-    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+    async def fetch_quoted_media(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
         return parse_media_refs(await self._segments(chat, message_id), message_id, "quoted")
 
-    async def forwarded(self, chat: ChatAddress, segments: Sequence[Segment]) -> list[MediaRef]:
+    async def fetch_forwarded_media(
+        self, chat: ChatAddress, segments: Sequence[Segment]
+    ) -> list[MediaRef]:
         messages, waiting, asked = (
             find_inner_segments(segments),
             find_forward_ids(segments),
@@ -89,7 +91,7 @@ class OneBotMedia:
             for ref in parse_media_refs(message, origin="forwarded")
         ]
 
-    async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+    async def renew_address(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for action, params in _address_actions(chat, ref):
             if isinstance(answer := await self._ask(chat, action, **params), dict):
                 yield parse_media_answer(ref.kind, _without_path(answer), ref)
@@ -105,7 +107,9 @@ class OneBotMedia:
             for one in same[:1]:
                 yield replace(one, message_id=ref.message_id, origin=ref.origin)
 
-    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+    async def fetch_converted_voice(
+        self, chat: ChatAddress, ref: MediaRef, out_format: str
+    ) -> MediaRef | None:
         answer = (
             await self._ask(chat, "get_record", file=ref.file, out_format=out_format)
             if ref.file
@@ -118,7 +122,7 @@ class OneBotMedia:
         )
         return converted if converted and (converted.url or converted.data) else None
 
-    async def message(self, chat: ChatAddress, message_id: str) -> list[Segment] | None:
+    async def fetch_message(self, chat: ChatAddress, message_id: str) -> list[Segment] | None:
         answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
         return (
             parse_message(answer.get("message"))
@@ -126,7 +130,7 @@ class OneBotMedia:
             else None
         )
 
-    async def inside(
+    async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[Segment]
     ) -> list[ForwardedMessage]:
         found = list[ForwardedMessage]()

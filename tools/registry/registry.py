@@ -263,8 +263,11 @@ class ToolRegistry:
         pairs, settings = await self._roster.listed(context), self._settings()
         kind = None if context is None else (context.is_group_chat, context.is_owner)
         view = self._views.get(kind)
-        is_new = view is None or view.settings is not settings
-        if is_new or (view.pairs is not pairs and view.pairs != pairs):
+        if (
+            view is None
+            or view.settings is not settings
+            or (view.pairs is not pairs and view.pairs != pairs)
+        ):
             self.newcomers.see(pairs)
             offers = self._offers_of(pairs, settings, context)
             view = self._views[kind] = ToolView(

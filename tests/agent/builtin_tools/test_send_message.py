@@ -398,7 +398,7 @@ class Fussy(Mailbox):
 
     def __init__(self, remake: Any) -> None:
         super().__init__()
-        self.refusal = Delivery(State.FAILED, error="no such address", again=remake)
+        self.refusal = Delivery(State.FAILED, error="no such address", fallback=remake)
         self.echoes: list[str] = []
 
     async def deliver(

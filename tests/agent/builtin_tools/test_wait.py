@@ -104,7 +104,7 @@ async def test_after_so_many_waits_in_a_row_there_is_rest_and_another_tool_begin
         True,
         "no_action",
     )
-    desk.flow.goes_on_with("wait")
+    desk.flow.count_waits("wait")
     assert get_end_reason(await desk.wait({"seconds": 1}))
-    desk.flow.goes_on_with("get_weather")
+    desk.flow.count_waits("get_weather")
     assert not get_end_reason(await desk.wait({"seconds": 1}))

@@ -89,7 +89,7 @@ def asked(model: Script) -> list[str]:
 
 async def test_a_message_is_recorded_answered_and_settled(make, mailbox):
     inbox = make(Script("hello"))
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await idle(inbox)
     assert mailbox.sent == [(PRIVATE, "hello")]
     assert await rows() == [("hi", "answered", "private"), ("hello", "delivered", "")]
@@ -100,7 +100,7 @@ async def test_a_chats_messages_are_answered_one_at_a_time_in_their_order(make, 
     model = Script(first, "two", "three")
     inbox = make(model)
     for text in ("a", "b", "c"):
-        inbox.accept(message(text))
+        inbox.receive_message(message(text))
     await until(lambda: model.requests)
     assert asked(model) == ["a"]
     first.set_result("one")
@@ -111,8 +111,8 @@ async def test_a_chats_messages_are_answered_one_at_a_time_in_their_order(make, 
 async def test_the_answer_before_is_history_to_the_next(make):
     model = Script("one", "two")
     inbox = make(model)
-    inbox.accept(message("a"))
-    inbox.accept(message("b"))
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
     await idle(inbox)
     assert [one["role"] for one in model.requests[1].messages] == [
         "system",
@@ -126,9 +126,9 @@ async def test_chats_are_answered_side_by_side(make, mailbox):
     slow = held()
     model = Script(slow, "quick")
     inbox = make(model)
-    inbox.accept(message("a"))
+    inbox.receive_message(message("a"))
     await until(lambda: model.requests)
-    inbox.accept(message("b", GROUP, mentions_bot=True))
+    inbox.receive_message(message("b", GROUP, mentions_bot=True))
     await until(lambda: mailbox.sent)
     assert mailbox.sent[0][0] == GROUP
     slow.set_result("late")
@@ -138,7 +138,7 @@ async def test_chats_are_answered_side_by_side(make, mailbox):
 
 async def test_what_is_not_to_be_answered_is_only_recorded(make, mailbox):
     inbox = make(Script())
-    inbox.accept(message("hi", GROUP))
+    inbox.receive_message(message("hi", GROUP))
     await idle(inbox)
     assert (await rows(), mailbox.sent) == ([("hi", "recorded", "not_addressed")], [])
 
@@ -146,22 +146,22 @@ async def test_what_is_not_to_be_answered_is_only_recorded(make, mailbox):
 async def test_a_message_told_again_is_answered_once(make, mailbox):
     inbox = make(Script("hello"))
     for _ in range(3):
-        inbox.accept(message("hi", message_id="7"))
+        inbox.receive_message(message("hi", message_id="7"))
     await idle(inbox)
     assert mailbox.texts == ["hello"]
 
 
 async def test_an_empty_answer_is_asked_for_once_more(make, mailbox):
     inbox = make(Script(" \n", "hello"))
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await idle(inbox)
     assert mailbox.texts == ["hello"]
 
 
 async def test_a_failure_is_told_in_one_sentence_and_holds_nobody_up(make, mailbox):
     inbox = make(Script(LLMError("key sk-1 was refused"), "hello"))
-    inbox.accept(message("hi"))
-    inbox.accept(message("again"))
+    inbox.receive_message(message("hi"))
+    inbox.receive_message(message("again"))
     await idle(inbox)
     apology, answer = mailbox.texts
     assert "sk-1" not in apology
@@ -171,8 +171,8 @@ async def test_a_failure_is_told_in_one_sentence_and_holds_nobody_up(make, mailb
 
 async def test_a_bug_costs_one_answer_and_not_the_chat(make, mailbox):
     inbox = make(Script(KeyError("oops"), "hello"))
-    inbox.accept(message("hi"))
-    inbox.accept(message("again"))
+    inbox.receive_message(message("hi"))
+    inbox.receive_message(message("again"))
     await idle(inbox)
     assert mailbox.texts[1:] == ["hello"]
 
@@ -183,7 +183,7 @@ async def test_what_the_client_says_of_the_answer_decides_about_the_message(
 ):
     mailbox.delivery = type(mailbox.delivery)(Message.State(state), error="muted")
     inbox = make(Script("hello"))
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await idle(inbox)
     assert [(row_state) for _, row_state, _ in await rows()] == [wanted, state]
 
@@ -191,7 +191,7 @@ async def test_what_the_client_says_of_the_answer_decides_about_the_message(
 async def test_an_answer_waits_for_its_client(make, mailbox):
     mailbox.connected.clear()
     inbox = make(Script("hello"))
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     async with asyncio.timeout(5):
         while ("hello", "pending", "") not in await rows():
             pass
@@ -211,10 +211,10 @@ async def test_one_chat_has_room_for_so_many_messages_behind_the_one_being_answe
     first = held()
     model = Script(first, "two", "three", "other")
     inbox = make(model)
-    inbox.accept(message("a"))
+    inbox.receive_message(message("a"))
     await until(lambda: model.requests)
     for text in ("b", "c", "d"):
-        inbox.accept(message(text))
+        inbox.receive_message(message(text))
     await until(lambda: not inbox._arriving)
     first.set_result("one")
     await idle(inbox)
@@ -227,13 +227,13 @@ async def test_a_process_has_room_for_so_many_messages(make, monkeypatch):
     slow, other = held(), held()
     model = Script(slow, other)
     inbox = make(model)
-    inbox.accept(message("a"))
+    inbox.receive_message(message("a"))
     await until(lambda: len(model.requests) == 1)
-    inbox.accept(message("b", GROUP, mentions_bot=True))
+    inbox.receive_message(message("b", GROUP, mentions_bot=True))
     await until(lambda: len(model.requests) == 2)
     model.answers += ["three"]
-    inbox.accept(message("c"))
-    inbox.accept(message("d", GROUP, mentions_bot=True))
+    inbox.receive_message(message("c"))
+    inbox.receive_message(message("d", GROUP, mentions_bot=True))
     await until(lambda: not inbox._arriving)
     slow.set_result("one")
     other.set_result("two")
@@ -247,7 +247,7 @@ async def test_a_message_that_is_refused_leaves_no_run_behind_that_seems_to_go_o
 ):
     monkeypatch.setattr(module, "TOTAL_LIMIT", 0)
     inbox = make(Script())
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await idle(inbox)
     assert await rows() == [("hi", "failed", "queue_full")]
     assert not await sync_to_async(Run.objects.filter(state="running").exists)()
@@ -275,7 +275,7 @@ async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_an
     model = Script("one", "two")
     inbox = make(model)
     inbox.resume(PRIVATE.account)
-    inbox.accept(message("now"))
+    inbox.receive_message(message("now"))
     await until(lambda: len(mailbox.sent) == 2)
     await idle(inbox)
     assert asked(model) == ["earlier", "now"]
@@ -292,7 +292,7 @@ async def test_what_is_in_its_own_hands_is_not_taken_up_twice(make, mailbox):
     model = Script(first)
     inbox = make(model)
     await inbox.record.renew_lease(alone=True)
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await until(lambda: model.requests)
     inbox.resume(PRIVATE.account)
     first.set_result("hello")
@@ -307,12 +307,12 @@ async def test_draining_lets_what_runs_finish_and_begins_nothing_more(make, mail
     first = held()
     model = Script(first)
     inbox = make(model)
-    inbox.accept(message("a"))
-    inbox.accept(message("b"))
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
     await until(lambda: model.requests)
     draining = asyncio.create_task(inbox.drain(5))
     await asyncio.sleep(0)
-    inbox.accept(message("c"))
+    inbox.receive_message(message("c"))
     first.set_result("one")
     await draining
     await idle(inbox)
@@ -327,7 +327,7 @@ async def test_draining_lets_what_runs_finish_and_begins_nothing_more(make, mail
 async def test_draining_gives_back_what_does_not_finish(make):
     model = Script(held())
     inbox = make(model)
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await until(lambda: model.requests)
     await inbox.drain(0.01)
     assert await rows() == [("hi", "waiting", "private")]
@@ -337,7 +337,7 @@ async def test_draining_gives_back_what_does_not_finish(make):
 async def test_what_was_given_back_is_answered_by_the_next_inbox(make, mailbox):
     model = Script(held())
     first = make(model)
-    first.accept(message("hi"))
+    first.receive_message(message("hi"))
     await until(lambda: model.requests)
     await first.drain(0.01)
     second = make(Script("hello"))
@@ -355,7 +355,7 @@ async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_b
     answer = held()
     model = Script(answer)
     first = make(model)
-    first.accept(message("hi"))
+    first.receive_message(message("hi"))
     await until(lambda: model.requests)
     if client == "has just come back":
         mailbox.connected.clear()

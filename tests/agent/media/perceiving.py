@@ -23,7 +23,7 @@ class Client:
     conversions: dict[str, MediaRef] = field(default_factory=dict)
     asked_formats: list[str] = field(default_factory=list)
 
-    def refs(
+    def parse_refs(
         self,
         segments: Sequence[dict[str, Any]],
         message_id: str = "",
@@ -31,33 +31,37 @@ class Client:
     ) -> list[MediaRef]:
         return []
 
-    def restored(self, message: IncomingMessage) -> IncomingMessage:
+    def restore_media(self, message: IncomingMessage) -> IncomingMessage:
         return message
 
-    def forwards(self, segments: Sequence[dict[str, Any]]) -> bool:
+    def has_forward(self, segments: Sequence[dict[str, Any]]) -> bool:
         return False
 
-    async def quoted(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+    async def fetch_quoted_media(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
         return self.in_quoted
 
-    async def forwarded(
+    async def fetch_forwarded_media(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
     ) -> list[MediaRef]:
         return []
 
-    async def message(self, chat: ChatAddress, message_id: str) -> list[dict[str, Any]] | None:
+    async def fetch_message(
+        self, chat: ChatAddress, message_id: str
+    ) -> list[dict[str, Any]] | None:
         return None
 
-    async def inside(
+    async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
     ) -> list[ForwardedMessage]:
         return []
 
-    async def renewed(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
+    async def renew_address(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for one in self.fresh:
             yield one
 
-    async def converted(self, chat: ChatAddress, ref: MediaRef, out_format: str) -> MediaRef | None:
+    async def fetch_converted_voice(
+        self, chat: ChatAddress, ref: MediaRef, out_format: str
+    ) -> MediaRef | None:
         self.asked_formats.append(out_format)
         return self.conversions.get(out_format)
 

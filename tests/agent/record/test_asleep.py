@@ -37,7 +37,7 @@ async def test_what_nobody_has_taken_over_is_sent_once_its_lease_is_renewed(
     answer = held()
     inbox = make(Script(answer))
     await record.renew_lease(alone=False, is_first=True)
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await until(lambda: not inbox._arriving)
     sleep(60)
     assert record.is_lease_over
@@ -53,7 +53,7 @@ async def test_what_others_have_taken_over_is_not_sent(make: Make, mailbox: Mail
     answer = held()
     inbox = make(Script(answer))
     await record.renew_lease(alone=False, is_first=True)
-    inbox.accept(message("hi"))
+    inbox.receive_message(message("hi"))
     await until(lambda: not inbox._arriving)
     sleep(60)
     answer.set_result("hello")

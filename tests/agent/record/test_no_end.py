@@ -62,8 +62,8 @@ async def test_a_message_whose_run_could_not_be_finished_is_finished_in_the_same
     # ending.
     break_endings(2)
     inbox = make(Script("one", "two"))
-    inbox.accept(message("a"))
-    inbox.accept(message("b"))
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
     assert await settled("a", "b") == [("a", "answered"), ("b", "answered")]
     assert mailbox.texts == ["one", "two"]
     assert not await sync_to_async(Run.objects.exclude(state="finished").exists)()
@@ -74,8 +74,8 @@ async def test_a_message_whose_run_can_never_be_finished_is_given_up_visibly_and
 ):
     break_endings(float("inf"))
     inbox = make(Script("one", "two"))
-    inbox.accept(message("a"))
-    inbox.accept(message("b"))
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
     assert await settled("a", "b") == [("a", "failed"), ("b", "answered")]
     assert mailbox.texts == ["one", "two"]
     detail = await sync_to_async(lambda: Message.objects.get(text="a").detail)()
@@ -96,8 +96,8 @@ async def test_an_unexpected_error_of_the_way_out_does_not_end_the_chat(
 
     mailbox.deliver = slip  # type: ignore[assignment,method-assign]
     inbox = make(Script("one", "two"))
-    inbox.accept(message("a"))
-    inbox.accept(message("b"))
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
     assert await settled("a", "b") == [("a", "answered"), ("b", "answered")]
     assert mailbox.texts == ["two"]  # the first one may have been heard
     assert ("one", "unknown", "") in await rows(direction="out")
@@ -127,8 +127,8 @@ async def test_what_is_in_hand_or_waits_behind_it_is_left_there(make: Make, mail
     model = Script(first, "two")
     inbox = make(model)
     await inbox.record.renew_lease(alone=True)
-    inbox.accept(message("a"))
-    inbox.accept(message("b"))
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
     await until(lambda: model.requests)
     for _ in range(3):
         await inbox.audit()
@@ -150,7 +150,7 @@ async def test_a_run_that_another_process_has_taken_over_says_and_writes_nothing
     answer = held()
     model = Script(answer)
     inbox = make(model)
-    inbox.accept(message("a"))
+    inbox.receive_message(message("a"))
     await until(lambda: model.requests)
     await sync_to_async(record_heartbeats)([ProcessHeartbeat("other", alone=True)])
     await sync_to_async(claim_messages)([ClaimMessages(PRIVATE.account, "other")])

@@ -53,7 +53,7 @@ async def test_a_final_answer_that_is_more_than_is_left_is_cut_and_noted(record)
 def test_with_nothing_left_there_is_still_a_mark():
     allowance = SendAllowance(1, CHARACTERS)
     assert (
-        allowance.fitted("a"),
-        allowance.fitted(""),
-        SendAllowance(1, CHARACTERS + 5).fitted("a"),
+        allowance.cut_to_fit("a"),
+        allowance.cut_to_fit(""),
+        SendAllowance(1, CHARACTERS + 5).cut_to_fit("a"),
     ) == (CUT, "", CUT)

@@ -291,7 +291,7 @@ async def test_a_client_that_takes_only_paths_is_given_one_and_nothing_else(fold
     line = Line(always(REFUSED), agent)
     found = await line.delivery.deliver(GROUP, [medium("file", folder / "猫 1.png")], echo="e-1")
     assert line.frames[0]["params"]["file"] == f"{folder}/猫 1.png"
-    assert found.again is None
+    assert found.fallback is None
 
 
 async def test_such_a_client_loads_an_address_first_and_uploads_what_it_got():
@@ -326,9 +326,9 @@ async def tried_again(line: Line, *segments: dict[str, Any]) -> dict[str, Any]:
     """The frame of the second try of a message that was refused first."""
     refused = await line.delivery.deliver(GROUP, list(segments), echo="e-1")
     assert (refused.state, refused.error) == (State.FAILED, "rich media transfer failed")
-    assert refused.again is not None
-    last = await line.delivery.deliver(GROUP, await refused.again(), echo="e-2")
-    assert last.again is None
+    assert refused.fallback is not None
+    last = await line.delivery.deliver(GROUP, await refused.fallback(), echo="e-2")
+    assert last.fallback is None
     return line.frames[-1]
 
 
@@ -366,9 +366,9 @@ async def test_what_cannot_be_loaded_after_a_refusal_is_said(site):
     refused = await line.delivery.deliver(
         GROUP, [medium("image", f"{site}/missing.png")], echo="e-1"
     )
-    assert refused.again is not None
+    assert refused.fallback is not None
     with pytest.raises(MediaError, match="网址"):
-        await refused.again()
+        await refused.fallback()
 
 
 async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, monkeypatch):
@@ -381,7 +381,7 @@ async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, mon
         picture,
         *HELLO,
     ]
-    assert found.again is None
+    assert found.fallback is None
 
 
 async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, monkeypatch):
@@ -403,9 +403,9 @@ async def test_files_that_do_not_fit_into_one_frame_together_are_said(folder, mo
     refused = await Line(always(REFUSED)).delivery.deliver(
         GROUP, [medium("image", folder / "猫 1.png")] * 2, echo="e-1"
     )
-    assert refused.again is not None
+    assert refused.fallback is not None
     with pytest.raises(MediaError, match=r"猫 1\.png is too large"):
-        await refused.again()
+        await refused.fallback()
 
 
 NTEVENT = {
@@ -424,14 +424,14 @@ MUTED = {
 async def test_nothing_is_tried_again_that_may_have_arrived_or_may_not_be_said_at_all(answer):
     line = Line(always(answer), by_url=True)
     found = await line.delivery.deliver(GROUP, [medium("image", f"{PUBLIC}/a.png")], echo="e-1")
-    assert found.again is None
+    assert found.fallback is None
 
 
 async def test_nothing_is_tried_again_that_got_no_answer(monkeypatch):
     monkeypatch.setattr(delivery_module, "MEDIA_TIMEOUT", 0.01)
     line = Line(lambda _frame: None, by_url=True)
     found = await line.delivery.deliver(GROUP, [medium("image", f"{PUBLIC}/a.png")], echo="e-1")
-    assert (found.state, found.again) == (State.UNKNOWN, None)
+    assert (found.state, found.fallback) == (State.UNKNOWN, None)
 
 
 async def test_nothing_is_tried_again_that_was_base64_already_or_has_no_media(folder):
@@ -443,4 +443,4 @@ async def test_nothing_is_tried_again_that_was_base64_already_or_has_no_media(fo
     ):
         assert (
             await line.delivery.deliver(GROUP, segments, echo=f"e-{segments[0]['type']}")
-        ).again is None
+        ).fallback is None
