@@ -204,7 +204,7 @@ class ConversationHandler:
                         media = await self.media.describe(run.pending, prefetch)
                     run.notes += media.notes
                 if self.memory and not has_begun:
-                    memory = await self.memory.background(
+                    memory = await self.memory.build_context(
                         run.pending.session_pk,
                         run.message.chat,
                         run.message.sender_id,

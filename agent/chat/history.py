@@ -44,7 +44,7 @@ def build_first_request(
         max_messages=settings.MAX_CONTEXT_MESSAGES - memory.count,
         max_chars=settings.MAX_CONTEXT_CHARS - memory.size,
     )
-    return memory.around(request)
+    return memory.insert_into(request)
 
 
 def fit_history(

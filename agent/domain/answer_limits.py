@@ -44,12 +44,12 @@ class AnswerCount:
     silent_until: int = 0
     is_changed: bool = False
 
-    def within(self, seconds: int, now: int) -> int:
+    def answers_within(self, seconds: int, now: int) -> int:
         """Answers of the last ``seconds``. A clock that was put back leaves none that count for
         ever."""
         return sum(number for at, number in self.recent.items() if abs(now - at) <= seconds)
 
-    def on(self, day: str) -> int:
+    def answers_on_day(self, day: str) -> int:
         return self.of_day if self.day == day else 0
 
     def add(self, moment: MessageTime) -> None:
@@ -57,7 +57,8 @@ class AnswerCount:
         now = moment.seconds
         self.recent = {at: number for at, number in self.recent.items() if abs(now - at) <= MINUTE}
         self.recent[now] = self.recent.get(now, 0) + 1
-        self.day, self.of_day, self.is_changed = moment.day, self.on(moment.day) + 1, True
+        self.of_day = self.answers_on_day(moment.day) + 1
+        self.day, self.is_changed = moment.day, True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +95,15 @@ def check_limits(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
         return AnswerRefusal(
             Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day
         )
-    if _is_reached(limits.chat_per_minute, case.chat.within(MINUTE, now.seconds)):
+    if _is_reached(limits.chat_per_minute, case.chat.answers_within(MINUTE, now.seconds)):
         return AnswerRefusal(
             Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now)
         )
-    if _is_reached(limits.person_per_day, case.person.on(now.day)):
+    if _is_reached(limits.person_per_day, case.person.answers_on_day(now.day)):
         return AnswerRefusal(
             Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day
         )
-    if _is_reached(limits.person_per_minute, case.person.within(MINUTE, now.seconds)):
+    if _is_reached(limits.person_per_minute, case.person.answers_within(MINUTE, now.seconds)):
         return AnswerRefusal(
             Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now)
         )
@@ -114,7 +115,7 @@ def may_loop(case: LimitCheck, now: MessageTime) -> bool:
     answers."""
     return (
         bool(case.limits.person_per_minute)
-        and case.exchanges.within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES
+        and case.exchanges.answers_within(LOOP_SECONDS, now.seconds) >= LOOP_EXCHANGES
     )
 
 

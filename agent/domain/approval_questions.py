@@ -54,15 +54,12 @@ def build_approval_question(tool_name: str, arguments: dict[str, Any], code: str
             f"需要机器人主人批准（编号 {code}）：调用工具 {tool_name}",
             f"参数（{len(arguments)} 个）：",
             *seen.lines,
-            _instruction(code, is_cut=seen.is_cut),
+            "参数没有全部显示，不能在会话中批准：请主人在管理后台查看全部参数后处理，"
+            f"也可回复「拒绝 {code}」。"
+            if seen.is_cut
+            else f"主人可回复「批准 {code}」或「拒绝 {code}」，也可在管理后台处理。",
         ]
     )
-
-
-def _instruction(code: str, *, is_cut: bool) -> str:
-    if is_cut:
-        return f"参数没有全部显示，不能在会话中批准：请主人在管理后台查看全部参数后处理，也可回复「拒绝 {code}」。"
-    return f"主人可回复「批准 {code}」或「拒绝 {code}」，也可在管理后台处理。"
 
 
 def _json(value: Any) -> str:

@@ -14,7 +14,8 @@ PERSON_DAY = gettext_noop("This person has had as many answers as there are in a
 CHAT_MINUTE = gettext_noop("This chat has had as many answers as there are in a minute.")
 TOKENS = gettext_noop("TOKENS_PER_DAY are used up; only owners are answered until midnight.")
 LOOP = gettext_noop(
-    "Ten exchanges with this sender within thirty seconds: nothing is said to it here for five minutes."
+    "Ten exchanges with this sender within thirty seconds: "
+    "nothing is said to it here for five minutes."
 )
 
 #: In Chinese and in English.
@@ -40,7 +41,10 @@ NOTICES = {
         "That was very fast. I am taking a break of five minutes.",
     ),
 }
-TO_OWNERS = "今天的 token 额度（TOKENS_PER_DAY = {limit:,}）已经用完：午夜之前只回答主人的消息。可以调高这项设置，或者设为 0 取消限制。"
+TO_OWNERS = (
+    "今天的 token 额度（TOKENS_PER_DAY = {limit:,}）已经用完：午夜之前只回答主人的消息。"
+    "可以调高这项设置，或者设为 0 取消限制。"
+)
 
 
 def notice_text(detail: str, words: str) -> str:

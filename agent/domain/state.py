@@ -32,7 +32,7 @@ class StateChange:
     values: dict[str, Any]
     removed: frozenset[str] = frozenset()
 
-    def applied(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def apply_to(self, state: Mapping[str, Any]) -> dict[str, Any]:
         return {
             name: value for name, value in state.items() if name not in self.removed
         } | self.values
@@ -56,12 +56,12 @@ class ChatState:
     session_pk: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
 
-    def opened(self) -> OpenedState:
+    def open_copy(self) -> OpenedState:
         """The state for one call. A tool that was stopped may go on in its thread, and changes
         nothing by it."""
         return OpenedState(self.values, copy.deepcopy(self.values))
 
-    def closed(self, call: OpenedState, tool_name: str) -> StateChange | None:
+    def apply_copy(self, call: OpenedState, tool_name: str) -> StateChange | None:
         """Take over what a call made of its copy; what is to be stored of that, None for nothing.
 
         A value that cannot be stored stays as it was, and so does everything when the
@@ -70,7 +70,7 @@ class ChatState:
         change = diff_states(self.session_pk or 0, call.before, _readable(call, tool_name))
         if not (change.values or change.removed):
             return None
-        after = change.applied(self.values)
+        after = change.apply_to(self.values)
         if stored_state_size(after) > max(SIZE_LIMIT, stored_state_size(self.values)):
             logger.warning(
                 "What tool %s put into the chat's state is left out: more than %d bytes",

@@ -27,13 +27,13 @@ class LLMResponse:
     """One answer of the model.
 
     ``message`` is the assistant message as it goes back into the next request of the
-    run; ``recorded`` is the answer as it came, for the record.
+    run; ``recorded_message`` is the answer as it came, for the record.
     """
 
     text: str
     tool_calls: tuple[ToolCallRequest, ...]
     message: ChatMessage
-    recorded: dict[str, Any]
+    recorded_message: dict[str, Any]
     finish_reason: str = ""
     input_tokens: int = 0
     output_tokens: int = 0

@@ -29,20 +29,25 @@ class RequestEncoder:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def of(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> bytes:
+    def encode(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> bytes:
         """The body that sends ``messages`` and offers ``tools``; none are named where there are
         none."""
         kept = self._kept
         encoded = [
-            known[1] if (known := kept.get(id(tool))) else self._made(tool) for tool in tools
+            known[1] if (known := kept.get(id(tool))) else self._encode_tool(tool) for tool in tools
         ]
         end = b',"tools":[%b]}' % b",".join(encoded) if encoded else b"}"
         return b"".join((self._head, encode_json(messages), end))
 
-    def _made(self, definition: dict[str, Any]) -> bytes:
+    def _encode_tool(self, definition: dict[str, Any]) -> bytes:
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
-        encoded = encode_json(_tool(definition))
+        function = {
+            "name": definition["name"],
+            "description": definition["description"],
+            "parameters": definition.get("parameters_schema") or NO_PARAMETERS,
+        }
+        encoded = encode_json({"type": "function", "function": function})
         self._kept[id(definition)] = (definition, encoded)
         return encoded
 
@@ -55,15 +60,3 @@ def encode_json(value: Any) -> bytes:
     except ValueError:
         plain = make_storable(json.loads(json.dumps(value), parse_constant=lambda _: None))
         return _JSON.encode(plain).encode()
-
-
-def _tool(definition: dict[str, Any]) -> dict[str, Any]:
-    schema = definition.get("parameters_schema") or NO_PARAMETERS
-    return {
-        "type": "function",
-        "function": {
-            "name": definition["name"],
-            "description": definition["description"],
-            "parameters": schema,
-        },
-    }

@@ -90,12 +90,12 @@ class OpenAIClient:
             content = await encode_with_pictures(
                 request.messages,
                 self._album,
-                lambda messages: self._bodies.of(messages, request.tools),
+                lambda messages: self._bodies.encode(messages, request.tools),
             )
             options = {"headers": {"Content-Length": str(content.size)}}
             return await self.post("/chat/completions", content=content, options=options)
         return await self.post(
-            "/chat/completions", content=self._bodies.of(request.messages, request.tools)
+            "/chat/completions", content=self._bodies.encode(request.messages, request.tools)
         )
 
     async def post(self, path: str, **request: Any) -> object:
@@ -158,7 +158,8 @@ class OpenAIClient:
         error = LLMError(words)
         if pause is not None and pause.is_wished:
             error = LLMTimeout(
-                f"{words}; it wants to be asked again in {pause.seconds:g} s, longer than the time left"
+                f"{words}; it wants to be asked again in {pause.seconds:g} s, "
+                "longer than the time left"
             )
         elif pause is not None:
             error = LLMTimeout(f"{words}; there was no time left to ask again")

@@ -11,7 +11,10 @@ from agent.llm.base import LLMResponse, ToolCallRequest
 
 UNNAMED = "unnamed_call"
 """Stands for the name that a call lacks: endpoints refuse a request in which one has none."""
-NO_FUNCTION = "这次调用没有 function 部分，不知道要调用哪个工具。请按 function.name 和 function.arguments 的格式重新调用。"
+NO_FUNCTION = (
+    "这次调用没有 function 部分，不知道要调用哪个工具。"
+    "请按 function.name 和 function.arguments 的格式重新调用。"
+)
 NO_NAME = "这次调用没有写明工具名称（function.name 为空）。请写明名称，重新调用。"
 
 
@@ -57,7 +60,7 @@ def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LL
     text, reasoning = _text(message.get("content")), reasoning_of(message)
     calls = tuple(replace(call, reasoning=reasoning) for call in calls)
     echoed = calling_message(calls, text) if calls else {"role": "assistant", "content": text}
-    return LLMResponse(text, calls, echoed, recorded=message)
+    return LLMResponse(text, calls, echoed, recorded_message=message)
 
 
 def reasoning_of(message: dict[str, Any]) -> str | None:
@@ -98,16 +101,12 @@ def _tool_call(call: object, given: set[str]) -> ToolCallRequest:
     function = fields.get("function")
     if not isinstance(function, dict):
         return ToolCallRequest(call_id, UNNAMED, "", NO_FUNCTION)
-    name, arguments = function.get("name"), _arguments(function.get("arguments"))
+    name, arguments = function.get("name"), function.get("arguments", "")
+    if not isinstance(arguments, str):
+        arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
     if not isinstance(name, str) or not name.strip():
         return ToolCallRequest(call_id, UNNAMED, arguments, NO_NAME)
     return ToolCallRequest(call_id, name, arguments)
-
-
-def _arguments(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[str, Any]:
@@ -118,23 +117,20 @@ def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[st
     """
     thoughts = calls[0].reasoning
     reasoning = {} if thoughts is None else {"reasoning_content": thoughts}
-    return {
-        "role": "assistant",
-        "content": text or None,
-        **reasoning,
-        "tool_calls": [_echoed(call) for call in calls],
-    }
-
-
-def _echoed(call: ToolCallRequest) -> dict[str, Any]:
-    """Some endpoints refuse a request in which a call's arguments are not JSON, so broken ones go
-    back as an empty object."""
-    arguments = call.arguments if _is_object(call.arguments) else "{}"
-    return {
-        "id": call.call_id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }
+    # Some endpoints refuse a request in which a call's arguments are not JSON, so broken ones go
+    # back as an empty object.
+    echoed = [
+        {
+            "id": call.call_id,
+            "type": "function",
+            "function": {
+                "name": call.name,
+                "arguments": call.arguments if _is_object(call.arguments) else "{}",
+            },
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": echoed}
 
 
 def _is_object(text: str) -> bool:
@@ -162,8 +158,8 @@ def describe_empty_response(response: LLMResponse, often: str = "") -> str:
     """That ``response`` says nothing, and why, as far as it tells. For the record."""
     reasons = [
         f"finish_reason: {response.finish_reason}" if response.finish_reason else "",
-        f"refusal: {refusal}" if (refusal := _refusal(response.recorded)) else "",
-        "only reasoning" if any(response.recorded.get(name) for name in REASONING) else "",
+        f"refusal: {refusal}" if (refusal := _refusal(response.recorded_message)) else "",
+        "only reasoning" if any(response.recorded_message.get(name) for name in REASONING) else "",
     ]
     why = "; ".join(filter(None, reasons))
     return f"the model answered with nothing{often}{f' ({why})' if why else ''}"

@@ -23,7 +23,7 @@ class TokenMeter:
     def __init__(self) -> None:
         self._spend: Callable[[int], None] | None = None
 
-    def lead_to(self, spend: Callable[[int], None] | None) -> None:
+    def set_receiver(self, spend: Callable[[int], None] | None) -> None:
         """Have ``spend`` called, on the loop that asks models, with the tokens of each call from
         now on."""
         self._spend = spend
@@ -55,17 +55,17 @@ def estimate_tokens(request: LLMRequest, text: str) -> int:
         if (calls := message.get("tool_calls"))
     ]
     tools = json.dumps(request.tools, ensure_ascii=False) if request.tools else ""
-    pictures = sum(_pictures(message.get("content")) for message in request.messages)
+    pictures: int = sum(
+        isinstance(part, dict) and part.get("type") == "image_url"
+        for message in request.messages
+        if isinstance(content := message.get("content"), list)
+        for part in content
+    )
     return (
         sum(len(part.encode()) for part in (*sent, *called, tools, text)) // BYTES_PER_TOKEN
         + PICTURE * pictures
         + 1
     )
-
-
-def _pictures(content: Any) -> int:
-    parts = content if isinstance(content, list) else ()
-    return sum(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
 
 
 def _number(usage: Mapping[str, Any], name: str) -> int:

@@ -23,7 +23,6 @@ from agent.memory.llm_prompts import (
 )
 from agent.memory.summary_store import HistoryWindow, NewDigest
 from agent.record.record import Record
-from agent.record.token_budget import has_tokens_left
 from tools.error_boundary import capture_error
 
 logger = logging.getLogger(__name__)
@@ -102,7 +101,7 @@ class MemoryJobs:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _see_to(self, session_pk: int, chat: NoteViewer) -> None:
-        if not await has_tokens_left(self._record):
+        if not await self._record.has_tokens_left():
             return  # what is due now is due later as well
         async with self._slots:
             done = [

@@ -8,7 +8,6 @@ from agent.llm.embeddings import Embedder
 from agent.memory import vector_store
 from agent.memory.vector_store import TextVector
 from agent.record.record import Record
-from agent.record.token_budget import has_tokens_left
 from tools.error_boundary import log_errors
 
 logger = logging.getLogger(__name__)
@@ -27,7 +26,7 @@ async def run_note_embedding(record: Record, embedder: Embedder) -> None:
         pause = AFTER_FAILURE
         with log_errors(logger, "The meaning of notes could not be had"):
             await record.submit(vector_store.drop_incomparable_vectors, embedder.name)
-            while await has_tokens_left(record) and await embed_note_batch(record, embedder):
+            while await record.has_tokens_left() and await embed_note_batch(record, embedder):
                 pass
             pause = EVERY_SECONDS
         await asyncio.sleep(pause)
@@ -53,19 +52,16 @@ async def _vectors(texts: list[str], embedder: Embedder) -> list[bytes]:
     except LLMError:
         if len(texts) == 1:
             raise
-    found = [await _alone(text, embedder) for text in texts]
+    found = []
+    for text in texts:
+        try:
+            found += await embedder.embed([text])
+        except LLMError as error:
+            logger.warning("A note has no meaning to the endpoint: %s", error)
+            found.append(b"")
     if not any(found):
         raise LLMError("the endpoint gives no text a meaning")
     return found
-
-
-async def _alone(text: str, embedder: Embedder) -> bytes:
-    try:
-        (vector,) = await embedder.embed([text])
-    except LLMError as error:
-        logger.warning("A note has no meaning to the endpoint: %s", error)
-        return b""
-    return vector
 
 
 async def embed_message(text: str, embedder: Embedder) -> TextVector:

@@ -23,7 +23,8 @@ PARTS = {
 RANKED = 400
 #: Terms looked for of those that more notes have.
 COMMON = 12
-_COUNT = f"(SELECT COUNT(*) FROM (SELECT 1 FROM agent_note_search WHERE agent_note_search MATCH %s LIMIT {RANKED + 1}))"  # noqa: S608
+_MATCHING = "FROM agent_note_search WHERE agent_note_search MATCH %s"
+_COUNT = f"(SELECT COUNT(*) FROM (SELECT 1 {_MATCHING} LIMIT {RANKED + 1}))"  # noqa: S608
 _VECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 
 
@@ -51,12 +52,10 @@ def _sqlite(groups: TermGroups, limit: int) -> list[int]:
 
 
 def _matches(groups: TermGroups, order: str, limit: int) -> list[int]:
-    statement = f"SELECT rowid FROM agent_note_search WHERE agent_note_search MATCH %s ORDER BY {order} LIMIT %s"  # noqa: S608
-    return _keys(statement, _question(groups), limit)
-
-
-def _question(groups: TermGroups) -> str:
-    return " AND ".join("(" + " OR ".join(f'"{term}"' for term in group) + ")" for group in groups)
+    question = " AND ".join(
+        "(" + " OR ".join(f'"{term}"' for term in group) + ")" for group in groups
+    )
+    return _keys(f"SELECT rowid {_MATCHING} ORDER BY {order} LIMIT %s", question, limit)
 
 
 def _parted(terms: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -79,7 +79,7 @@ class MemoryContext:
         """Characters that are added to a request."""
         return len(self.summary) + len(self.memory)
 
-    def around(self, request: list[ChatMessage]) -> list[ChatMessage]:
+    def insert_into(self, request: list[ChatMessage]) -> list[ChatMessage]:
         """``request``, which begins with the system message and ends with the current one, with the
         background in its place."""
         system, *history, current = request

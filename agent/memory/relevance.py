@@ -47,14 +47,14 @@ class RelevanceQuery:
         self._least = min(ENOUGH, max(LEAST, SHARE * sum(self._weights.values())))
         self._text = normalize_text(text)
 
-    def worth(self, note: RecalledNote) -> float:
+    def score(self, note: RecalledNote) -> float:
         """How much of what is asked ``note`` speaks of, in shared terms; a tag that is named counts
         more."""
         shared = sum(self._weights[term] for term in self._weights.keys() & note.words.split())
         tags = sum(1 for tag in note.tags if (word := normalize_text(tag)) and word in self._text)
         return shared + TAG_WORTH * tags
 
-    def is_met(self, worth: float) -> bool:
+    def is_relevant(self, worth: float) -> bool:
         """Whether that much is more than chance: some of a short question's terms, or enough of
         any."""
         return worth >= self._least
@@ -64,8 +64,12 @@ def rank_notes(text: str, notes: Iterable[RecalledNote], now: datetime) -> list[
     """Those of ``notes`` that speak of what ``text`` speaks of or mean, the best first; of equal
     ones the newer first."""
     question = RelevanceQuery(text)
-    judged = [(note, question.worth(note)) for note in notes]
-    met = [(note, worth) for note, worth in judged if question.is_met(worth) or note.similarity > 0]
+    judged = [(note, question.score(note)) for note in notes]
+    met = [
+        (note, worth)
+        for note, worth in judged
+        if question.is_relevant(worth) or note.similarity > 0
+    ]
     met.sort(key=lambda pair: (_score(pair[0], pair[1], now), pair[0].pk), reverse=True)
     return [note for note, _ in met]
 

@@ -59,7 +59,7 @@ class MemoryService:
             work.append(run_note_embedding(self._record, self._embedder))
         self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]
 
-    async def background(
+    async def build_context(
         self,
         session_pk: int,
         chat: ChatAddress,

@@ -54,7 +54,8 @@ class Description(models.Model):
         _("prompt"),
         max_length=64,
         help_text=_(
-            "What was asked: “default” or the hash of the words beside a picture; “voice” and “file” for those."
+            "What was asked: “default” or the hash of the words beside a picture; "
+            "“voice” and “file” for those."
         ),
     )
     model = models.CharField(_("model"), max_length=200)

@@ -51,7 +51,8 @@ class Message(models.Model):
         blank=True,
         default="",
         help_text=_(
-            "What was read in its pictures, voice and files, as the model is shown it after the text."
+            "What was read in its pictures, voice and files, "
+            "as the model is shown it after the text."
         ),
     )
     temp_group_id = models.CharField(

@@ -30,7 +30,8 @@ class ChatSession(models.Model):
         default=dict,
         blank=True,
         help_text=_(
-            'What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}.'
+            "What {placeholders} in the persona's prompt stand for in this chat: "
+            '{"name": "value"}.'
         ),
     )
     timing_gate = models.BooleanField(
@@ -38,7 +39,8 @@ class ChatSession(models.Model):
         null=True,
         blank=True,
         help_text=_(
-            "Whether a small model call decides first if and when to answer. Empty: as the bot's page says."
+            "Whether a small model call decides first if and when to answer. "
+            "Empty: as the bot's page says."
         ),
     )
     person_per_minute = models.PositiveIntegerField(

@@ -40,7 +40,7 @@ class CommitMarker:
             )
             self._has_row = True
 
-    def leave(self) -> int:
+    def write_mark(self) -> int:
         """Mark the present transaction, at its end; 0 where it wrote nothing, or nobody needs to
         ask."""
         if connection.vendor != "postgresql":

@@ -107,7 +107,8 @@ def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
 def waiting_text(tool_name: str, code: str) -> str:
     """What the model is told of a call that waits."""
     return (
-        f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。已在本会话请主人处理（编号 {code}），"
+        f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。"
+        f"已在本会话请主人处理（编号 {code}），"
         "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
     )
 

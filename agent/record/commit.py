@@ -305,7 +305,7 @@ class GroupCommit:
             self._marks.prepare()
             with transaction.atomic():
                 this.perform([request for request in batch if not request.is_decided])
-                this.mark = self._marks.leave()
+                this.mark = self._marks.write_mark()
         except Exception as error:
             self._forget()
             if is_database_refusal(error):

@@ -51,7 +51,8 @@ class DatabaseOutage:
     @property
     def plain_text(self) -> str:
         """One sentence that names neither hosts nor paths."""
-        return f"cannot be written since {self.since.astimezone():%H:%M:%S}: {self.reason}; {self.waiting} writes wait"
+        since = f"{self.since.astimezone():%H:%M:%S}"
+        return f"cannot be written since {since}: {self.reason}; {self.waiting} writes wait"
 
 
 def plain_reason(error: BaseException | None) -> str:

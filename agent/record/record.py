@@ -1,9 +1,11 @@
-"""The record as the rest of the agent uses it: one way to write rows, and the lease of a process."""
+"""The record as the rest of the agent uses it: one way to write rows, and a process's lease."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
+
+from django.conf import settings
 
 from agent.domain.errors import ClaimLost
 from agent.record import arrivals, recovery, runs, spendings
@@ -39,14 +41,14 @@ class Record(GroupCommit):
     def __init__(
         self,
         process_id: str,
-        settings: SettingsCache,
+        cache: SettingsCache,
         reload: Callable[[], None],
         quotas: AnswerQuotas | None = None,
         accounts: AccountRows | None = None,
     ) -> None:
         super().__init__(self._forget_rows)
         self.process_id = process_id
-        self.run_starter = runs.RunStarter(process_id, settings, reload, accounts)
+        self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
         self._lease_ends: float | None = None
 
@@ -66,6 +68,14 @@ class Record(GroupCommit):
         """
         if not self.is_closed:
             self.submit(spendings.add_spending, tokens).add_done_callback(_log_failure)
+
+    async def has_tokens_left(self) -> bool:
+        """Whether work that nobody waits for may still ask a model: whether anything is left of
+        TOKENS_PER_DAY, after all model calls of the day in all processes."""
+        limit = settings.TOKENS_PER_DAY
+        if not limit:
+            return True
+        return await self.submit(spendings.load_spent_tokens, spendings.current_day()) < limit
 
     def renew_lease(self, *, alone: bool, is_first: bool = False) -> "asyncio.Future[bool]":
         """Renew the lease; True when it had run out: others then have what this process had.

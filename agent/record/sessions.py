@@ -70,7 +70,7 @@ def save_changes(changes: Iterable[StateChange]) -> None:
     for change in changes:
         row = ChatSession.objects.select_for_update().filter(pk=change.session_pk)
         for state in row.order_by().values_list("state", flat=True):
-            row.update(state=change.applied(parse_stored_state(state)))
+            row.update(state=change.apply_to(parse_stored_state(state)))
 
 
 def save_discoveries(discoveries: Iterable[ToolDiscovery]) -> None:

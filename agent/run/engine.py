@@ -215,7 +215,7 @@ class Engine:
         result's ``metadata``."""
         services = get_services(context)
         state = services.chat_state
-        opened = state.opened()
+        opened = state.open_copy()
         toolbox = RunToolset(self.registry, task.discoveries.names)
         context = replace(
             context,
@@ -224,7 +224,7 @@ class Engine:
         )
         result = await self.registry.invoke(invocation, context, approved=approved)
         made = {
-            "state_change": state.closed(opened, invocation.tool_name),
+            "state_change": state.apply_copy(opened, invocation.tool_name),
             "discovery": task.discoveries.add_found_tools(result),
         }
         return await toolbox.with_search_hint(

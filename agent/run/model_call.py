@@ -52,7 +52,7 @@ async def call_model(
     progress.output_tokens += response.output_tokens
     return response, replace(
         step,
-        response=response.recorded,
+        response=response.recorded_message,
         finish_reason=response.finish_reason,
         input_tokens=response.input_tokens,
         output_tokens=response.output_tokens,

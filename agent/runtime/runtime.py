@@ -54,7 +54,7 @@ class Runtime:
         accounts = AccountRows(outbox)
         quotas = wiring.build_quotas(accounts)
         self.record = Record(self.process_id, cache, self._reload, quotas, accounts)
-        meter.lead_to(self.record.spend)
+        meter.set_receiver(self.record.spend)
         self._chat_tools = wiring.build_chat_tools(self.record, source)
         self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools)
         self._live = wiring.build_live_providers(self.record)
@@ -150,7 +150,7 @@ class Runtime:
         await self.registry.close()
         await self._chat_tools.close()
         await self.engine.model.close()
-        meter.lead_to(None)
+        meter.set_receiver(None)
         await self.record.close()
         if self._lock is not None:
             self._lock.close()

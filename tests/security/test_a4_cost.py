@@ -85,7 +85,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
     monkeypatch.setattr(GroupCommit, "_transact", counted)
     client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
     model.script(["fine"])
-    meter.lead_to(limited.spend)
+    meter.set_receiver(limited.spend)
     try:
         conversations = ConversationHandler(
             limited,
@@ -99,7 +99,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
         )
         await conversations.answer_message(accepted.to_pending(said), accepted.begun)
     finally:
-        meter.lead_to(None)
+        meter.set_receiver(None)
         await client.close()
     assert len(made) == 3
     assert await limited.submit(spendings.load_spent_tokens, spendings.current_day()) == 18
@@ -109,12 +109,12 @@ async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_
     record = Record(PROCESS, SettingsCache(), lambda: None)
     client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
     model.script(["fine"])
-    meter.lead_to(record.spend)
+    meter.set_receiver(record.spend)
     try:
         await record.close()
         assert (
             await client.complete(LLMRequest([{"role": "user", "content": "hi"}]))
         ).text == "fine"
     finally:
-        meter.lead_to(None)
+        meter.set_receiver(None)
         await client.close()

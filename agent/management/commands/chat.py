@@ -56,23 +56,16 @@ class Command(BaseCommand):
         talk = TerminalChat(self._say, self._show)
         try:
             if once is not None:
-                self._answer_once(runner, talk, once)
-            else:
-                self._answer_lines(runner, talk)
+                pk = runner.run(talk.say(once))
+                if Message.objects.filter(pk=pk, state=Message.State.FAILED).exists():
+                    sys.exit(1)
+                return
+            runner.run(talk.give_up_leftovers())
+            for line in self._lines(talk):
+                if line.strip():
+                    runner.run(talk.say(line))
         finally:
             runner.run(talk.close())
-
-    def _answer_once(self, runner: asyncio.Runner, talk: TerminalChat, text: str) -> None:
-        pk = runner.run(talk.say(text))
-        state = Message.objects.filter(pk=pk).values_list("state", flat=True).get()
-        if state == Message.State.FAILED:
-            sys.exit(1)
-
-    def _answer_lines(self, runner: asyncio.Runner, talk: TerminalChat) -> None:
-        runner.run(talk.give_up_leftovers())
-        for line in self._lines(talk):
-            if line.strip():
-                runner.run(talk.say(line))
 
     def _lines(self, talk: TerminalChat) -> Iterator[str]:
         """What is typed or piped, line by line, until its end."""

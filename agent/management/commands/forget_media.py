@@ -17,7 +17,10 @@ from tools.registry.settings import SettingsCache
 
 
 class Command(BaseCommand):
-    help = "Delete the copies of pictures, voice and files in messages that were not used for some days."
+    help = (
+        "Delete the copies of pictures, voice and files in messages that were not used for some "
+        "days."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

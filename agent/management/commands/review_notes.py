@@ -19,7 +19,10 @@ from tools.registry.settings import SettingsCache
 class Command(BaseCommand):
     """Nothing is changed but notes that have expired, which are deleted."""
 
-    help = "Propose which notes could become one and which could go; the admin shows the proposals for decision."
+    help = (
+        "Propose which notes could become one and which could go; the admin shows the proposals "
+        "for decision."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -39,12 +42,12 @@ class Command(BaseCommand):
 
     async def _review(self, *, uses_model: bool) -> tuple[int, int]:
         record = Record("review", SettingsCache(), lambda: None)
-        meter.lead_to(record.spend)
+        meter.set_receiver(record.spend)
         model = wiring.build_chat_model() if uses_model else None
         try:
             return await review_notes(record, model)
         finally:
             if model is not None:
                 await model.close()
-            meter.lead_to(None)
+            meter.set_receiver(None)
             await record.close()

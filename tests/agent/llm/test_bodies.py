@@ -20,12 +20,12 @@ def definition(name: str, description: str = "") -> dict[str, Any]:
 def sent(
     bodies: RequestEncoder, *tools: dict[str, Any], messages: list[dict[str, Any]] = HELLO
 ) -> Any:
-    return json.loads(bodies.of(messages, tools))
+    return json.loads(bodies.encode(messages, tools))
 
 
 def test_a_body_is_compact_json_in_utf_8():
     assert (
-        RequestEncoder('m"1').of(HELLO, [])
+        RequestEncoder('m"1').encode(HELLO, [])
         == '{"model":"m\\"1","messages":[{"role":"user","content":"北京 🙂"}]}'.encode()
     )
 

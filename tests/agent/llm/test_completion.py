@@ -178,7 +178,7 @@ def test_reasoning_that_nobody_asks_for_is_not_sent(message):
 
 def test_the_answer_is_kept_for_the_record_as_it_came():
     message = {"content": None, "refusal": "no", "tool_calls": [call(arguments="{broken")]}
-    assert parse_completion({"choices": [{"message": message}]}).recorded is message
+    assert parse_completion({"choices": [{"message": message}]}).recorded_message is message
 
 
 @pytest.mark.parametrize("count", [None, "7", -1, 1.5, 2**31])

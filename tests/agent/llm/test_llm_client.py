@@ -294,7 +294,7 @@ async def test_what_no_database_can_hold_is_taken_out_of_an_answer(model, connec
     response = await connect().complete(HELLO)
     response.text.encode()
     assert "\0" not in response.text
-    assert "\0" not in response.recorded["content"]
+    assert "\0" not in response.recorded_message["content"]
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999"])
@@ -308,4 +308,4 @@ async def test_a_number_that_no_database_can_hold_is_none(model, connect, number
         ]
     )
     response = await connect().complete(HELLO)
-    assert (response.text, response.recorded["score"]) == ("hi", None)
+    assert (response.text, response.recorded_message["score"]) == ("hi", None)

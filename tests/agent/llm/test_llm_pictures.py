@@ -32,7 +32,7 @@ def message(*parts: dict) -> dict:
 
 
 def written(messages) -> bytes:
-    return RequestEncoder("m").of(messages, [])
+    return RequestEncoder("m").encode(messages, [])
 
 
 async def joined(body) -> bytes:

@@ -49,10 +49,10 @@ async def test_what_is_summarised_after_a_turn_is_in_mind_at_the_next(record: Re
         Script("他们聊了数字"),
     )
     session_pk = await sync_to_async(talked)(2)
-    assert await memory.background(session_pk, GROUP, "20001", "hi") == MemoryContext()
+    assert await memory.build_context(session_pk, GROUP, "20001", "hi") == MemoryContext()
     memory.after_turn(session_pk, GROUP)
     await memory.drain(10)
-    assert "他们聊了数字" in (await memory.background(session_pk, GROUP, "20001", "hi")).summary
+    assert "他们聊了数字" in (await memory.build_context(session_pk, GROUP, "20001", "hi")).summary
     await memory.close()
 
 
@@ -62,7 +62,7 @@ async def test_with_everything_off_nothing_is_recalled_and_nobody_is_asked(recor
     memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW)), Script())
     memory.start()
     memory.after_turn(session_pk, GROUP)
-    assert await memory.background(session_pk, GROUP, "20001", "船长") == MemoryContext()
+    assert await memory.build_context(session_pk, GROUP, "20001", "船长") == MemoryContext()
     await memory.close()
 
 

@@ -123,7 +123,7 @@ def test_the_background_stands_between_the_conversation_and_its_frame():
         {"role": role, "content": role} for role in ("system", "assistant", "user")
     )
     background = MemoryContext("<summary>", "<memory>")
-    assert [m["content"] for m in background.around([system, past, current])] == [
+    assert [m["content"] for m in background.insert_into([system, past, current])] == [
         "system",
         "<summary>",
         "assistant",
@@ -131,7 +131,7 @@ def test_the_background_stands_between_the_conversation_and_its_frame():
         "user",
     ]
     assert (background.count, background.size) == (2, 17)
-    assert MemoryContext().around([system, current]) == [system, current]
+    assert MemoryContext().insert_into([system, current]) == [system, current]
 
 
 async def test_recalling_counts_as_a_use_and_goes_through_the_record(record: Record):

@@ -47,7 +47,7 @@ def write() -> None:
 def test_a_transaction_that_was_committed_took_effect(marks):
     with transaction.atomic():
         write()
-        number = marks.leave()
+        number = marks.write_mark()
     assert number
     assert marks.took_effect(number)
 
@@ -55,7 +55,7 @@ def test_a_transaction_that_was_committed_took_effect(marks):
 def test_one_that_was_rolled_back_did_not(marks):
     with transaction.atomic():
         write()
-        number = marks.leave()
+        number = marks.write_mark()
         transaction.set_rollback(True)
     assert not marks.took_effect(number)
 
@@ -65,20 +65,20 @@ def test_one_before_the_last_is_not_taken_for_it(marks):
     for _ in range(2):
         with transaction.atomic():
             write()
-            numbers.append(marks.leave())
+            numbers.append(marks.write_mark())
     assert [marks.took_effect(number) for number in numbers] == [False, True]
 
 
 def test_one_that_wrote_nothing_leaves_no_mark(marks):
     with transaction.atomic():
-        assert marks.leave() == 0
+        assert marks.write_mark() == 0
 
 
 def test_one_that_goes_on_is_waited_for(marks, monkeypatch):
     monkeypatch.setattr(acknowledgement, "WAIT_MS", 100)
     with elsewhere(), transaction.atomic():
         write()
-        number = marks.leave()
+        number = marks.write_mark()
         usual = connections["default"]
         with elsewhere(), pytest.raises(DatabaseError):
             marks.took_effect(number)
@@ -89,7 +89,7 @@ def test_one_that_goes_on_is_waited_for(marks, monkeypatch):
 def test_one_whose_connection_was_cut_off_did_not(marks):
     with elsewhere(), contextlib.suppress(DatabaseError), transaction.atomic():
         write()
-        number = marks.leave()
+        number = marks.write_mark()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     assert not marks.took_effect(number)
@@ -117,7 +117,7 @@ def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(
                     ServerProcess.objects.create(
                         pk=f"{is_lost}", host="h", pid=1, last_seen_at="2026-01-01T00:00Z"
                     )
-                    numbers.append(marks.leave())
+                    numbers.append(marks.write_mark())
                     if is_lost:
                         server.restart("immediate")
                 if not is_lost:
@@ -133,7 +133,7 @@ def test_a_database_in_this_process_needs_none():
     marks = CommitMarker()
     marks.prepare()
     record_heartbeats([ProcessHeartbeat("me", alone=True)])
-    assert marks.leave() == 0
+    assert marks.write_mark() == 0
 
 
 def test_a_writer_that_is_new_clears_the_marks_of_those_long_gone(marks):

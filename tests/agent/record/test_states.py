@@ -17,9 +17,9 @@ Values = dict[str, Any]
 
 def called(state: ChatState, **changes: Any) -> StateChange | None:
     """What is to be stored after a call that set ``changes``."""
-    call = state.opened()
+    call = state.open_copy()
     call.given.update(changes)
-    return state.closed(call, "t")
+    return state.apply_copy(call, "t")
 
 
 def stored(session: ChatSession) -> Any:
@@ -36,11 +36,11 @@ def test_a_call_that_changes_nothing_leaves_nothing_to_store():
 
 def test_what_a_call_sets_changes_and_removes_is_told_name_by_name():
     state = ChatState(1, {"same": 1, "old": [1], "gone": 2})
-    call = state.opened()
+    call = state.open_copy()
     call.given["new"] = "x"
     call.given["old"].append(2)
     del call.given["gone"]
-    assert state.closed(call, "t") == StateChange(
+    assert state.apply_copy(call, "t") == StateChange(
         1, {"new": "x", "old": [1, 2]}, frozenset({"gone"})
     )
     assert state.values == {"same": 1, "old": [1, 2], "new": "x"}
@@ -54,10 +54,10 @@ def test_values_that_only_python_takes_for_the_same_are_different(before: Any, a
 def test_temporary_values_are_there_for_the_next_call_and_never_stored():
     state = ChatState(1)
     assert called(state, **{"temp:page": 2}) is None
-    call = state.opened()
+    call = state.open_copy()
     assert call.given == {"temp:page": 2}
     call.given.clear()
-    assert state.closed(call, "t") is None
+    assert state.apply_copy(call, "t") is None
     assert state.values == {}
 
 
@@ -76,10 +76,10 @@ def test_what_cannot_be_stored_leaves_the_value_that_was_and_is_logged(
     changes: Values, caplog: pytest.LogCaptureFixture
 ):
     state = ChatState(1, {"a": "before"})
-    call = state.opened()
+    call = state.open_copy()
     call.given.update(changes | {"b": 1})
     with caplog.at_level(logging.WARNING):
-        assert state.closed(call, "shouter") == StateChange(1, {"b": 1})
+        assert state.apply_copy(call, "shouter") == StateChange(1, {"b": 1})
     assert state.values["a"] == "before"
     assert "shouter" in caplog.text
 
@@ -110,26 +110,26 @@ def test_a_state_that_is_too_large_already_may_become_smaller():
 
 def test_what_a_tool_does_to_its_copy_after_the_call_changes_nothing():
     state = ChatState(1, {"a": [1]})
-    call = state.opened()
-    state.closed(call, "t")
+    call = state.open_copy()
+    state.apply_copy(call, "t")
     call.given["a"].append(2)
     assert state.values == {"a": [1]}
 
 
 def test_calls_that_overlap_each_take_over_what_they_changed():
     state = ChatState(1, {"a": 1, "b": 1})
-    outer, inner = state.opened(), state.opened()
+    outer, inner = state.open_copy(), state.open_copy()
     inner.given["a"] = 2
     outer.given["b"] = 2
-    assert state.closed(inner, "inner") == StateChange(1, {"a": 2})
-    assert state.closed(outer, "outer") == StateChange(1, {"b": 2})
+    assert state.apply_copy(inner, "inner") == StateChange(1, {"a": 2})
+    assert state.apply_copy(outer, "outer") == StateChange(1, {"b": 2})
     assert state.values == {"a": 2, "b": 2}
 
 
 def test_without_a_chat_values_last_for_the_run_alone():
     state = ChatState()
     assert called(state, a=1) is None
-    assert state.opened().given == {"a": 1}
+    assert state.open_copy().given == {"a": 1}
 
 
 # --- On record ------------------------------------------------------------------
