@@ -55,7 +55,7 @@ def switch(servers: int) -> None:
 
 
 def _connected() -> int:
-    statuses = McpServerStatus.objects.filter(state=McpServerStatus.State.CONNECTED)
+    statuses = McpServerStatus.objects.filter(state=McpServerStatus.ConnectionState.CONNECTED)
     return sum(len(status.tools) == TOOLS_EACH for status in statuses)
 
 

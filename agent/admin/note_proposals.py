@@ -94,13 +94,14 @@ class NoteProposalAdmin(RecordAdmin):
             for pk in queryset.order_by("pk").values_list("pk", flat=True)
         ]
         count = sum(
-            state in (NoteProposal.State.APPLIED, NoteProposal.State.REJECTED) for state in states
+            state in (NoteProposal.ProposalState.APPLIED, NoteProposal.ProposalState.REJECTED)
+            for state in states
         )
         words = ngettext(
             "%(count)d proposal was decided.", "%(count)d proposals were decided.", count
         ) % {"count": count}
         self.message_user(request, words, messages.SUCCESS)
-        if NoteProposal.State.STALE in states:
+        if NoteProposal.ProposalState.STALE in states:
             words = gettext(
                 "Some notes have changed since they were reviewed, and were left as they are."
             )

@@ -75,12 +75,12 @@ def _standing(viewer: NoteViewer, now: datetime) -> list[RecalledNote]:
 
 
 def _summary(session_pk: int | None) -> str:
-    rows = _newest_summary()(Digest.Kind.SUMMARY.value, session_pk) if session_pk else []
+    rows = _newest_summary()(Digest.DigestKind.SUMMARY.value, session_pk) if session_pk else []
     return str(rows[0][0]) if rows else ""
 
 
 @cache
 def _newest_summary() -> PreparedSelect:
     """The newest summary of a session; its parameters are the kind and the session."""
-    summaries = Digest.objects.filter(kind=Digest.Kind.SUMMARY, session_id=0)
+    summaries = Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=0)
     return PreparedSelect(summaries.order_by("-last_run").values_list("text")[:1])

@@ -16,7 +16,7 @@ from agent.memory.relevance import RecalledNote
 from agent.models import Note, NoteProposal
 from agent.record.commit import for_each
 
-Kind, State = NoteProposal.Kind, NoteProposal.State
+Kind, State = NoteProposal.ProposalKind, NoteProposal.ProposalState
 
 #: Notes of one owner and audience from which on they are looked through, and how many of them at a
 #: time.
@@ -127,7 +127,9 @@ def delete_expired_notes(moment: datetime) -> int:
     return delete_note_rows(Note.objects.filter(expires_at__lte=moment))
 
 
-def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:
+def decide_proposal(
+    proposal_pk: int, *, by: str, accept: bool
+) -> NoteProposal.ProposalState | None:
     """Do what was proposed, or say that it is not wanted; the proposal's state, None when it waits
     no more.
 
@@ -148,7 +150,7 @@ def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.
         return state
 
 
-def _applied(proposal: NoteProposal) -> NoteProposal.State:
+def _applied(proposal: NoteProposal) -> NoteProposal.ProposalState:
     if _before(proposal.note_ids) != proposal.before:
         return State.STALE
     notes = list(Note.objects.filter(pk__in=proposal.note_ids).order_by("pk"))

@@ -14,7 +14,7 @@ from agent.memory.relevance import RecalledNote, are_similar_texts
 from agent.models import ChatSession, Digest, Message, Note
 from agent.record.commit import for_each
 
-Kind = Digest.Kind
+Kind = Digest.DigestKind
 
 #: Messages and characters that one reading takes; the rest is for the next one.
 BATCH_MESSAGES, BATCH_CHARS = 200, 24_000
@@ -55,7 +55,7 @@ class ConversationBatch:
     """
 
     session_pk: int
-    kind: Digest.Kind
+    kind: Digest.DigestKind
     said: tuple[DigestMessage, ...]
     before: str = ""
     known: tuple[RecalledNote, ...] = ()

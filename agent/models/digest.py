@@ -15,7 +15,7 @@ class Digest(models.Model):
     row. The messages themselves stay as they are.
     """
 
-    class Kind(models.TextChoices):
+    class DigestKind(models.TextChoices):
         SUMMARY = "summary", _("summary")
         EXTRACTION = "extraction", _("notes taken")
 
@@ -26,7 +26,7 @@ class Digest(models.Model):
         verbose_name=_("chat session"),
         db_index=False,
     )
-    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    kind = models.CharField(_("kind"), max_length=16, choices=DigestKind.choices)
     first_run = models.PositiveBigIntegerField(_("first run"))
     last_run = models.PositiveBigIntegerField(_("last run"))
     message_count = models.PositiveIntegerField(_("messages"), default=0)

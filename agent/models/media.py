@@ -83,7 +83,7 @@ class MessageMedia(models.Model):
     """One picture, voice, video or file that was looked for because of a message, and what became
     of it."""
 
-    class Kind(models.TextChoices):
+    class MediaKind(models.TextChoices):
         IMAGE = "image", _("picture")
         RECORD = "record", _("voice")
         VIDEO = "video", _("video")
@@ -98,7 +98,7 @@ class MessageMedia(models.Model):
         Message, models.CASCADE, related_name="media", verbose_name=_("message"), db_index=False
     )
     position = models.PositiveIntegerField(_("position"), default=0)
-    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    kind = models.CharField(_("kind"), max_length=16, choices=MediaKind.choices)
     origin = models.CharField(
         _("origin"), max_length=16, choices=Origin.choices, default=Origin.MESSAGE
     )

@@ -205,19 +205,19 @@ class NoteProposal(models.Model):
     Nothing happens until somebody applies it. ``before`` keeps what the notes were.
     """
 
-    class Kind(models.TextChoices):
+    class ProposalKind(models.TextChoices):
         MERGE = "merge", _("make one of them")
         RETIRE = "retire", _("delete")
 
-    class State(models.TextChoices):
+    class ProposalState(models.TextChoices):
         WAITING = "waiting", _("waiting")
         APPLIED = "applied", _("applied")
         REJECTED = "rejected", _("rejected")
         STALE = "stale", _("the notes have changed since")
 
-    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    kind = models.CharField(_("kind"), max_length=16, choices=ProposalKind.choices)
     state = models.CharField(
-        _("state"), max_length=16, choices=State.choices, default=State.WAITING
+        _("state"), max_length=16, choices=ProposalState.choices, default=ProposalState.WAITING
     )
     model = models.CharField(_("model"), max_length=200, blank=True, default="")
     decided_by = models.CharField(_("decided by"), max_length=200, blank=True, default="")

@@ -14,7 +14,7 @@ from tools.models import McpServer, McpServerStatus, ToolConfig
 from tools.registry.catalogue import MOST_ROWS
 from tools.text.untrusted import clean_line, clean_quote
 
-State = McpServerStatus.State
+State = McpServerStatus.ConnectionState
 SHADOWED = gettext_noop("Another server has a tool of that name.")
 GONE_SECONDS = 60
 """A process that has not been seen for so long no longer works with any server."""

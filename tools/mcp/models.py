@@ -136,7 +136,7 @@ class McpServerStatus(models.Model):
     """How one server process gets on with one server: written by that process alone, while it
     lives."""
 
-    class State(models.TextChoices):
+    class ConnectionState(models.TextChoices):
         CONNECTING = "connecting", _("connecting")
         CONNECTED = "connected", _("connected")
         WAITING = "waiting", _("waiting to try again")
@@ -146,7 +146,9 @@ class McpServerStatus(models.Model):
         McpServer, models.CASCADE, related_name="statuses", verbose_name=_("MCP server")
     )
     process_id = models.CharField(_("process"), max_length=64)
-    state = models.CharField(_("state"), max_length=16, choices=State, default=State.CONNECTING)
+    state = models.CharField(
+        _("state"), max_length=16, choices=ConnectionState, default=ConnectionState.CONNECTING
+    )
     error = models.TextField(_("last error"), blank=True, default="")
     error_at = models.DateTimeField(_("last error at"), null=True)
     connected_at = models.DateTimeField(_("connected since"), null=True)

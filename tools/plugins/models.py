@@ -40,7 +40,7 @@ class PluginStatus(models.Model):
     """How one server process gets on with one plugin: written by that process alone, while it
     lives."""
 
-    class State(models.TextChoices):
+    class PluginState(models.TextChoices):
         STARTING = "starting", _("starting")
         RUNNING = "running", _("running")
         WAITING = "waiting", _("waiting to start again")
@@ -50,7 +50,9 @@ class PluginStatus(models.Model):
         Plugin, models.CASCADE, related_name="statuses", verbose_name=_("plugin")
     )
     process_id = models.CharField(_("process"), max_length=64)
-    state = models.CharField(_("state"), max_length=16, choices=State, default=State.STARTING)
+    state = models.CharField(
+        _("state"), max_length=16, choices=PluginState, default=PluginState.STARTING
+    )
     runner_pid = models.PositiveIntegerField(_("process id of the runner"), null=True)
     started_at = models.DateTimeField(_("running since"), null=True)
     retry_at = models.DateTimeField(_("next try"), null=True)

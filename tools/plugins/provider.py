@@ -19,7 +19,7 @@ from tools.plugins.rows import PluginSettings
 from tools.registry import outcomes
 from tools.text.untrusted import clean_tool_name as short_name
 
-State = PluginStatus.State
+State = PluginStatus.PluginState
 
 
 class PluginToolProvider:

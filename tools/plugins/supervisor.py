@@ -25,7 +25,7 @@ from tools.plugins.records import PluginReport
 from tools.plugins.rows import PluginSettings
 
 logger = logging.getLogger(__name__)
-State = PluginStatus.State
+State = PluginStatus.PluginState
 
 #: How long a plugin that loads keeps others from starting.
 TURN_SECONDS = 3.0
@@ -120,7 +120,7 @@ class Supervisor:
 
     @property
     def state(self) -> str:
-        """A :class:`tools.models.PluginStatus.State`, or "" while it is not wanted."""
+        """A :class:`tools.models.PluginStatus.PluginState`, or "" while it is not wanted."""
         if not self.settings.is_wanted:
             return ""
         if self.link is not None:

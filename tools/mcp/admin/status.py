@@ -24,7 +24,7 @@ FRESH = timedelta(seconds=60)
 TOOLS_SHOWN = 200
 ERROR_LIMIT = 2_000
 FACT_LIMIT = 500
-_State = McpServerStatus.State
+_State = McpServerStatus.ConnectionState
 _COLOURS = {
     _State.CONNECTED: "delivered",
     _State.CONNECTING: "running",

@@ -19,7 +19,7 @@ from tools.plugins.records import STALE
 from tools.text.readable import drop_surrogates, shorten_text
 from tools.text.visible import escape_invisible_chars
 
-State = PluginStatus.State
+State = PluginStatus.PluginState
 #: Lines of the log, crashes and stored values that a page shows; names of a list.
 LINES, CRASHES, VALUES, NAMES = 200, 20, 20, 200
 #: Characters of one line, of the last words of a crash, and of a value.
