@@ -1,16 +1,16 @@
-"""What can go wrong with a tool, and who is told.
+"""What can go wrong with a tool, and who reads it.
 
 ::
 
     ToolError
-    ├── InvalidDeclaration    a function cannot be offered as a tool; its author is told, at import
-    ├── InvalidArguments      the model wrote arguments the tool does not take; the model is told
-    and may try again ├── CallRefused           the call may not be made; the model is told why
-    ├── ApprovalNeeded        the call may not be made yet; the caller asks, and the model is told
-    that it waits └── ToolFailed            the tool could not do it; the model is told why
+    ├── InvalidDeclaration    a function cannot be offered as a tool; raised at its declaration
+    ├── InvalidArguments      the model wrote arguments the tool does not take, and may try again
+    ├── CallRefused           the call may not be made
+    ├── ApprovalNeeded        the call has to wait for an owner's approval; the caller asks
+    └── ToolFailed            the tool could not do it
 
-Their texts, but for the first, are written for the model. Any other exception that
-leaves a tool is a fault of the tool: it is logged with its traceback and reported as a
+Their texts, except the first one's, are written for the model. Any other exception that
+leaves a tool is a bug of the tool: it is logged with its traceback and reported as a
 failure.
 """
 
@@ -29,7 +29,7 @@ class InvalidDeclaration(ToolError):  # noqa: N818 - it says what is wrong
 
 
 class InvalidArguments(ToolError):  # noqa: N818 - as above
-    """Arguments that must not reach a tool; ``faults`` are one line each, in the model's words.
+    """Arguments that must not reach a tool; ``problems`` are one line each, in the model's words.
 
     ``arguments`` are as far as they could be read.
     """
@@ -49,7 +49,7 @@ class CallRefused(ToolError):  # noqa: N818 - as above
 
 
 class ApprovalNeeded(ToolError):  # noqa: N818 - as above
-    """The call is in order but for an owner's word; ``arguments`` are checked and coerced."""
+    """The call is valid but needs an owner's approval; ``arguments`` are checked and coerced."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         super().__init__("the call needs approval")
@@ -57,7 +57,7 @@ class ApprovalNeeded(ToolError):  # noqa: N818 - as above
 
 
 class ToolFailed(ToolError):  # noqa: N818 - as above
-    """The tool cannot do what was asked. ``text`` is what the model is told."""
+    """The tool cannot do what was asked. ``text`` is for the model."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
