@@ -271,18 +271,15 @@ class ToolExecutionResult:
             summary for item in self.content_items if (summary := item.history_text().strip())
         ):
             return items
-        if self.structured_content is not None:
-            return _structured_text(self.structured_content)
-        return self.error_message.strip()
-
-
-def _structured_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return str(value).strip()
+        value = self.structured_content
+        if value is None:
+            return self.error_message.strip()
+        if isinstance(value, str):
+            return value.strip()
+        try:
+            return json.dumps(value, ensure_ascii=False)
+        except (TypeError, ValueError):
+            return str(value).strip()
 
 
 @runtime_checkable

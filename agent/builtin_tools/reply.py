@@ -108,13 +108,17 @@ class ReplyHandler:
         sent = await _send(sender, messages, invocation.call_pk)
         if sticker and len(sent) == len(messages) and sent[-1].state != MessageState.FAILED:
             await self._attachments.count(sticker)
+        was_sent = sent[0].state != MessageState.FAILED
+        replies = get_services(context).flow.replies
+        before = replies.get(target.pk, 0)
+        replies[target.pk] = before + was_sent
         facts = {
             "msg_id": msg_id,
             "set_quote": set_quote,
-            "effective_set_quote": set_quote and sent[0].state != MessageState.FAILED,
+            "effective_set_quote": set_quote and was_sent,
             "reply_text": words,
         }
-        return _result(facts, target, sent, len(messages), _repeats(context, target, sent))
+        return _result(facts, target, sent, len(messages), repeats=before > 0)
 
     async def _find_target(self, sender: MessageSender, message_id: str) -> ReplyTarget:
         if not message_id:
@@ -220,19 +224,11 @@ async def _send(
     return sent
 
 
-def _repeats(context: ToolExecutionContext, target: ReplyTarget, sent: list[_SentPart]) -> bool:
-    """Whether this run had replied to ``target`` before; a reply of which nothing was sent is
-    none."""
-    replies = get_services(context).flow.replies
-    before = replies.get(target.pk, 0)
-    replies[target.pk] = before + (sent[0].state != MessageState.FAILED)
-    return before > 0
-
-
 def _result(
-    facts: dict[str, Any], target: ReplyTarget, sent: list[_SentPart], count: int, repeats: bool
+    facts: dict[str, Any], target: ReplyTarget, sent: list[_SentPart], count: int, *, repeats: bool
 ) -> ToolExecutionResult:
-    """What the model is told of a reply of ``count`` messages."""
+    """What the model is told of a reply of ``count`` messages; ``repeats``: the run had replied to
+    ``target`` before."""
     name = target.sender_name or target.sender_id
     structured = facts | {
         "reply_segments": [part.text for part in sent],

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -128,7 +127,9 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
         seen = await sight.best(wish, [*fitting, *(one for one in every if one.pk not in known)])
         fitting = [seen, *(one for one in fitting if one != seen)] if seen else fitting
     if not fitting:
-        raise ToolFailed(NOTHING_FITS.format(wish=wish, examples=_examples(every)))
+        texts = (f"{one.words} {one.tags}".strip()[:EXAMPLE_LENGTH] for one in every)
+        examples = "、".join(list(dict.fromkeys(filter(None, texts)))[:EXAMPLES])
+        raise ToolFailed(NOTHING_FITS.format(wish=wish, examples=examples or "（都还没有说明）"))
     for one in fitting:
         if path := store.locate_sticker(one.path):
             size = await asyncio.to_thread(media_folder.regular_file_size, path)
@@ -137,10 +138,3 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
         logger.warning("The sticker %s is not on disk", one.path)
         await record.submit(store.mark_stickers_missing, one.pk)
     raise ToolFailed(NO_FILES)
-
-
-def _examples(every: Sequence[StickerCandidate]) -> str:
-    words = dict.fromkeys(
-        text[:EXAMPLE_LENGTH] for one in every if (text := f"{one.words} {one.tags}".strip())
-    )
-    return "、".join(list(words)[:EXAMPLES]) or "（都还没有说明）"

@@ -56,7 +56,15 @@ class TerminalOutbox:
         self._write = write
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
-        return [{"type": part.type, "data": _given(part)} for part in parts]
+        return [
+            {
+                "type": part.type,
+                "data": {
+                    name: value for name, value in asdict(part).items() if value and name != "type"
+                },
+            }
+            for part in parts
+        ]
 
     def account_settings(self, account: str) -> AccountSettings:
         """Whoever can start this program owns the installation."""
@@ -84,10 +92,6 @@ class TerminalOutbox:
         except OSError as error:  # a pipe that nobody reads any more
             return Delivery(State.FAILED, error=f"the output is closed: {error}")
         return Delivery(State.DELIVERED)
-
-
-def _given(part: MessagePart) -> dict[str, str]:
-    return {name: value for name, value in asdict(part).items() if value and name != "type"}
 
 
 def _printed(segment: dict[str, Any]) -> str:
@@ -146,13 +150,20 @@ class TerminalChat:
             )
             begun = await self._record.begin_run(wish)
             journal = RunJournal(self._record, begun.claim)
-            for call in (
-                call
-                for step in begun.steps
-                for call in step.calls
-                if call.state == ToolCallState.WAITING
-            ):
-                await journal.finish_call(_never_run(call.pk))
+            for call in (call for step in begun.steps for call in step.calls):
+                if call.state == ToolCallState.WAITING:
+                    await journal.finish_call(
+                        CallOutcome(
+                            pk=call.pk,
+                            state=ToolCallState.FAILED,
+                            provider_name="",
+                            mocked=False,
+                            result="",
+                            structured_content=None,
+                            error=BROKEN_OFF,
+                            duration_ms=0,
+                        )
+                    )
             await journal.finish(_broken_off(left, begun))
 
     async def _claimed(self) -> list[PendingMessage]:
@@ -226,17 +237,4 @@ def _broken_off(left: PendingMessage, begun: ActiveRun) -> RunCompletion:
         error="" if answer else BROKEN_OFF,
         final_text=answer.text if answer else "",
         in_history=bool(answer) or begun.has_spoken,
-    )
-
-
-def _never_run(call_pk: int) -> CallOutcome:
-    return CallOutcome(
-        pk=call_pk,
-        state=ToolCallState.FAILED,
-        provider_name="",
-        mocked=False,
-        result="",
-        structured_content=None,
-        error=BROKEN_OFF,
-        duration_ms=0,
     )

@@ -112,14 +112,17 @@ def _kept_files(folder: Path, least_free: int) -> FileStore:
 
 def build_transcriber() -> Transcriber | None:
     """What turns voice into words; None where no model for it is configured."""
-    if not (settings.UPSTREAM_ENDPOINT and settings.TRANSCRIBE_MODEL_NAME):
+    client = _side_client(settings.TRANSCRIBE_MODEL_NAME)
+    return Transcriber(client) if client else None
+
+
+def _side_client(name: str) -> OpenAIClient | None:
+    """A client for another model at the endpoint of the one that answers; None where it has no
+    name, or there is no endpoint."""
+    endpoint, key = settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY
+    if not (endpoint and name):
         return None
-    endpoint, model = settings.UPSTREAM_ENDPOINT, settings.TRANSCRIBE_MODEL_NAME
-    return Transcriber(
-        OpenAIClient(
-            endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT
-        )
-    )
+    return OpenAIClient(endpoint, key, name, timeout_seconds=settings.LLM_TIMEOUT)
 
 
 def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:
@@ -156,14 +159,8 @@ def build_memory(record: Record, model: LLMClient) -> MemoryService:
 
 def build_embedder() -> Embedder | None:
     """What compares meanings; None where no model for it is configured."""
-    if not (settings.UPSTREAM_ENDPOINT and settings.EMBEDDING_MODEL_NAME):
-        return None
-    endpoint, model = settings.UPSTREAM_ENDPOINT, settings.EMBEDDING_MODEL_NAME
-    return Embedder(
-        OpenAIClient(
-            endpoint, settings.UPSTREAM_API_KEY, model, timeout_seconds=settings.LLM_TIMEOUT
-        )
-    )
+    client = _side_client(settings.EMBEDDING_MODEL_NAME)
+    return Embedder(client) if client else None
 
 
 SUBAGENTS = [

@@ -25,7 +25,7 @@ from agent.record.subagent_runs import (
 from agent.run.engine import Engine
 from agent.run.services import get_services
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
-from agent.run.task import RunRequest, RunResult
+from agent.run.task import RunRequest
 from agent.subagents.subagent import Subagent
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
@@ -98,7 +98,19 @@ class SubagentRunner:
         ) as error:  # not for here, but the record must not say that it goes on
             await self._break_off(run_pk, error)
             raise
-        await self._end(_ending(run_pk, result, prompt_notes(prompt)))
+        await self._end(
+            RunCompletion(
+                run_pk,
+                RunState.FAILED if result.out_of_calls else RunState.FINISHED,
+                final_text=result.text,
+                error="out of model calls" if result.out_of_calls else "",
+                notes=[*prompt_notes(prompt), *result.notes],
+                model_calls=result.calls,
+                input_tokens=result.input_tokens,
+                output_tokens=result.output_tokens,
+                step=result.last_step,
+            )
+        )
         if result.out_of_calls:
             raise _unfinished(agent, result.text)
         return result.text.strip()
@@ -173,17 +185,3 @@ def _speaking(context: ToolExecutionContext) -> Callable[[], bool]:
 
 def _unfinished(agent: Subagent, reason: str) -> ToolFailed:
     return ToolFailed(f"子代理 {agent.name} 没有完成任务: {reason}")
-
-
-def _ending(run_pk: int, result: RunResult, notes: list[str]) -> RunCompletion:
-    return RunCompletion(
-        run_pk,
-        RunState.FAILED if result.out_of_calls else RunState.FINISHED,
-        final_text=result.text,
-        error="out of model calls" if result.out_of_calls else "",
-        notes=[*notes, *result.notes],
-        model_calls=result.calls,
-        input_tokens=result.input_tokens,
-        output_tokens=result.output_tokens,
-        step=result.last_step,
-    )

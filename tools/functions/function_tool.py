@@ -197,12 +197,16 @@ class FunctionTool:
         return await value if inspect.isawaitable(value) else value
 
     def _as_result(self, value: Any) -> ToolExecutionResult:
-        """Text is content; an object is structured content, and so is everything else, under
-        ``result``."""
+        """``value`` as JSON, checked against the function's return annotation: text is content; an
+        object is structured content, and so is everything else, under ``result``."""
         name = self.spec.name
         if isinstance(value, ToolExecutionResult):
             return value
-        plain = self._plain(value)
+        if self._result is None:
+            plain = to_jsonable_python(value)
+        else:
+            checked = self._result.validate_python(value)
+            plain = self._result.dump_python(checked, mode="json", by_alias=True)
         structured = (
             plain if isinstance(plain, dict) else {} if plain is None else {"result": plain}
         )
@@ -215,14 +219,6 @@ class FunctionTool:
         if isinstance(plain, str):
             return ToolExecutionResult(name, success=True, content=plain)
         return ToolExecutionResult(name, success=True, structured_content=structured)
-
-    def _plain(self, value: Any) -> Any:
-        """``value`` as JSON, checked against the function's return annotation."""
-        if self._result is None:
-            return to_jsonable_python(value)
-        return self._result.dump_python(
-            self._result.validate_python(value), mode="json", by_alias=True
-        )
 
 
 _OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout")} | {
