@@ -31,8 +31,8 @@ class AllowList:
     """Names (with whatever addresses they have) and networks. Without entries, only public
     addresses are permitted.
 
-    The machine's own addresses count as not public: what listens on them was not meant for whoever
-    names a URL.
+    The machine's own addresses count as not public: what listens on them is not meant for
+    everybody who can name a URL.
     """
 
     names: frozenset[str] = frozenset()

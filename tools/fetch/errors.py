@@ -1,4 +1,4 @@
-"""What can go wrong with a download, who is told, and whether trying again makes sense.
+"""What can go wrong with a download, for whom each text is, and whether trying again makes sense.
 
 ::
 

@@ -65,7 +65,7 @@ OwnChecks = Callable[[dict[str, Any], ToolExecutionContext], Sequence[str]]
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a tool beside its function; every entry wins over what was inferred."""
+    """Options of a tool, beyond its function; every entry wins over what was inferred."""
 
     name: str
     description: str
@@ -93,10 +93,10 @@ class ToolOptions(TypedDict, total=False):
     stage: ToolStage
     traits: tuple[ToolTrait, ...]
     on_timeout: str
-    """What the model is told when the time is up and the effect may be in the world; without it, of
+    """What the model gets when the time is up and the effect may be in the world; without it, of
     a plain failure."""
     is_long_running: bool
-    """The result may be a status alone, with the real one to come later; the model is told not to
+    """The result may be a status alone, with the real one to come later; the model is asked not to
     call again."""
     requires_approval: ApprovalRule
     """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked

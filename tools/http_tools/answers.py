@@ -21,11 +21,11 @@ from tools.schemas.coercion import is_deeper
 from tools.secrets.masked import SecretMask
 
 EXCERPT = 1_000
-"""Characters of a failure's answer that the model is told."""
+"""Characters of a failure's answer that the model gets."""
 PICKED_LIMIT = 2**20
 """Characters that a list of picked values may come to."""
 QUICK_BYTES = 16 * 1024
-"""An answer of so many bytes is read while one blinks."""
+"""An answer of at most so many bytes is read on the event loop."""
 MAX_DEPTH = 64
 """Levels of JSON that are read; whatever looks at the result later does so level by level."""
 NOTHING = "请求成功，服务器没有返回内容。"
@@ -45,7 +45,7 @@ _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
 
 @dataclass(frozen=True, slots=True)
 class AnswerTemplate:
-    """How a tool's answers are told. Made by :func:`answer_template`."""
+    """How a tool's answers become results. Made by :func:`answer_template`."""
 
     tool_name: str
     picker: JsonPathQuery | None = None
@@ -55,7 +55,7 @@ class AnswerTemplate:
         return len(fetched.body) <= QUICK_BYTES and (self.picker is None or self.picker.is_single)
 
     def result(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
-        """What the model is told of ``fetched``, with no secret in it. Never raises."""
+        """What the model gets of ``fetched``, with no secret in it. Never raises."""
         if not fetched.is_success:
             is_retryable = fetched.status in RETRYABLE_STATUSES or fetched.status >= 500
             reason = (
@@ -63,7 +63,7 @@ class AnswerTemplate:
             )
             return self._failed(reason, fetched, mask, http_status=fetched.status)
         if not fetched.body.strip():
-            return self._told(NOTHING)
+            return self._success(NOTHING)
         if self.picker is not None:
             return self._picked(self.picker, fetched, mask)
         return self._whole(fetched, mask)
@@ -80,10 +80,10 @@ class AnswerTemplate:
         except TooManyNodesError:
             return failed_result(self.tool_name, "接口返回的数据过多或嵌套过深，取不出所需内容。")
         if not found:
-            return self._told(NO_MATCH)
+            return self._success(NO_MATCH)
         if not picker.is_single:
-            return self._told(f"[{', '.join(texts)}]", found)
-        return self._told(found[0] if isinstance(found[0], str) else texts[0], found[0])
+            return self._success(f"[{', '.join(texts)}]", found)
+        return self._success(found[0] if isinstance(found[0], str) else texts[0], found[0])
 
     def _whole(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         if not is_text(fetched):
@@ -92,8 +92,8 @@ class AnswerTemplate:
         may_be_json = "json" in _mime(fetched) or text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
         value = parse_masked_json(text, mask) if may_be_json else NOT_JSON
         if value is NOT_JSON:
-            return self._told(_words(text, fetched, mask) or NOTHING)
-        return self._told(json.dumps(value, ensure_ascii=False) if mask else text, value)
+            return self._success(_words(text, fetched, mask) or NOTHING)
+        return self._success(json.dumps(value, ensure_ascii=False) if mask else text, value)
 
     def _picture_or_note(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         body, text = fetched.body, ""
@@ -111,17 +111,20 @@ class AnswerTemplate:
     def _failed(
         self, reason: str, fetched: FetchResponse, mask: SecretMask, **details: Any
     ) -> ToolExecutionResult:
-        said = mask_answer_text(fetched, mask, EXCERPT)
-        return failed_result(self.tool_name, f"{reason}{'：' if said else '。'}{said}", **details)
+        excerpt = mask_answer_text(fetched, mask, EXCERPT)
+        return failed_result(
+            self.tool_name, f"{reason}{'：' if excerpt else '。'}{excerpt}", **details
+        )
 
-    def _told(self, text: str, value: Any = None) -> ToolExecutionResult:
+    def _success(self, text: str, value: Any = None) -> ToolExecutionResult:
         return ToolExecutionResult(
             self.tool_name, success=True, content=text, structured_content=value
         )
 
 
 def answer_template(settings: HttpToolSettings) -> AnswerTemplate:
-    """How ``settings`` have answers told. Raises ValueError for a JSONPath that cannot be used."""
+    """How ``settings`` turn answers into results. Raises ValueError for a JSONPath that cannot be
+    used."""
     wanted = compile_jsonpath(settings.answer_path) if settings.answer_kind == "jsonpath" else None
     return AnswerTemplate(settings.name, wanted)
 

@@ -40,7 +40,7 @@ class AnswerCache:
         """What is kept under ``key``, or what ``ask`` comes to, which is then kept for ``seconds``.
 
         Calls with one key at the same time ask once. When cancelled, the request goes on
-        while anybody else waits for it.
+        while another call waits for it.
         """
         result, until = self._kept.get(key, (None, 0.0))
         if result is not None and until > self._clock():
@@ -62,7 +62,7 @@ class AnswerCache:
                     del self._flights[key]
 
     def close(self) -> None:
-        """Give up every request under way; whoever waits for one is cancelled."""
+        """Give up every request under way; callers that wait for one are cancelled."""
         for flight in self._flights.values():
             flight.task.cancel()
 

@@ -32,8 +32,8 @@ class DryRun:
     """What was sent and what came, as far as it got, with ``••••`` in the place of secrets.
 
     ``method`` is "" where nothing could be sent, ``status`` None where nothing came.
-    ``result`` is what the model would be told, and ``error`` what the operator should know
-    beside it. ``text`` is the beginning of the answer; "" of one that has no words.
+    ``result`` is what the model would get, and ``error`` what the operator should know
+    as well. ``text`` is the beginning of the answer; "" of one that has no words.
     """
 
     result: ToolExecutionResult
@@ -67,8 +67,8 @@ async def dry_run_tool(
             check_arguments(tool.spec.parameters_schema, arguments), secrets
         )
         return replace(await _sent(tool, request, mask, fetcher), seconds=time.monotonic() - begin)
-    told = attempt.error.operator if isinstance(attempt.error, SecretRefused) else ""
-    return DryRun(_failure(settings.name, attempt.error), error=told)
+    operator_error = attempt.error.operator if isinstance(attempt.error, SecretRefused) else ""
+    return DryRun(_failure(settings.name, attempt.error), error=operator_error)
 
 
 async def _sent(

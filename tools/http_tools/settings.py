@@ -12,7 +12,7 @@ What the JSON fields of a row hold:
 * ``parameters_schema``: a JSON Schema of type ``object``; ``{}`` is a tool without arguments.
 
 An entry, or a text in JSON, that names arguments is left out when none of them was given;
-an argument that is missing beside others is "".
+an argument that is missing among others is "".
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""An HTTP tool that is ready to be called: what it declares, what it sends, how answers are told.
+"""An HTTP tool that is ready to be called: what it declares and sends, and how answers become
+results.
 Pure but for ``exchange``."""
 
 import hashlib
@@ -29,7 +30,7 @@ class ReadyHttpTool:
     async def exchange(
         self, request: FetchRequest, mask: SecretMask, fetcher: Fetcher
     ) -> tuple[FetchResponse, ToolExecutionResult]:
-        """Make ``request`` once: what came, and what the model is told of it. Raises
+        """Make ``request`` once: what came, and what the model gets of it. Raises
         :class:`tools.fetch.errors.FetchError`."""
         fetched = await fetcher.fetch(request)
         if self.answer.is_quick(fetched):
@@ -60,7 +61,7 @@ def build_ready_tool(settings: HttpToolSettings) -> ReadyHttpTool:
 
 def request_digest(request: FetchRequest) -> bytes:
     """What two requests share only when they are the same. Tells nothing of the secrets in them."""
-    said = json.dumps(
+    text = json.dumps(
         [request.method, request.url, sorted(request.headers.items()), request.body is None]
     )
-    return hashlib.sha256(said.encode() + b"\0" + (request.body or b"")).digest()
+    return hashlib.sha256(text.encode() + b"\0" + (request.body or b"")).digest()

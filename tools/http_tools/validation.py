@@ -47,7 +47,7 @@ MessagesByField = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ValidationContext:
-    """What is there beside the row: names of ``secrets`` (None: any may be) and the ``hosts`` they
+    """What a row is checked against: names of ``secrets`` (None: any may be) and the ``hosts`` they
     may be sent to (None: not judged), what downloads may reach (None: not judged),
     and the provider of another tool with the row's name."""
 

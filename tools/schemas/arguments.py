@@ -111,5 +111,5 @@ def _messages(validator: Validator, value: Any) -> list[str]:
 
 @functools.lru_cache(maxsize=512)
 def _validator(schema_text: str) -> Validator:
-    """Kept by content: a provider may make its schemas anew for each listing."""
+    """Kept by content: a provider may build its schemas again for each listing."""
     return build_validator(json.loads(schema_text))

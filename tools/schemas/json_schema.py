@@ -86,7 +86,7 @@ def _pattern_properties(
 
 
 def _additional(usual: Any) -> Any:
-    """``additionalProperties``, told the names that a pattern matches as if each were declared."""
+    """``additionalProperties``, given the names that a pattern matches as if each were declared."""
 
     def check(validator: Any, rest: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
         if not validator.is_type(value, "object"):

@@ -59,7 +59,7 @@ class PatternRefused(ValueError):  # noqa: N818 - it says what happened
     """The pattern cannot be matched here; the message says why and what to write instead, in
     English.
 
-    ``text`` % ``values`` is the message, for whoever translates it: processes of plugins
+    ``text`` % ``values`` is the message, for callers that translate it: processes of plugins
     match patterns too, and load no Django.
     """
 

@@ -316,11 +316,11 @@ def _problem(finding: Any) -> str:
 
 
 def convert_typed_dicts(annotation: Any) -> Any:
-    """``annotation`` with each ``typing.TypedDict`` in it made anew; everything else as it is."""
+    """``annotation`` with each ``typing.TypedDict`` in it rebuilt; everything else as it is."""
     if sys.version_info >= (3, 12):
         return annotation
     if is_typeddict(annotation) and type(annotation).__module__ == "typing":
-        return _made_anew(annotation)
+        return _rebuild_typed_dict(annotation)
     origin, parts = get_origin(annotation), get_args(annotation)
     if not parts or origin is Literal:
         return annotation
@@ -338,7 +338,7 @@ def convert_typed_dicts(annotation: Any) -> Any:
     return annotation.copy_with(made) if hasattr(annotation, "copy_with") else origin[made]
 
 
-def _made_anew(kind: Any) -> Any:
+def _rebuild_typed_dict(kind: Any) -> Any:
     fields: dict[str, Any] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         is_marked = get_origin(hint) in (Required, NotRequired)

@@ -19,7 +19,7 @@ from tools.text.untrusted import clean_untrusted
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 24
 MAX_STEPS = 5_000
-"""Parts of a schema, those behind references counted anew wherever they are named."""
+"""Parts of a schema, those behind references counted again at each reference."""
 DESCRIPTION_LIMIT = 600
 _WORDS = {"description": DESCRIPTION_LIMIT, "title": 200, "$comment": 0}
 _BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})

@@ -1,7 +1,7 @@
-"""Secrets at rest: sealed under a key that is derived from the installation's secret key.
+"""Secrets at rest: encrypted with a key that is derived from the installation's secret key.
 
-Whoever has the database alone, or a copy of it, cannot read them. When the secret key
-is lost or changed they cannot be read by anybody, and are asked for anew.
+The database alone, or a copy of it, is not enough to read them. When the secret key is lost or
+changed nobody can read them, and they have to be entered again.
 """
 
 import base64
@@ -21,19 +21,19 @@ class DecryptionError(Exception):
 
 def encrypt(text: str) -> str:
     """``text`` in a form that may be stored; ``decrypt`` gives it back."""
-    return _vault(settings.SECRET_KEY).encrypt(text.encode()).decode()
+    return _cipher(settings.SECRET_KEY).encrypt(text.encode()).decode()
 
 
 def decrypt(sealed: str) -> str:
     """What was sealed. Raises :class:`DecryptionError` when it was sealed under another key, or
     changed since."""
     try:
-        return _vault(settings.SECRET_KEY).decrypt(sealed.encode()).decode()
+        return _cipher(settings.SECRET_KEY).decrypt(sealed.encode()).decode()
     except InvalidToken as error:
         raise DecryptionError("sealed under another secret key") from error
 
 
 @cache
-def _vault(secret_key: str) -> Fernet:
+def _cipher(secret_key: str) -> Fernet:
     derived = HKDF(SHA256(), length=32, salt=None, info=PURPOSE).derive(secret_key.encode())
     return Fernet(base64.urlsafe_b64encode(derived))

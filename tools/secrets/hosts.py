@@ -27,8 +27,8 @@ _ENTRY = re.compile(r"(?:(https?)://)?(\*\.)?([^\s/?#\\@*]+)/?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AllowedHost:
-    """One host. ``port`` is None for the usual one of the scheme; ``is_clear`` permits http beside
-    https."""
+    """One host. ``port`` is None for the usual one of the scheme; ``is_clear`` permits http as well
+    as https."""
 
     name: str
     port: int | None = None

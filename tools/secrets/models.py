@@ -60,7 +60,7 @@ class Secret(LiveModel):
     @property
     def value(self) -> str:
         """The secret itself. Raises :class:`tools.secrets.encryption.DecryptionError` when it has
-        to be entered anew."""
+        to be entered again."""
         return decrypt(self.sealed)
 
     @value.setter

@@ -2,7 +2,7 @@
 Pure.
 
 Which part is a key nobody can tell by its looks, so every part counts as one that is not known
-to be none. Pages show host, command and names of options to whoever may only look; what is
+to be none. Pages show host, command and names of options to users who may only view; what is
 handed on has a placeholder for everything else.
 """
 

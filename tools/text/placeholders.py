@@ -1,8 +1,8 @@
 """Texts in which ``{name}`` stands for a value: the parser of every template, and mock values.
 Pure.
 
-Nothing is evaluated: a placeholder is a name and no expression, so whoever may edit a template
-gains nothing beyond its text. Which names there are is said by each use: mock values here,
+Nothing is evaluated: a placeholder is a name and no expression, so the right to edit a template
+gives nothing beyond its text. Which names there are is said by each use: mock values here,
 HTTP tools in :mod:`tools.http_tools.templates`, prompts in :mod:`agent.domain.prompt_template`.
 """
 

@@ -40,7 +40,7 @@ from tools.text.readable import drop_surrogates, format_readable, shorten_text
 #: Secrets that are looked at for a page.
 SECRETS_READ = 1_000
 LOOKED_AT = ("address", "query_names", "header_names", "body_state")
-"""The request, for whoever may only look."""
+"""The request, for users who may only view."""
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 
 

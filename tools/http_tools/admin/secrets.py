@@ -121,7 +121,7 @@ class SecretForm(_Form):
     """A name, hosts and, write-only, a value. A secret that is there already keeps its value while
     none is entered.
 
-    Hosts change only together with a value, whoever asks: else the stored one could be sent
+    Hosts change only together with a value, for every user: else the stored one could be sent
     anywhere.
     """
 

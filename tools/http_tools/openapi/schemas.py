@@ -112,14 +112,14 @@ class SchemaReader:
             target = self._references.resolve(reference)
         except BrokenReferenceError as error:
             return self._cut(str(error))
-        beside = {name: value for name, value in schema.items() if name != "$ref"}
+        siblings = {name: value for name, value in schema.items() if name != "$ref"}
         if reference in trail:
             words = gettext("“%(reference)s” contains itself: it is left open from there on.") % {
                 "reference": reference[:200]
             }
             return self._cut(words, target if isinstance(target, dict) else None)
         read = self.read(target, (*trail, reference))
-        return read | self._keywords(beside, (*trail, reference)) if beside else read
+        return read | self._keywords(siblings, (*trail, reference)) if siblings else read
 
     def _keywords(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
         read: dict[str, Any] = _kind(schema)
