@@ -56,7 +56,8 @@ def _not_allowed(command: str) -> str:
         return _("A program with a comma in its name cannot be allowed.")
     line = "MCP_ALLOWED_COMMANDS=" + ",".join([*settings.MCP_ALLOWED_COMMANDS, command])
     words = _(
-        "“%(command)s” is not among the programs that may be run. To allow it, put this into .env and restart: %(line)s"
+        "“%(command)s” is not among the programs that may be run. To allow it, put this into .env "
+        "and restart: %(line)s"
     )
     return words % {"command": command, "line": line}
 

@@ -97,7 +97,8 @@ def _document(text: str) -> Any:
         return make_storable(json.loads(text.lstrip("\ufeff"), object_pairs_hook=_unambiguous))
     except json.JSONDecodeError as error:
         words = _(
-            "This is not JSON: line %(line)d, column %(column)d: %(reason)s. Comments and commas at the end are not allowed."
+            "This is not JSON: line %(line)d, column %(column)d: %(reason)s. Comments and commas "
+            "at the end are not allowed."
         )
         raise ConfigUnreadable(
             words % {"line": error.lineno, "column": error.colno, "reason": error.msg}

@@ -105,7 +105,10 @@ def load_known_tool_names() -> frozenset[str]:
 
 def absence_message(tool: str, server: str, why: str) -> str:
     """The sentence for a model that called ``tool``, which is not there."""
-    return f"工具 {tool} 来自 MCP 服务器“{clean_quote(server)}”，{why}。请先用其他方法，或如实告诉用户。"
+    return (
+        f"工具 {tool} 来自 MCP 服务器“{clean_quote(server)}”，{why}。"
+        "请先用其他方法，或如实告诉用户。"
+    )
 
 
 def state_message(state: str, seconds: float) -> str:

@@ -1,5 +1,5 @@
-"""What comes from a server, before the library reads it: floods are kept from it, and the entries of
-a list of tools are judged one by one, for it refuses a whole list for one of them."""
+"""What comes from a server, before the library reads it: floods are kept from it, and the entries
+of a list of tools are judged one by one, for it refuses a whole list for one of them."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

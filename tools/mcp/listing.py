@@ -25,8 +25,8 @@ class ProgressCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """The tools of a server as it declares them; ``problem`` says what of them was not read; good for
-    ``seconds``."""
+    """The tools of a server as it declares them; ``problem`` says what of them was not read; good
+    for ``seconds``."""
 
     tools: tuple[Json, ...] = ()
     problem: str = ""

@@ -36,31 +36,23 @@ async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
     found = ProbeResult()
     began = time.monotonic()
     with capture_error() as attempt:
-        await _look(settings, found)
+        if settings.problem:
+            raise McpClientError(settings.problem)
+        allow = AllowList.parse(project.FETCH_ALLOW, "mcp")
+        connect = await load_session_opener(DestinationResolver(allow))
+        # A trial is over before anything changes: nobody listens.
+        async with connect(
+            settings, SessionCallbacks(lambda: None, lambda: None), False
+        ) as session:
+            found.about = session.about
+            listing = await session.list_tools()
+            catalogue = build_catalogue(settings, listing.tools)
+            found.tools, found.left_out = list(catalogue.specs), catalogue.left_out
+            found.error = listing.problem
     if attempt.error is not None:
-        words = (
-            str(attempt.error)
-            if isinstance(attempt.error, McpClientError)
-            else f"{type(attempt.error).__name__}: {attempt.error}"
-        )
+        words = str(attempt.error)
+        if not isinstance(attempt.error, McpClientError):
+            words = f"{type(attempt.error).__name__}: {words}"
         found.error = clean_line(settings.masked(words), 1_000) or "?"
     found.seconds = round(time.monotonic() - began, 3)
     return found
-
-
-async def _look(settings: McpServerSettings, found: ProbeResult) -> None:
-    if settings.problem:
-        raise McpClientError(settings.problem)
-    connect = await load_session_opener(
-        DestinationResolver(AllowList.parse(project.FETCH_ALLOW, "mcp"))
-    )
-    async with connect(settings, SessionCallbacks(_ignored, _ignored), False) as connection:
-        found.about = connection.about
-        listing = await connection.list_tools()
-        catalogue = build_catalogue(settings, listing.tools)
-        found.tools, found.left_out = list(catalogue.specs), catalogue.left_out
-        found.error = listing.problem
-
-
-def _ignored() -> None:
-    """A trial is over before anything changes."""

@@ -117,8 +117,10 @@ class McpToolProvider:
         name = invocation.tool_name
         found = self._offer().found.get(name)
         if found is None:
-            told = self.absence(name)
-            return outcomes.failed_result(name, told) if told else outcomes.not_found_result(name)
+            reason = self.absence(name)
+            return (
+                outcomes.failed_result(name, reason) if reason else outcomes.not_found_result(name)
+            )
         link, spec = found
         original = link.catalogue.originals.get(name, name)
         try:

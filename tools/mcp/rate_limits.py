@@ -65,7 +65,7 @@ class CircuitBreaker:
         return max(0.0, self._until - self._clock()) if self._failures >= FAILURE_THRESHOLD else 0.0
 
     def allow_call(self) -> bool:
-        """Whether a call may be made now; each one that may has to be told to :meth:`record_result`."""
+        """Whether a call may be made now; :meth:`record_result` has to follow each that may."""
         if self._failures < FAILURE_THRESHOLD:
             return True
         if self.seconds_left or self._is_tried:

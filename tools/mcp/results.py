@@ -102,10 +102,10 @@ def _word(block: Json, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _annotation(said: Any) -> ToolAnnotation | None:
-    if not isinstance(said, Mapping):
+def _annotation(given: Any) -> ToolAnnotation | None:
+    if not isinstance(given, Mapping):
         return None
-    audience, priority = said.get("audience"), said.get("priority")
+    audience, priority = given.get("audience"), given.get("priority")
     return ToolAnnotation(
         audience=[clean_line(one, 20) for one in audience[:4]]
         if isinstance(audience, list)

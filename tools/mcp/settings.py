@@ -26,8 +26,8 @@ _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class McpServerSettings:
-    """One server as the operator wants it. ``problem`` says in the operator's words why it cannot be
-    used, or is "".
+    """One server as the operator wants it. ``problem`` says in the operator's words why it cannot
+    be used, or is "".
 
     ``include`` and ``exclude`` are patterns with ``*`` over the server's own tool names.
     ``refreshes`` and ``reconnects`` are counters: a growing one is a command.
@@ -102,12 +102,17 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
     arguments: list[str] = []
-    problem = _missing(row)
+    problem = ""
+    if row.transport != McpServer.Transport.STDIO:
+        problem = "" if row.url else _("It has no URL.")
+    elif not row.command:
+        problem = _("It has no command.")
     try:
         headers, environment, arguments = row.headers, row.environment, row.arguments
     except DecryptionError:
         problem = _(
-            "Its headers, variables and arguments were sealed under another secret key. Enter them anew."
+            "Its headers, variables and arguments were sealed under another secret key. Enter "
+            "them anew."
         )
     settings = McpServerSettings(
         pk=row.pk,
@@ -132,8 +137,8 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
 
 
 def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> McpServerSettings:
-    """``settings`` with secrets in the places that name them; as they are, with a problem, where one
-    may not be put there."""
+    """``settings`` with secrets in the places that name them; as they are, with a problem, where
+    one may not be put there."""
     values = {
         name: getattr(settings, name)
         for name in ("transport", "command", "arguments", "environment", "url", "headers")
@@ -163,12 +168,6 @@ def load_server_settings() -> dict[int, McpServerSettings]:
     """All servers by their primary keys, in their order. For the database thread."""
     secrets = load_secrets()
     return {row.pk: to_server_settings(row, secrets) for row in McpServer.objects.order_by("pk")}
-
-
-def _missing(row: McpServer) -> str:
-    if row.transport == McpServer.Transport.STDIO:
-        return "" if row.command else _("It has no command.")
-    return "" if row.url else _("It has no URL.")
 
 
 def _patterns(text: str) -> tuple[str, ...]:

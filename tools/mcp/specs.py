@@ -83,8 +83,8 @@ def build_catalogue(
 
 def is_repeatable(spec: ToolSpec) -> bool:
     """Whether the server says that calling the tool once more does no harm."""
-    said = spec.annotation
-    return said is not None and bool(said.read_only or said.idempotent)
+    hints = spec.annotation
+    return hints is not None and bool(hints.read_only or hints.idempotent)
 
 
 def _excluded(settings: McpServerSettings, name: str) -> str | None:
@@ -161,40 +161,26 @@ def _output_schema(schema: Any) -> JsonSchema | None:
         return None
 
 
-def _annotation(said: Any) -> ToolAnnotation | None:
-    if not isinstance(said, Mapping) or not said:
+def _annotation(given: Any) -> ToolAnnotation | None:
+    if not isinstance(given, Mapping) or not given:
         return None
+    hints = {name: value for name, value in given.items() if isinstance(value, bool)}
     return ToolAnnotation(
-        title=clean_line(said.get("title"), TITLE_LIMIT),
-        read_only=_hint(said, "readOnlyHint"),
-        destructive=_hint(said, "destructiveHint"),
-        idempotent=_hint(said, "idempotentHint"),
-        open_world=_hint(said, "openWorldHint"),
+        title=clean_line(given.get("title"), TITLE_LIMIT),
+        read_only=hints.get("readOnlyHint"),
+        destructive=hints.get("destructiveHint"),
+        idempotent=hints.get("idempotentHint"),
+        open_world=hints.get("openWorldHint"),
     )
 
 
-def _hint(said: Mapping[str, Any], name: str) -> bool | None:
-    value = said.get(name)
-    return value if isinstance(value, bool) else None
-
-
-def _icons(said: Any) -> list[ToolIcon]:
-    icons = [icon for icon in said if isinstance(icon, Mapping)] if isinstance(said, list) else []
-    made = [
-        ToolIcon(
-            clean_line(one.get("src"), ICON_LIMIT + 1),
-            clean_line(one.get("mimeType"), 100),
-            _sizes(one),
-        )
-        for one in icons[:ICONS]
-    ]
-    return [
-        icon
-        for icon in made
-        if icon.src.startswith(("https://", "data:image/")) and len(icon.src) <= ICON_LIMIT
-    ]
-
-
-def _sizes(icon: Mapping[str, Any]) -> list[str]:
-    sizes = icon.get("sizes")
-    return [clean_line(size, 20) for size in sizes[:8]] if isinstance(sizes, list) else []
+def _icons(given: Any) -> list[ToolIcon]:
+    found = []
+    icons = [icon for icon in given if isinstance(icon, Mapping)] if isinstance(given, list) else []
+    for icon in icons[:ICONS]:
+        src, sizes = clean_line(icon.get("src"), ICON_LIMIT + 1), icon.get("sizes")
+        if src.startswith(("https://", "data:image/")) and len(src) <= ICON_LIMIT:
+            lines = sizes[:8] if isinstance(sizes, list) else []
+            mime_type = clean_line(icon.get("mimeType"), 100)
+            found.append(ToolIcon(src, mime_type, [clean_line(size, 20) for size in lines]))
+    return found

@@ -197,7 +197,9 @@ class LineSplitter:
         lines = []
         for piece in ended:
             self._add(piece)
-            lines.append(self._taken())
+            whole = b"".join(self._parts)
+            lines.append(TruncatedLine(self._head + b" " + whole) if self._head else whole)
+            self._parts, self._size, self._head = [], 0, b""
         self._add(rest)
         return lines
 
@@ -209,15 +211,6 @@ class LineSplitter:
             self._head = self._head or whole[:_SEARCHED]
             self._parts = [whole[-_SEARCHED:]]
             self._size = self._limit
-
-    def _taken(self) -> bytes:
-        line = (
-            TruncatedLine(self._head + b" " + b"".join(self._parts))
-            if self._head
-            else b"".join(self._parts)
-        )
-        self._parts, self._size, self._head = [], 0, b""
-        return line
 
 
 async def _ended(child: Child, tasks: list[asyncio.Task[None]], log: ServerLog) -> None:

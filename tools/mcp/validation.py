@@ -44,7 +44,8 @@ def check_server(
         if values[name] is None and values["enabled"]:
             problems[name] = [
                 _(
-                    "What is stored here was sealed under another secret key: enter it anew, or delete this line."
+                    "What is stored here was sealed under another secret key: enter it anew, or "
+                    "delete this line."
                 )
             ]
     return {name: lines for name, lines in problems.items() if lines}
@@ -73,7 +74,8 @@ def check_server_row(row: McpServer) -> list[str]:
     if None in (values[name] for name in STORED):
         return [
             _(
-                "Its headers, variables and arguments were sealed under another secret key and cannot be read any more: enter them anew."
+                "Its headers, variables and arguments were sealed under another secret key and "
+                "cannot be read any more: enter them anew."
             )
         ]
     found = [line for lines in check_server(values | {"enabled": True}).values() for line in lines]

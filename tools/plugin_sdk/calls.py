@@ -1,5 +1,5 @@
-"""The call that a plugin's code is answering, wherever that code runs; and what can go wrong between
-the server and a plugin, by code. The codes are MaiBot's, but for the last."""
+"""The call that a plugin's code is answering, wherever that code runs; and what can go wrong
+between the server and a plugin, by code. The codes are MaiBot's, but for the last."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, fields

@@ -1,5 +1,5 @@
-"""``Plugin``, the base of plugins that are classes, and ``@Tool``: a function or a method of a plugin,
-offered to the model."""
+"""``Plugin``, the base of plugins that are classes, and ``@Tool``: a function or a method of a
+plugin, offered to the model."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -67,14 +67,16 @@ CAPABILITIES: Mapping[str, Capability] = {
     ),
     "history.read": Capability(
         _(
-            "Read the newest messages of the chat in which one of its tools is called, whoever wrote them."
+            "Read the newest messages of the chat in which one of its tools is called, whoever "
+            "wrote them."
         ),
         per_minute=120,
         per_call=10,
     ),
     "llm.generate": Capability(
         _(
-            "Ask the chat model, while one of its tools is called. Every request costs what a request costs."
+            "Ask the chat model, while one of its tools is called. Every request costs what a "
+            "request costs."
         ),
         per_minute=20,
         per_call=5,

@@ -18,7 +18,8 @@ def check_plugin_name(name: str) -> str:
     if NAME.fullmatch(name):
         return ""
     return gettext(
-        "“%(name)s” cannot be the name of a plugin: 2 to 40 lower-case letters and digits, parts joined by _ or -, "
+        "“%(name)s” cannot be the name of a plugin: 2 to 40 lower-case letters and digits, parts "
+        "joined by _ or -, "
         "a letter first, like weather_news."
     ) % {"name": name}
 
@@ -34,20 +35,10 @@ def example_files(name: str) -> dict[str, str]:
         class_name=f"{title.title().replace(' ', '')}Plugin",
         tool_name=tool_name,
     )
-    return {
-        MANIFEST: json.dumps(
-            _manifest("-".join(words), title, tool_name), ensure_ascii=False, indent=2
-        )
-        + "\n",
-        "plugin.py": plugin,
-    }
-
-
-def _manifest(name: str, title: str, tool_name: str) -> dict[str, object]:
     separator = {"type": "string", "default": " ", "title": "每两遍之间的文字"}
-    return {
+    manifest = {
         "manifest_version": 2,
-        "id": f"local.{name}",
+        "id": f"local.{'-'.join(words)}",
         "version": "0.1.0",
         "name": title,
         "description": "What it is for, in a sentence.",
@@ -61,4 +52,8 @@ def _manifest(name: str, title: str, tool_name: str) -> dict[str, object]:
             "properties": {"separator": separator},
             "additionalProperties": False,
         },
+    }
+    return {
+        MANIFEST: json.dumps(manifest, ensure_ascii=False, indent=2) + "\n",
+        "plugin.py": plugin,
     }

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +136,7 @@ def _duplicate(found: PluginFolder, owner: str) -> PluginFolder:
         "first": owner,
         "second": found.folder,
     }
-    return PluginFolder(
-        found.folder, found.stamp, found.plugin_id, found.version, fault, found.manifest
-    )
+    return replace(found, fault=fault)
 
 
 def _stamp(folder: Path) -> str:

@@ -115,7 +115,17 @@ def _inferred(
     )
 
     def call(arguments: dict[str, Any], call: Call) -> Any:
-        positional, named = parameters.bind(arguments, _execution_context(call))
+        # For functions that take the contract's own context.
+        context = ToolExecutionContext(
+            session_id=call.session_id,
+            stream_id=call.stream_id,
+            reasoning=call.reasoning,
+            is_group_chat=call.is_group_chat,
+            group_id=call.group_id,
+            user_id=call.user_id,
+            platform=call.platform,
+        )
+        positional, named = parameters.bind(arguments, context)
         return function(
             *positional, **named, **{name: getattr(call, name) for name in from_context}
         )
@@ -144,20 +154,6 @@ def _call_as_declared(
     }
     filled = {name: value for name, value in taken.of(context).items() if not own.get(name)}
     return function(**{**own, **filled})
-
-
-def _execution_context(call: Call) -> ToolExecutionContext:
-    """For functions that take the contract's own context."""
-    names = (
-        "session_id",
-        "stream_id",
-        "reasoning",
-        "is_group_chat",
-        "group_id",
-        "user_id",
-        "platform",
-    )
-    return ToolExecutionContext(**{name: getattr(call, name) for name in names})
 
 
 def _refuse_unusable(schema: JsonSchema, name: str) -> None:

@@ -232,7 +232,8 @@ class PluginLink:
     async def _handle(self, method: str, payload: Any) -> Any:
         match method, payload:
             case "log", {"level": str(level), "text": str(text)}:
-                return await self._note(level, text)
+                was_taken = self._listener.line(self._plugin().pk, level, text)
+                return await self._slow_down(was_taken=was_taken)
             case "progress", {"call": str(token), "text": str(text)}:
                 return await self._progress(token, text, tell=payload.get("tell") is True)
             case "capability", {"name": str(name), "arguments": arguments}:
@@ -242,9 +243,6 @@ class PluginLink:
         raise RpcError(
             RpcErrorCode.METHOD_NOT_ALLOWED, f"{method} is not known, or not in that form"
         )
-
-    async def _note(self, level: str, text: str) -> None:
-        await self._slow_down(was_taken=self._listener.line(self._plugin().pk, level, text))
 
     async def _progress(self, token: str, text: str, *, tell: bool) -> None:
         call, now = self._calls.get(token), time.monotonic()

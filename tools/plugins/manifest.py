@@ -266,11 +266,8 @@ def _lines(errors: list[ErrorDetails]) -> list[str]:
 
 def _place(error: ErrorDetails) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"])
-    return (
-        path.removeprefix(".")[:200].encode("unicode_escape").decode()
-        if not path.isprintable()
-        else path.removeprefix(".")[:200]
-    )
+    short = path.removeprefix(".")[:200]
+    return short if path.isprintable() else short.encode("unicode_escape").decode()
 
 
 def _words(error: ErrorDetails) -> str:
@@ -304,7 +301,8 @@ def _hints() -> Iterator[tuple[str, str]]:
     yield (
         "id",
         gettext(
-            "should be lower-case letters and digits in at least two parts, joined by . or -: com.example.weather"
+            "should be lower-case letters and digits in at least two parts, joined by . or -: "
+            "com.example.weather"
         ),
     )
     yield "version", gettext("should be three numbers: 1.0.0")

@@ -141,29 +141,22 @@ class RpcPeer:
     async def _take(self, envelope: Envelope) -> None:
         match envelope:
             case RpcRequest(None, method, payload):
-                await self._notified(method, payload)
+                with capture_error() as attempt:
+                    await contain(self._handle(method, payload))
+                if attempt.error is not None:
+                    logger.warning("the notice %s was not taken: %r", method, attempt.error)
             case RpcRequest(int(number), method, payload):
                 self._accept(number, method, payload)
             case RpcResponse(number, payload, error):
-                self._resolve(number, payload, error)
+                answer = self._waiting.get(number)
+                if answer is None or answer.done():
+                    return  # nobody waits for it any more
+                if error is None:
+                    answer.set_result(payload)
+                else:
+                    answer.set_exception(error)
             case RpcCancellation(number) if task := self._working.get(number):
                 task.cancel()
-
-    def _resolve(self, number: int, payload: Any, error: RpcError | None) -> None:
-        """An answer that nobody waits for is late, and dropped."""
-        answer = self._waiting.get(number)
-        if answer is None or answer.done():
-            return
-        if error is None:
-            answer.set_result(payload)
-        else:
-            answer.set_exception(error)
-
-    async def _notified(self, method: str, payload: Any) -> None:
-        with capture_error() as attempt:
-            await contain(self._handle(method, payload))
-        if attempt.error is not None:
-            logger.warning("the notice %s was not taken: %r", method, attempt.error)
 
     def _accept(self, number: int, method: str, payload: Any) -> None:
         if number in self._working:
@@ -182,11 +175,13 @@ class RpcPeer:
         task.add_done_callback(lambda _: self._working.pop(number, None))
 
     async def _answer(self, number: int, method: str, payload: Any) -> None:
-        value, error = None, None
+        value = None
         with capture_error() as attempt:
             value = await contain(self._handle(method, payload))
-        if attempt.error is not None:
-            error = _as_rpc(attempt.error, method)
+        error = attempt.error
+        if error is not None and not isinstance(error, RpcError):
+            logger.error("%s raised", method, exc_info=error)
+            error = RpcError(RpcErrorCode.CAPABILITY_FAILED, f"{type(error).__name__}: {error}")
         try:
             frame = encode_response(number, value, error)
         except RpcError as unsendable:
@@ -206,13 +201,6 @@ class RpcPeer:
                 answer.set_exception(RpcError(error.code, error.message))
         for task in self._working.values():
             task.cancel()
-
-
-def _as_rpc(error: Exception, method: str) -> RpcError:
-    if isinstance(error, RpcError):
-        return error
-    logger.error("%s raised", method, exc_info=error)
-    return RpcError(RpcErrorCode.CAPABILITY_FAILED, f"{type(error).__name__}: {error}")
 
 
 class _PipeWriter(asyncio.StreamWriter):

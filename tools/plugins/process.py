@@ -175,11 +175,7 @@ def describe_exit(status: int, last_words: str = "") -> str:
         case signal.SIGXCPU:
             return gettext("It used more processor time than it may.")
         case number:
-            return gettext("It was ended by signal %(signal)s.") % {"signal": _signal_name(number)}
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
+            known = {each.value: each.name for each in signal.Signals}
+            return gettext("It was ended by signal %(signal)s.") % {
+                "signal": known.get(number, number)
+            }

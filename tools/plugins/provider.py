@@ -107,7 +107,10 @@ class PluginToolProvider:
         supervisor = self._host.supervisor(plugin.pk)
         match supervisor.state if supervisor else State.STARTING:
             case State.BROKEN:
-                return f"{subject}多次崩溃，已停止运行，需要管理员处理。请改用其他工具，或如实告诉用户。"
+                return (
+                    f"{subject}多次崩溃，已停止运行，需要管理员处理。"
+                    "请改用其他工具，或如实告诉用户。"
+                )
             case State.WAITING:
                 return f"{subject}刚刚崩溃，即将重新启动。请稍后再试一次，或改用其他工具。"
             case State.STARTING:

@@ -348,7 +348,7 @@ class Supervisor:
         if (
             self._record.crashes
             and (began := self._record.started_at)
-            and timezone.now() - began > self._stable
+            and timezone.now() - began > timedelta(seconds=self._restart_policy.stable)
         ):
             self._record.crashes = 0
 
@@ -358,10 +358,6 @@ class Supervisor:
         if self._checkup is not None:
             self._checkup.cancel()
             self._checkup = None
-
-    @property
-    def _stable(self) -> timedelta:
-        return timedelta(seconds=self._restart_policy.stable)
 
     def _retire(self, link: PluginLink) -> None:
         """Let ``link`` finish what it is at, beside everything else."""

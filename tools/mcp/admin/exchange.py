@@ -63,7 +63,8 @@ class ImportForm(forms.Form):
         initial="skip",
         widget=forms.RadioSelect,
         help_text=_(
-            "A placeholder as the export writes it keeps the value that is stored. Limits and patterns that the text does not name stay."
+            "A placeholder as the export writes it keeps the value that is stored. Limits and "
+            "patterns that the text does not name stay."
         ),
     )
     sealed = forms.CharField(required=False, widget=forms.HiddenInput)

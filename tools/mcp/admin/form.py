@@ -92,9 +92,12 @@ class McpServerForm(_Form):
         label=LABELS["arguments"],
         required=False,
         help_text=_(
-            "One a line, without quotes: no shell reads them. For example -y, and below it the name of a package."
-            " {secret:NAME} stands for a secret that names program: and the command among its hosts."
-            " Every user of this machine can read the arguments of a running program: a key is safer in a variable."
+            "One a line, without quotes: no shell reads them. For example -y, and below it the "
+            "name of a package."
+            " {secret:NAME} stands for a secret that names program: and the command among its "
+            "hosts."
+            " Every user of this machine can read the arguments of a running program: a key is "
+            "safer in a variable."
         ),
     )
     environment = SecretLinesField(
@@ -102,8 +105,10 @@ class McpServerForm(_Form):
         label=LABELS["environment"],
         required=False,
         help_text=_(
-            "NAME=value, one a line, without quotes. The program gets these and little else. Values are stored encrypted and never"
-            " shown again: •••• stands for a stored one and keeps it; deleting a line takes the variable away."
+            "NAME=value, one a line, without quotes. The program gets these and little else. "
+            "Values are stored encrypted and never"
+            " shown again: •••• stands for a stored one and keeps it; deleting a line takes the "
+            "variable away."
         ),
     )
     headers = SecretLinesField(
@@ -111,7 +116,8 @@ class McpServerForm(_Form):
         label=LABELS["headers"],
         required=False,
         help_text=_(
-            "NAME: value, one a line, for example Authorization: Bearer …. Values are stored encrypted and never shown again:"
+            "NAME: value, one a line, for example Authorization: Bearer …. Values are stored "
+            "encrypted and never shown again:"
             " •••• stands for a stored one and keeps it; deleting a line takes the header away."
         ),
     )
@@ -124,23 +130,29 @@ class McpServerForm(_Form):
                 "What you call it. The model is told it when tools of the server are not there."
             ),
             "enabled": _(
-                "A server that is switched off is not connected to, and its tools are not offered. It may be incomplete."
+                "A server that is switched off is not connected to, and its tools are not "
+                "offered. It may be incomplete."
             ),
             "transport": _(
-                "stdio: a program on this machine. streamable HTTP and SSE (older servers): a server with a URL."
+                "stdio: a program on this machine. streamable HTTP and SSE (older servers): a "
+                "server with a URL."
             ),
             "command": _("The program alone: a name that is found in PATH, or an absolute path."),
             "url": _(
-                "With http:// or https://. Addresses that are not public have to be listed in FETCH_ALLOW in .env."
-                " A key in it is best written as {secret:NAME}, as in headers. When scheme, host or port change, the values of"
+                "With http:// or https://. Addresses that are not public have to be listed in "
+                "FETCH_ALLOW in .env."
+                " A key in it is best written as {secret:NAME}, as in headers. When scheme, host "
+                "or port change, the values of"
                 " headers have to be entered again."
             ),
             "include": _(
-                "Names of tools as the server calls them, * for anything, one a line. Empty: all of them."
+                "Names of tools as the server calls them, * for anything, one a line. Empty: all "
+                "of them."
             ),
             "exclude": _("In the same manner; what stands here is left out in any case."),
             "name_prefix": _(
-                "Put before the name of each tool, for servers whose tools have the same names as others."
+                "Put before the name of each tool, for servers whose tools have the same names as "
+                "others."
             ),
             "connect_seconds": _(
                 "Starting the program or reaching the server, and asking for its tools. 1 to 600."

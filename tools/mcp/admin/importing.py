@@ -157,7 +157,8 @@ def _filled_in(row: McpServer, values: dict[str, Any]) -> list[str]:
         return []
     row.enabled = False
     words = _(
-        "Placeholders stay as they are written, and the server is imported switched off. Enter on its page what belongs there: %s"
+        "Placeholders stay as they are written, and the server is imported switched off. Enter on "
+        "its page what belongs there: %s"
     )
     return [words % ", ".join(missing)]
 
@@ -168,7 +169,8 @@ def _problems(row: McpServer, before: McpServer | None, rights: ImportRights) ->
     if changes_command(before, row) and not rights.runs_commands:
         return [
             _(
-                "It is a program. Only superusers with the permission to run commands may set up one."
+                "It is a program. Only superusers with the permission to run commands may set up "
+                "one."
             )
         ]
     found: dict[str, list[str]] = {}

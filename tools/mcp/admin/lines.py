@@ -91,7 +91,8 @@ class SecretLinesField(LinesField):
         if value.strip() != MASK:
             raise ValidationError(
                 _(
-                    "The dots behind “%s” stand for the whole stored value: leave them alone, or replace all of it."
+                    "The dots behind “%s” stand for the whole stored value: leave them alone, or "
+                    "replace all of it."
                 )
                 % name
             )

@@ -254,7 +254,8 @@ class McpServerAdmin(McpExchangeAdmin):
     def refresh_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Have every server process ask for the tools anew."""
         words = gettext(
-            "The server is asked for its tools anew. Load this page again in a moment to see what came of it."
+            "The server is asked for its tools anew. Load this page again in a moment to see what "
+            "came of it."
         )
         return self._command(request, object_id, "refreshes", gettext("Refreshed."), words)
 
@@ -301,15 +302,18 @@ def _command_note(request: HttpRequest, server: McpServer | None) -> str:
         return ""
     if may_run_commands(request.user):
         words = gettext(
-            "No program may be run yet: list those that may in MCP_ALLOWED_COMMANDS in .env, and restart the server."
+            "No program may be run yet: list those that may in MCP_ALLOWED_COMMANDS in .env, and "
+            "restart the server."
         )
         return "" if settings.MCP_ALLOWED_COMMANDS else words
     permission = Permission.objects.filter(
         content_type__app_label="tools", codename="run_commands"
     ).first()
     words = gettext(
-        "Servers that are programs on this machine (stdio) are set up by superusers alone, to whom the permission “%(permission)s”"
-        " was given besides: to the account or to a group of it, as being a superuser is not enough."
+        "Servers that are programs on this machine (stdio) are set up by superusers alone, to "
+        "whom the permission “%(permission)s”"
+        " was given besides: to the account or to a group of it, as being a superuser is not "
+        "enough."
     ) % {"permission": permission or "tools.run_commands"}
     account = reverse("admin:auth_user_change", args=(request.user.pk,))
     give = gettext("Give it to your account here")

@@ -182,7 +182,8 @@ class PluginConfigForm(forms.Form):
         ]
         lost = [name for name in undecryptable_names(config, self._schema) if name not in marked]
         words = gettext(
-            "The secret key of this installation has changed, so this cannot be read any more: type it anew."
+            "The secret key of this installation has changed, so this cannot be read any more: "
+            "type it anew."
         )
         problems += [(name, words) for name in lost]
         return problems or check_plugin_config(

@@ -233,9 +233,8 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
             page["config"] = PluginConfigForm(config_schema_of(obj), obj.config)
         if request.user.has_perm("tools.view_pluginvalue"):
             page["values"], page["value_count"] = list_stored_values(obj)
-            page["values_url"] = (
-                f"{reverse('admin:tools_pluginvalue_changelist')}?{urlencode({'plugin__id__exact': obj.pk})}"
-            )
+            query = urlencode({"plugin__id__exact": obj.pk})
+            page["values_url"] = f"{reverse('admin:tools_pluginvalue_changelist')}?{query}"
         return page
 
     def save_model(self, request: HttpRequest, obj: Plugin, form: PluginForm, change: bool) -> None:
