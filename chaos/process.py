@@ -1,7 +1,6 @@
 """One server process of the system under test, over all its lives."""
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -18,11 +17,14 @@ from tests.live_server import LiveServer
 
 START_SECONDS = 90
 END_SECONDS = 60
+#: Time limits of scenarios of several processes: a lease of 6 s for 30, an answer of a client
+#: awaited for 10 s instead of 60.
+BRISK = {"lease": 6.0, "heartbeat": 1.0, "send": 10.0}
 _PREPARE = "import django; django.setup(); from chaos.prepare import main; main()"
 
 
 class ChaosServer(LiveServer):
-    """The real server; with ``pace`` some of its times are shorter (see :mod:`chaos.launch`).
+    """The real server; with ``pace`` some of its time limits are shorter (see :data:`BRISK`).
 
     ``database`` is where the record is read from, which is not the server's own way there
     when a proxy stands between; "" for the embedded one.
@@ -31,20 +33,14 @@ class ChaosServer(LiveServer):
     def __init__(
         self, env: Mapping[str, str], pace: Mapping[str, float], database: str = ""
     ) -> None:
-        super().__init__(env, fresh=True)
+        super().__init__(env, fresh=True, limits=pace)
         self.life = 0
-        self._pace, self._database = dict(pace), database
+        self._database = database
 
     def prepare(self, tool_url: str) -> None:
         """Make the database and the counted tool."""
         command = [sys.executable, "-c", _PREPARE, TOOL_NAME, tool_url]
         subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
-
-    def _command(self) -> list[str]:
-        where = ["runserver", f"127.0.0.1:{self.port}", "--noreload"]
-        if not self._pace:
-            return [sys.executable, "manage.py", *where]
-        return [sys.executable, "-m", "chaos.launch", json.dumps(self._pace), *where]
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
         if not self._database:

@@ -13,9 +13,8 @@ import requests
 
 from chaos import record
 from chaos.client import TOKEN, Account
-from chaos.launch import BRISK
 from chaos.model import ChaosModel
-from chaos.process import ChaosServer
+from chaos.process import BRISK, ChaosServer
 from chaos.record import Record
 from tests.commit_cutter import CommitCutter
 from tests.services import PostgresServer, RedisServer

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import http.client
+import json
 import random
 import shutil
 import signal
@@ -48,11 +49,19 @@ class LiveServer:
     It is started cheaply: its process is forked from one that has imported what it needs
     (:mod:`tests.zygote`), and its data folder is a copy of one after a first start
     (:mod:`tests.prepared`). With ``fresh`` it is as on a new machine: the command itself, and
-    no data folder.
+    no data folder. ``limits`` are time limits other than usual
+    (:class:`tools.time_limits.TimeLimits`).
     """
 
+    limits: Mapping[str, float] = {}
+
     def __init__(
-        self, env: Mapping[str, str], program: Program = "runserver", *, fresh: bool = False
+        self,
+        env: Mapping[str, str],
+        program: Program = "runserver",
+        *,
+        fresh: bool = False,
+        limits: Mapping[str, float] | None = None,
     ) -> None:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="frost-server-"))
@@ -62,6 +71,8 @@ class LiveServer:
         self.env = dict(env)
         self._program = program
         self._is_fresh = fresh
+        if limits is not None:
+            self.limits = limits
         self._log_file = self.folder / "server.log"
         self._process: zygote.Process | None = None
 
@@ -148,6 +159,11 @@ class LiveServer:
             "DJANGO_SETTINGS_MODULE": "frostproject.settings",
             "PYTHONUNBUFFERED": "1",
         }
+        if self.limits:
+            fixed |= {
+                "DJANGO_SETTINGS_MODULE": "tests.limited",
+                "TEST_LIMITS": json.dumps(dict(self.limits)),
+            }
         return clean_environment(**(fixed | admin | self.env))
 
     # --- What can be seen of it -------------------------------------------------

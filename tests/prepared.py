@@ -35,7 +35,12 @@ def fill(folder: Path, env: Mapping[str, str]) -> None:
     """Have a folder that is not there be as a first start with ``env`` on SQLite leaves it, but
     without keys and tokens."""
     if not folder.exists() and not env["DATABASE_URL"]:
-        shutil.copytree(_prepared(tuple(env[name] for name in _DECISIVE)), folder, ignore=_OWN)
+        decisive = {name: env[name] for name in _DECISIVE}
+        if decisive["DJANGO_SETTINGS_MODULE"] == "tests.limited":
+            decisive["DJANGO_SETTINGS_MODULE"] = (
+                "frostproject.settings"  # which differ in nothing that is kept
+            )
+        shutil.copytree(_prepared(tuple(decisive.values())), folder, ignore=_OWN)
 
 
 @functools.cache

@@ -18,7 +18,15 @@ LAYERS = (
 )  # each may import itself and what stands before it
 ROOMS = {
     "tools": (
-        ("errors", "refusals", "error_boundary", "log_limit", "token_bucket", "tracked"),
+        (
+            "errors",
+            "refusals",
+            "error_boundary",
+            "time_limits",
+            "log_limit",
+            "token_bucket",
+            "tracked",
+        ),
         ("text", "processes"),
         ("contract", "live_rows"),
         ("schemas", "fetch"),

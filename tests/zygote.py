@@ -289,8 +289,8 @@ def serve(requests: socket.socket) -> Request | None:
                 return None
             channel = socket.socket(fileno=descriptors.pop())
             if (pid := os.fork()) == 0:
-                for each in (requests, channel, *(other for _, other in running.values())):
-                    each.close()
+                for mine in (requests, channel, *(other for _, other in running.values())):
+                    mine.close()
                 arguments, env = json.loads(said)
                 return Request(arguments, env, descriptors)
             _tell(channel, pid)

@@ -34,6 +34,7 @@ from agent.record.runs import ActiveRun
 from tools.error_boundary import capture_error
 from tools.log_limit import LogLimit
 from tools.processes import crash_points
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
@@ -43,7 +44,7 @@ CHAT_LIMIT = 100
 #: Messages that may wait in one process.
 TOTAL_LIMIT = 20_000
 #: Pause before looking again whether another process is done with a chat, in seconds.
-TURN_PAUSE = 1.0
+TURN_PAUSE = TIME_LIMITS.turn_pause
 #: How often a message is taken up whose run comes to no recorded end, before it is given up.
 TRIES = 3
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from tools.time_limits import TIME_LIMITS
+
 #: How long a transaction may say nothing before its connection is ended, in seconds.
-IDLE_TRANSACTION_SECONDS = 30.0
+IDLE_TRANSACTION_SECONDS = TIME_LIMITS.silent_transaction
 
 
 def limit_idle_transaction(connection: BaseDatabaseWrapper, **_signal: Any) -> None:

@@ -20,11 +20,12 @@ from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
 from agent.record.commit import for_each
 from agent.record.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
 #: A process not seen for this long is taken for dead, in seconds.
-LEASE_SECONDS = 30
+LEASE_SECONDS = TIME_LIMITS.lease
 #: Messages taken up in one go; as many as may wait in one process.
 TAKE_LIMIT = 20_000
 

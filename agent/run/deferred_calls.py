@@ -15,9 +15,10 @@ from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
 from agent.run.tool_results import build_pending_result
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.time_limits import TIME_LIMITS
 
 #: How long a long-running tool may take to be answered like any other, in seconds.
-GRACE_SECONDS = 2.0
+GRACE_SECONDS = TIME_LIMITS.quick_answer
 #: Owners that are mentioned when a group's question is asked.
 MENTION_LIMIT = 3
 

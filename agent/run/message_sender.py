@@ -15,13 +15,14 @@ from agent.record.replies import OutgoingMessage, SendResult
 from agent.record.run_journal import RunJournal
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
+from tools.time_limits import TIME_LIMITS
 
 State = MessageState
 
 #: How long a final answer waits for a client that is not connected, in seconds.
 ANSWER_PATIENCE = 300.0
 #: How long a message sent by a tool waits for it: within the tool's own time limit.
-TOOL_PATIENCE = 20.0
+TOOL_PATIENCE = TIME_LIMITS.tool_message
 #: Pause before it is looked again where an account is that was not where it was said to be, in
 #: seconds.
 MOVE_SECONDS = 0.2

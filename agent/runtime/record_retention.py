@@ -13,13 +13,14 @@ from agent.record import expiry, spendings, tallies
 from agent.record.expiry import EraseRequest, EraseResult
 from agent.record.record import Record
 from tools.error_boundary import log_errors
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
 #: How often it is looked for what is too old, in seconds, and how long after the start for the
 #: first time.
-EVERY_SECONDS = 3600.0
-FIRST_SECONDS = 90.0
+EVERY_SECONDS = TIME_LIMITS.next_expiry
+FIRST_SECONDS = TIME_LIMITS.first_expiry
 #: What others have the database for between two batches, in seconds.
 PAUSE_SECONDS = 0.1
 

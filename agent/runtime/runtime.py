@@ -29,11 +29,12 @@ from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
 from tools.error_boundary import log_errors
 from tools.registry.settings import SettingsCache
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
 #: How often a process renews its lease and looks for orphaned work, in seconds.
-HEARTBEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = TIME_LIMITS.heartbeat
 #: What may still be written once a draining process has stopped its runs, in seconds.
 LAST_SECONDS = 2.0
 #: How often it is looked whether the operator has changed something, while no message comes, in

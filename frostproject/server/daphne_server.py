@@ -27,11 +27,12 @@ from onebot.gateway.consumer import LARGE_FRAME_BYTES
 from onebot.gateway.gateway import Gateway
 from tools.error_boundary import log_errors
 from tools.log_limit import flush_log_limits
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
 #: What runs may still finish after SIGTERM, in seconds.
-DRAIN_SECONDS = 10.0
+DRAIN_SECONDS = TIME_LIMITS.drain
 #: What applications may still do after that, in seconds.
 LAST_SECONDS = 2.0
 #: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is

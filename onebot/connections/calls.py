@@ -8,10 +8,11 @@ from onebot.connections.connections import Socket
 from onebot.protocol.actions import ActionResponse
 from onebot.protocol.errors import ActionTimeout, ConnectionLost, NotConnected
 from tools.processes import crash_points
+from tools.time_limits import TIME_LIMITS
 
 #: How long the answer may still come, on the client's next socket, after its socket ended; in
 #: seconds.
-GRACE_SECONDS = 15.0
+GRACE_SECONDS = TIME_LIMITS.lost_socket
 
 
 @dataclass(slots=True, eq=False)

@@ -8,9 +8,10 @@ from onebot.connections.connections import Connections
 from onebot.connections.relay import Relay
 from onebot.protocol.actions import ActionResponse, encode_action
 from onebot.protocol.errors import NotConnected
+from tools.time_limits import TIME_LIMITS
 
 #: How often to look whether an account has come back to another process, in seconds.
-LOOK_AGAIN_SECONDS = 0.5
+LOOK_AGAIN_SECONDS = TIME_LIMITS.account_look
 
 
 class OneBotClient:

@@ -27,12 +27,13 @@ from onebot.protocol.errors import (
 )
 from tools.error_boundary import capture_error, log_errors
 from tools.log_limit import LogLimit
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
 #: How often the accounts of the other processes are read from the database, in seconds.
-REFRESH_SECONDS = 5.0
+REFRESH_SECONDS = TIME_LIMITS.account_refresh
 #: How long an answer is waited for before the call is carried again, in seconds.
 CARRY_AGAIN_SECONDS = 3.0
 #: Calls whose outcomes are kept for when they are carried again.

@@ -30,11 +30,12 @@ from onebot.protocol.segments import Segment, segments_from_parts
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.processes import crash_points
+from tools.time_limits import TIME_LIMITS
 
 State = MessageState
 
 #: Time for a client to answer a send, in seconds; NapCat itself waits 10 s and more for QQ.
-SEND_TIMEOUT = 60.0
+SEND_TIMEOUT = TIME_LIMITS.send
 #: The same with media that the client has to load first, and beyond that for each MiB in the frame.
 MEDIA_TIMEOUT = 120.0
 SECONDS_PER_MIB = 5.0

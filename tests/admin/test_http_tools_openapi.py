@@ -232,10 +232,10 @@ def test_a_problem_in_a_secret_repeats_no_secret(browser: Client):
     assert not HttpTool.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "text", ["", "%%%", "eJwDAAAAAAE=", base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()]
-)
+@pytest.mark.parametrize("text", ["", "%%%", "eJwDAAAAAAE=", "a bomb"])
 def test_a_page_that_sends_nonsense_is_told_to_begin_again(browser: Client, text: str):
+    if text == "a bomb":
+        text = base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()
     with pytest.raises(DocumentError):
         unpack_document(text)
     assert 'name="text"' in sent(browser, step="make", document=text)

@@ -3,6 +3,7 @@ more."""
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -14,35 +15,19 @@ from tests.live_server import LiveServer
 #: Seconds after which a process that shows no sign of life is taken for dead, instead of thirty.
 LEASE = 2.0
 
-_BRISK = """
-import sys, django
-django.setup()
-from agent.record import idle_transactions
-from agent.chat import inbox
-from agent.runtime import runtime
-from agent.record import recovery
-from frostproject.server import daphne_server
-from onebot.gateway import delivery
-from onebot.connections import relay
-recovery.LEASE_SECONDS = idle_transactions.IDLE_TRANSACTION_SECONDS = {lease}
-runtime.HEARTBEAT_SECONDS, inbox.TURN_PAUSE = 0.2, 0.05
-delivery.LOOK_AGAIN_SECONDS, relay.REFRESH_SECONDS = 0.1, {refresh}
-daphne_server.DRAIN_SECONDS = 0.5
-from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", *sys.argv[1:]])
-"""
-
 
 class BriskServer(LiveServer):
     """The real server on PostgreSQL, but it notices within moments what other processes do, or do
     no more."""
 
-    refresh_seconds = 0.1
-    """How often it reads where the accounts are."""
-
-    def _command(self) -> list[str]:
-        code = _BRISK.format(lease=LEASE, refresh=self.refresh_seconds)
-        return [sys.executable, "-c", code, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+    limits: Mapping[str, float] = {
+        **dict.fromkeys(["lease", "silent_transaction"], LEASE),
+        "heartbeat": 0.2,
+        "turn_pause": 0.05,
+        "account_look": 0.1,
+        "account_refresh": 0.1,
+        "drain": 0.5,
+    }
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
         with psycopg.connect(self.env["DATABASE_URL"], row_factory=dict_row) as connection:

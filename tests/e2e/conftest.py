@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,38 +13,20 @@ from tests.e2e.later_server import LaterServer
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
 
-_IMPATIENT = """
-import sys, django
-django.setup()
-from agent.run import message_sender
-from onebot.connections import calls
-from onebot.gateway import delivery
-calls.GRACE_SECONDS = delivery.SEND_TIMEOUT = message_sender.TOOL_PATIENCE = {seconds}
-from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", *sys.argv[1:]])
-"""
-
-
-class ImpatientServer(LiveServer):
-    """The real server, but it waits a second for clients where it would wait a minute."""
-
-    SECONDS = 1.0
-
-    def _command(self) -> list[str]:
-        code = _IMPATIENT.format(seconds=self.SECONDS)
-        return [sys.executable, "-c", code, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
-
 
 @pytest.fixture(scope="session")
 def impatient(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    """A server on which outcomes become unknown while a test waits."""
+    """A server on which outcomes become unknown while a test waits: it waits a second for clients
+    where it would wait a minute."""
     env = {
         "UPSTREAM_ENDPOINT": model_server.url,
         "MODEL_NAME": "scripted",
         "ONEBOT_ACCESS_TOKEN": TOKEN,
         "RUN_TIMEOUT": "2",
     }
-    with ImpatientServer(env) as server:
+    with LiveServer(
+        env, limits=dict.fromkeys(["send", "lost_socket", "tool_message"], 1.0)
+    ) as server:
         yield server
 
 

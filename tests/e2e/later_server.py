@@ -2,6 +2,7 @@
 long."""
 
 import sys
+from collections.abc import Mapping
 
 from tests.live_server import LiveServer
 
@@ -9,12 +10,11 @@ _START = '''
 import sys, threading, time, django
 django.setup()
 from pathlib import Path
-from agent import jobs, later, wiring
+from agent import jobs, wiring
 from tools.contract import ToolExecutionContext
 from tools.errors import ToolFailed
 from tools.functions.function_tool import tool
 
-later.GRACE_SECONDS = 0.5
 FOLDER = Path(sys.argv.pop(1))
 
 @tool(requires_approval=True)
@@ -46,6 +46,8 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 
 class LaterServer(LiveServer):
     """The real server, beside whose samples stand ``transfer`` and ``render``."""
+
+    limits: Mapping[str, float] = {"quick_answer": 0.5}
 
     def _command(self) -> list[str]:
         return [

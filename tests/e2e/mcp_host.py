@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
@@ -20,12 +20,10 @@ django.setup()
 from pathlib import Path
 from typing import Any
 from agent import wiring
-from frostproject import server
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult
 from tools.functions.function_tool import tool
 
 FOLDER, PICTURE = Path(sys.argv.pop(1)), sys.argv.pop(1)
-server.DRAIN_SECONDS = float(sys.argv.pop(1))
 HINTS = ToolAnnotation(read_only=True, destructive=False, idempotent=True, open_world=False)
 
 @tool(title="The painter", annotation=HINTS)
@@ -91,8 +89,10 @@ class McpHost(LiveServer):
     """The real server with ``/mcp`` switched on and those tools beside its samples; requests have
     half a second to end."""
 
+    limits: Mapping[str, float] = {"drain": 0.5}
+
     def _command(self) -> list[str]:
-        fixed = [sys.executable, "-c", _START, str(self.folder), PICTURE, "0.5"]
+        fixed = [sys.executable, "-c", _START, str(self.folder), PICTURE]
         return [*fixed, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
 
     def has(self, name: str) -> bool:

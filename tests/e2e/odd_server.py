@@ -2,6 +2,7 @@
 misbehave."""
 
 import sys
+from collections.abc import Mapping
 
 from tests.live_server import LiveServer
 
@@ -10,12 +11,10 @@ import asyncio, sys, time, django
 django.setup()
 from typing import Any
 from agent import wiring
-from tools import roster
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolIcon
 from tools.functions.function_tool import tool
 
 PICTURE = sys.argv.pop(1)
-roster.LIST_SECONDS = roster.CLOSE_SECONDS = 1
 
 @tool(title="The <painter>", icons=[ToolIcon("https://example.org/brush.png")], annotation=ToolAnnotation(priority=5))
 def paint() -> ToolExecutionResult:
@@ -112,6 +111,8 @@ PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFB
 
 class OddServer(LiveServer):
     """The real server, with those tools beside its samples and that provider behind them."""
+
+    limits: Mapping[str, float] = {"tool_listing": 1.0, "provider_close": 1.0}
 
     def _command(self) -> list[str]:
         return [

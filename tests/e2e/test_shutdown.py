@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,32 +23,19 @@ GOING_AWAY = 1001
 #: What the process may take to end, in seconds: runs have ten.
 PATIENCE = 15.0
 
-_HURRIED = """
-import sys, django
-django.setup()
-from frostproject.server import daphne_server
-daphne_server.DRAIN_SECONDS = 0.5
-from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", *sys.argv[1:]])
-"""
-
-
-class HurriedServer(LiveServer):
-    """The real server, but it gives runs half a second to finish, and not ten."""
-
-    def _command(self) -> list[str]:
-        return [sys.executable, "-c", _HURRIED, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+#: Runs are given half a second to finish, and not ten.
+HURRIED = {"drain": 0.5}
 
 
 def installation(
-    kind: type[LiveServer], model_server: ScriptedModel, *program: Any
+    model_server: ScriptedModel, *program: Any, **limits: float
 ) -> Iterator[LiveServer]:
     env = {
         "UPSTREAM_ENDPOINT": model_server.url,
         "ONEBOT_ACCESS_TOKEN": TOKEN,
         "HTTP_API_TOKEN": TOKEN,
     }
-    server = kind(env, *program)
+    server = LiveServer(env, *program, limits=limits)
     yield server
     server.remove()
 
@@ -57,12 +43,12 @@ def installation(
 @pytest.fixture(scope="module", params=["runserver", "daphne"])
 def either(model_server, request):
     """An installation under each of the two commands, started by each test itself."""
-    yield from installation(LiveServer, model_server, request.param)
+    yield from installation(model_server, request.param)
 
 
 @pytest.fixture(scope="module")
 def hurried(model_server):
-    yield from installation(HurriedServer, model_server)
+    yield from installation(model_server, **HURRIED)
 
 
 async def begin(server: LiveServer) -> None:

@@ -218,7 +218,7 @@ def forgetful(environment) -> Iterator[BriskServer]:
     """A process that reads where the accounts are when it starts, and not again for a minute; not
     started."""
     server = BriskServer(environment)
-    server.refresh_seconds = 60
+    server.limits = {**server.limits, "account_refresh": 60.0}
     yield server
     server.remove()
 

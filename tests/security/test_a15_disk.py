@@ -5,7 +5,6 @@ import base64
 import json
 import random
 import sqlite3
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -249,26 +248,13 @@ def test_whatever_it_is_made_of_it_fits(filling):
 
 # --- The upkeep ---------------------------------------------------------------------------
 
-_SOON = """
-import sys, django
-django.setup()
-from agent.runtime import record_retention
-record_retention.FIRST_SECONDS = record_retention.EVERY_SECONDS = 0.2
-from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", *sys.argv[1:]])
-"""
-
-
-class SoonServer(LiveServer):
-    """The real server, but it looks for what is too old all the time."""
-
-    def _command(self) -> list[str]:
-        return [sys.executable, "-c", _SOON, "runserver", f"127.0.0.1:{self.port}", "--noreload"]
+#: The server looks for what is too old all the time.
+SOON = {"first_expiry": 0.2, "next_expiry": 0.2}
 
 
 async def test_a_server_erases_old_events_and_messages_and_goes_on_answering(model_server, model):
     settings = {"RECORD_KEEP_DAYS": "1", "EVENT_KEEP_DAYS": "1", "MAX_CONTEXT_MESSAGES": "4"}
-    with SoonServer(scripted_env(model_server) | settings) as server:
+    with LiveServer(scripted_env(model_server) | settings, limits=SOON) as server:
         person = fresh_id()
         async with client(server) as bot:
             for number in range(3):

@@ -9,12 +9,13 @@ from typing import Any
 from tools.contract import TOOL_NAME, ToolAvailabilityContext, ToolProvider, ToolSpec
 from tools.error_boundary import capture_error, contain, log_errors
 from tools.registry.result_validation import check_declaration
+from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
-LIST_SECONDS = 10
+LIST_SECONDS = TIME_LIMITS.tool_listing
 """How long a provider may take to list its tools."""
-CLOSE_SECONDS = 10
+CLOSE_SECONDS = TIME_LIMITS.provider_close
 REST_SECONDS = 30
 """How long a provider that took too long is not asked again: every message would wait for it."""
 

@@ -228,18 +228,18 @@ def nested(content: bytes, times: int) -> bytes:
 
 
 HOSTILE = {
-    "a stream that unpacks to a gigabyte": pdf(
+    "a stream that unpacks to a gigabyte": lambda: pdf(
         "x" * 2**24, stream_filter=b"/Filter/FlateDecode", encode=lambda c: nested(c * 64, 1)
     ),
-    "pages that are their own parent": numbered(
+    "pages that are their own parent": lambda: numbered(
         [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9>>"]
     ),
-    "a count of pages that is not so": numbered(
+    "a count of pages that is not so": lambda: numbered(
         [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 99999999>>"]
     ),
-    "brackets without end": b"%PDF-1.4\n1 0 obj" + b"[" * 500_000,
-    "half a file": pdf("hello")[:150],
-    "a docx with broken xml": archive(
+    "brackets without end": lambda: b"%PDF-1.4\n1 0 obj" + b"[" * 500_000,
+    "half a file": lambda: pdf("hello")[:150],
+    "a docx with broken xml": lambda: archive(
         **{"word/document.xml": b"<w:document", "[Content_Types].xml": b"<a/>"}
     ),
 }
@@ -248,7 +248,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 async def test_a_hostile_document_costs_itself_alone(read, case):
     with pytest.raises(MediaUnavailable):
-        await read(HOSTILE[case])
+        await read(HOSTILE[case]())
 
 
 async def test_entities_of_a_docx_reach_no_file(read, tmp_path: Path):

@@ -1,0 +1,38 @@
+"""The time limits that whoever runs the server may have reason to change: tests that wait for the
+end of one, and ``chaos``.
+
+``settings.FROST_LIMITS``, where there is such a setting, names those that are other than usual.
+"""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """Seconds, by what they are for; each is told of where it is used."""
+
+    # Several processes
+    lease: float = 30.0
+    heartbeat: float = 5.0
+    silent_transaction: float = 30.0
+    turn_pause: float = 1.0
+    account_refresh: float = 5.0
+    account_look: float = 0.5
+    # Clients
+    send: float = 60.0
+    lost_socket: float = 15.0
+    tool_message: float = 20.0
+    # Tools
+    tool_listing: float = 10.0
+    provider_close: float = 10.0
+    quick_answer: float = 2.0
+    # The server
+    drain: float = 10.0
+    first_expiry: float = 90.0
+    next_expiry: float = 3600.0
+
+
+TIME_LIMITS = TimeLimits(**getattr(settings, "FROST_LIMITS", {}))
+"""Those of this process, read once. A name that is none raises TypeError."""
