@@ -132,4 +132,4 @@ def _refusal(pattern: str, error: Exception) -> PatternRefused:
     )
     if "too large" in said or "repetition size" in said:
         return PatternRefused(TOO_LARGE)
-    return PatternRefused(NO_PATTERN, problem=said[:200])
+    return PatternRefused(NO_PATTERN, fault=said[:200])
