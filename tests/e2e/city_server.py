@@ -8,7 +8,7 @@ _START = '''
 import sys, django
 django.setup()
 from dataclasses import replace
-from agent import wiring
+from agent.runtime import wiring
 from tools.errors import ToolFailed
 from tools.functions.function_tool import tool
 from tools.functions.provider import FunctionProvider
@@ -31,14 +31,14 @@ def air_quality(city: str) -> str:
     return f"air of {city}"
 
 CITY = FunctionProvider("city", "http", [plan_route, city_map, air_quality])
-make, declared = wiring.tool_registry, wiring.declared_tools
+make, declared = wiring.build_tool_registry, wiring.declared_tools
 
 def tool_registry(*parts):
     registry = make(*parts)
     registry.register_provider(CITY)
     return registry
 
-wiring.tool_registry = tool_registry
+wiring.build_tool_registry = tool_registry
 wiring.declared_tools = lambda: declared() + [replace(one.spec, provider_name="city") for one in (plan_route, city_map, air_quality)]
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])

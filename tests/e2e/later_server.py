@@ -10,7 +10,7 @@ _START = '''
 import sys, threading, time, django
 django.setup()
 from pathlib import Path
-from agent import jobs, wiring
+from agent.runtime import wiring
 from tools.contract import ToolExecutionContext
 from tools.errors import ToolFailed
 from tools.functions.function_tool import tool

@@ -19,7 +19,7 @@ import asyncio, sys, django
 django.setup()
 from pathlib import Path
 from typing import Any
-from agent import wiring
+from agent.runtime import wiring
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult
 from tools.functions.function_tool import tool
 

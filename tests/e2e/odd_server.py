@@ -10,7 +10,7 @@ _START = '''
 import asyncio, sys, time, django
 django.setup()
 from typing import Any
-from agent import wiring
+from agent.runtime import wiring
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult, ToolIcon
 from tools.functions.function_tool import tool
 
@@ -94,14 +94,14 @@ class Hanging:
         await asyncio.Event().wait()
 
 wiring.SAMPLE_TOOLS += (paint, remind, people_only, measure, promise, recite, silent, halves, block, whoami, keep, leave)
-usual = wiring.tool_registry
+usual = wiring.build_tool_registry
 
 def registry(*arguments):
     made = usual(*arguments)
     made.register_provider(Hanging())
     return made
 
-wiring.tool_registry = registry
+wiring.build_tool_registry = registry
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 '''.replace("\\\\", "\\")

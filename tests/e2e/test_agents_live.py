@@ -22,8 +22,8 @@ _START = '''
 import sys, django
 django.setup()
 from django.conf import settings
-from agent import wiring
-from agent.subagents.subagent import Agent
+from agent.runtime import wiring
+from agent.subagents.subagent import Subagent
 from agent.llm.client import OpenAIClient
 from tools.registry.catalogue import DefaultConfig
 from tools.functions.function_tool import tool
@@ -44,9 +44,9 @@ def model():
 SCHEMA = {"type": "object", "properties": {"degrees": {"type": "integer"}}, "required": ["degrees"]}
 wiring.SAMPLE_TOOLS += (open_vault, transfer)
 wiring.AGENTS += [
-    Agent(name="researcher", description="Finds out.", prompt="Find out.", model=model,
+    Subagent(name="researcher", description="Finds out.", prompt="Find out.", model=model,
           tools=["get_weather", "open_vault", "transfer", "send_message", "researcher"]),
-    Agent(name="thermometer", description="Measures.", prompt="Measure.", model=model, output_schema=SCHEMA),
+    Subagent(name="thermometer", description="Measures.", prompt="Measure.", model=model, output_schema=SCHEMA),
 ]
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
