@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 from django.utils import timezone
 
@@ -23,6 +22,13 @@ SPEAKER_NOTES, CHAT_NOTES = 5, 3
 #: others.
 HITS = 8
 
+#: The newest summary of a session; its parameters are the kind and the session.
+summary_query = PreparedSelect(
+    Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=0)
+    .order_by("-last_run")
+    .values_list("text")[:1]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
@@ -40,8 +46,12 @@ class RecallRequest:
 
 @for_each
 def recall_notes(wish: RecallRequest) -> MemoryContext:
-    """What each message's chat should have in mind."""
-    return MemoryContext(quote_summary(_summary(wish.session_pk)), build_memory_block(wish))
+    """What the model should have in mind for a message."""
+    rows = (
+        summary_query(Digest.DigestKind.SUMMARY.value, wish.session_pk) if wish.session_pk else []
+    )
+    summary = str(rows[0][0]) if rows else ""
+    return MemoryContext(quote_summary(summary), build_memory_block(wish))
 
 
 def build_memory_block(wish: RecallRequest) -> str:
@@ -72,15 +82,3 @@ def _standing(viewer: NoteViewer, now: datetime) -> list[RecalledNote]:
     kind, owner = chat_owner(viewer)
     chat = notes.filter(owner_kind=kind, owner_id=owner).order_by("-pk")[:CHAT_NOTES]
     return to_recalled_notes(speaker) + to_recalled_notes(chat)
-
-
-def _summary(session_pk: int | None) -> str:
-    rows = _newest_summary()(Digest.DigestKind.SUMMARY.value, session_pk) if session_pk else []
-    return str(rows[0][0]) if rows else ""
-
-
-@cache
-def _newest_summary() -> PreparedSelect:
-    """The newest summary of a session; its parameters are the kind and the session."""
-    summaries = Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=0)
-    return PreparedSelect(summaries.order_by("-last_run").values_list("text")[:1])

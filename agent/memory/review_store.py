@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from agent.memory.note_visibility import to_recalled_notes
@@ -48,27 +48,17 @@ class NoteMerge:
 
 @for_each
 def find_note_clusters(limit: int) -> list[NoteCluster]:
-    """The largest clusters, at most as many as each wish says. What waits for a decision is left
-    out."""
-    busy = _proposed()
-    notes = (
-        Note.objects.exclude(source=Note.Source.OPERATOR)
-        .filter(expires_at=None)
-        .exclude(pk__in=busy)
-    )
+    """The largest clusters, at most ``limit``. What waits for a decision is left out."""
+    notes = Note.objects.exclude(source=Note.Source.OPERATOR)
+    notes = notes.filter(expires_at=None).exclude(pk__in=_proposed())
     counted = notes.values_list("audience", "owner_kind", "owner_id").annotate(count=Count("pk"))
     large = counted.filter(count__gte=CLUSTER_LEAST).order_by("-count")[:limit]
-    return [_cluster(notes, audience, kind, owner) for audience, kind, owner, _ in large]
-
-
-def _cluster(notes: "QuerySet[Note]", audience: str, owner_kind: str, owner_id: str) -> NoteCluster:
-    of_it = notes.filter(audience=audience, owner_kind=owner_kind, owner_id=owner_id)
-    return NoteCluster(
-        audience,
-        owner_kind,
-        owner_id,
-        tuple(to_recalled_notes(of_it.order_by("-pk")[:CLUSTER_LIMIT])),
-    )
+    clusters = []
+    for audience, kind, owner, _ in large:
+        of_it = notes.filter(audience=audience, owner_kind=kind, owner_id=owner).order_by("-pk")
+        newest = tuple(to_recalled_notes(of_it[:CLUSTER_LIMIT]))
+        clusters.append(NoteCluster(audience, kind, owner, newest))
+    return clusters
 
 
 def _proposed() -> set[int]:
@@ -97,8 +87,8 @@ def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
 
 @for_each
 def propose_retirements(now: datetime) -> int:
-    """Put up for deletion what was not of use since ``IDLE_DAYS`` before each moment; how many
-    notes that are."""
+    """Propose to delete what was not used for ``IDLE_DAYS`` before ``now``; how many notes that
+    are."""
     since = now - timedelta(days=IDLE_DAYS)
     idle = Note.objects.filter(
         Q(last_used_at__lt=since) | Q(last_used_at=None, created_at__lt=since), created_at__lt=since

@@ -1,5 +1,6 @@
 """The only reader and writer of the record.
 
-Every function here takes a list of requests and returns a list of results, runs in
-the database thread and inside one transaction (:mod:`agent.record.commit`).
+An operation takes a list of requests and returns a list of results; it is given to
+:meth:`agent.record.record.Record.submit`, which runs it in the database thread and inside one
+transaction (:mod:`agent.record.commit`).
 """

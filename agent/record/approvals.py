@@ -1,5 +1,8 @@
-"""Questions to the owners, and their answers. The functions may be called in any thread and
-process."""
+"""Questions to the owners, and their answers.
+
+The admin decides with :func:`settle_approval` in its own process, so what one of these functions
+changes is in one transaction and happens once.
+"""
 
 import secrets
 from dataclasses import dataclass
