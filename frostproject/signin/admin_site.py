@@ -25,17 +25,17 @@ class FrostAdminSite(AdminSite):
     login_template = "admin/sign_in.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return super().has_permission(request) and not self.wants_factor(request)
+        return super().has_permission(request) and not self.needs_second_factor(request)
 
-    def wants_factor(self, request: HttpRequest) -> bool:
+    def needs_second_factor(self, request: HttpRequest) -> bool:
         """Whether the session has still to be let in by a second factor. At most one query a
         request."""
         user: Any = request.user
         if not isinstance(user, User) or user.is_verified():  # type: ignore[attr-defined]  # django-otp's middleware adds it
             return False
-        if not hasattr(request, "_wants_factor"):
-            request._wants_factor = factors.has_second_factor(user)  # type: ignore[attr-defined]
-        return bool(request._wants_factor)  # type: ignore[attr-defined]
+        if not hasattr(request, "_needs_second_factor"):
+            request._needs_second_factor = factors.has_second_factor(user)  # type: ignore[attr-defined]
+        return bool(request._needs_second_factor)  # type: ignore[attr-defined]
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         begin, complete = passkeys.BeginSignIn.as_view(), passkeys.CompleteSignIn.as_view()
@@ -80,7 +80,7 @@ class FrostAdminSite(AdminSite):
         if (
             request.method == "GET"
             and super().has_permission(request)
-            and self.wants_factor(request)
+            and self.needs_second_factor(request)
         ):
             further = request.GET.get(REDIRECT_FIELD_NAME, "")
             return HttpResponseRedirect(

@@ -22,12 +22,12 @@ class SignInAttempt:
     is_known: bool = False
     """Whether this browser has signed in to this account before."""
     succeeded: bool = False
-    taken: list[TokenBucket] = field(default_factory=list)
+    taken_tokens: list[TokenBucket] = field(default_factory=list)
 
-    def give_back(self) -> None:
-        for bucket in self.taken:
+    def return_tokens(self) -> None:
+        for bucket in self.taken_tokens:
             bucket.give_back()
-        self.taken.clear()
+        self.taken_tokens.clear()
 
 
 def find_attempt(request: HttpRequest) -> SignInAttempt:

@@ -71,18 +71,18 @@ class SignInGate:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
-        door = None if scope["method"] in SAFE_METHODS else self._doors.get(path)
-        if door is None:
+        endpoint = None if scope["method"] in SAFE_METHODS else self._endpoints.get(path)
+        if endpoint is None:
             await self._application(scope, receive, send)
             return
         with contextlib.suppress(ClientDisconnected):
             try:
-                await self._let_in(door, scope, await _small_body(receive), receive, send)
+                await self._run_attempt(endpoint, scope, await _small_body(receive), receive, send)
             except SignInRefusal as refusal:
                 await send_refusal(refusal, scope, send)
 
     @cached_property
-    def _doors(self) -> dict[str, SecretEndpoint]:
+    def _endpoints(self) -> dict[str, SecretEndpoint]:
         return {
             reverse("admin:login"): SecretEndpoint(field="username", hashes=True),
             reverse("admin:password_change"): SecretEndpoint(hashes=True),
@@ -92,14 +92,19 @@ class SignInGate:
             reverse("admin:passkey_complete"): SecretEndpoint(),
         }
 
-    async def _let_in(
-        self, door: SecretEndpoint, scope: dict[str, Any], body: bytes, receive: Receive, send: Send
+    async def _run_attempt(
+        self,
+        endpoint: SecretEndpoint,
+        scope: dict[str, Any],
+        body: bytes,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        attempt = self._judged(door, scope, body)
-        if door.hashes:
+        attempt = self._count_attempt(endpoint, scope, body)
+        if endpoint.hashes:
             await self._wait_for_turn(attempt, receive)
         within = {**scope, ATTEMPT_KEY: attempt}
-        work = asyncio.ensure_future(self._run(door, attempt, within, body, send))
+        work = asyncio.ensure_future(self._run(endpoint, attempt, within, body, send))
         self._running.add(work)
         work.add_done_callback(self._running.discard)
         await asyncio.shield(
@@ -108,7 +113,7 @@ class SignInGate:
 
     async def _run(
         self,
-        door: SecretEndpoint,
+        endpoint: SecretEndpoint,
         attempt: SignInAttempt,
         scope: dict[str, Any],
         body: bytes,
@@ -117,19 +122,21 @@ class SignInGate:
         try:
             await self._application(scope, _handing(body), send)
         finally:
-            if door.hashes:
-                self._turns.give_back()
+            if endpoint.hashes:
+                self._turns.release()
             if attempt.succeeded:
-                attempt.give_back()
+                attempt.return_tokens()
 
-    def _judged(self, door: SecretEndpoint, scope: dict[str, Any], body: bytes) -> SignInAttempt:
+    def _count_attempt(
+        self, endpoint: SecretEndpoint, scope: dict[str, Any], body: bytes
+    ) -> SignInAttempt:
         """The try, counted. Raises :class:`SignInRefusal` (429), which is not counted."""
         request = Handshake.from_scope(scope)
         asked = _request(scope, body)
-        attempt = SignInAttempt(_address(request), _field(asked, door.field))
+        attempt = SignInAttempt(_address(request), _field(asked, endpoint.field))
         browser = (
             known.find_known_browser(
-                asked.COOKIES.get(known.KNOWN_COOKIE, ""), attempt.name if door.field else None
+                asked.COOKIES.get(known.KNOWN_COOKIE, ""), attempt.name if endpoint.field else None
             )
             if asked
             else ""
@@ -137,7 +144,7 @@ class SignInGate:
         attempt.is_known = bool(browser)
         session = asked.COOKIES.get(settings.SESSION_COOKIE_NAME, "")[:64] if asked else ""
         account: Hashable = (
-            known.fold_account_name(attempt.name) if door.field else ("session", session)
+            known.fold_account_name(attempt.name) if endpoint.field else ("session", session)
         )
         if not browser and is_trusted_loopback(request):
             account = ("local", account)
@@ -147,7 +154,7 @@ class SignInGate:
             else (self._addresses, Quota(attempt.address, ADDRESS))
         )
         wanted = [first]
-        if not (browser and door.field):
+        if not (browser and endpoint.field):
             wanted.append((self._strangers, Quota(account, STRANGERS)))
         if wait := max(buckets.wait_seconds(quota) for buckets, quota in wanted):
             limit.warn(
@@ -156,19 +163,21 @@ class SignInGate:
                 attempt.address or "a local socket",
             )
             raise SignInRefusal(429, math.ceil(wait))
-        attempt.taken = [bucket for buckets, quota in wanted for bucket in buckets.take(quota)]
+        attempt.taken_tokens = [
+            bucket for buckets, quota in wanted for bucket in buckets.take(quota)
+        ]
         return attempt
 
     async def _wait_for_turn(self, attempt: SignInAttempt, receive: Receive) -> None:
         """Raises :class:`SignInRefusal` (503), which is not counted, and
         :class:`ClientDisconnected`, which is; whoever is cancelled has no turn."""
-        waiting = asyncio.ensure_future(self._turns.take(is_known=attempt.is_known))
+        waiting = asyncio.ensure_future(self._turns.acquire(is_known=attempt.is_known))
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
             await asyncio.wait((waiting, gone), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             if waiting.done() and not waiting.exception():
-                self._turns.give_back()
+                self._turns.release()
             waiting.cancel()
             raise
         finally:
@@ -179,7 +188,7 @@ class SignInGate:
         try:
             waiting.result()
         except PasswordQueueFull as error:
-            attempt.give_back()
+            attempt.return_tokens()
             limit.warn(
                 "crowded",
                 "A sign-in from %s was put off: too many wait",

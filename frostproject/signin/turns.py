@@ -23,8 +23,8 @@ class PasswordQueue:
         self._known: deque[asyncio.Future[None]] = deque()
         self._strangers: deque[asyncio.Future[None]] = deque()
 
-    async def take(self, *, is_known: bool) -> None:
-        """Wait for a turn, which is held until :meth:`give_back`. Raises
+    async def acquire(self, *, is_known: bool) -> None:
+        """Wait for a turn, which is held until :meth:`release`. Raises
         :class:`PasswordQueueFull`; whoever is cancelled has none."""
         if self._free:
             self._free -= 1
@@ -41,12 +41,12 @@ class PasswordQueue:
             if mine in line:
                 line.remove(mine)
             elif not mine.cancelled():
-                self.give_back()  # it came in the same moment
+                self.release()  # it came in the same moment
             if isinstance(error, TimeoutError):
                 raise PasswordQueueFull from error
             raise
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         for line in (self._known, self._strangers):
             while line:
                 following = line.popleft()

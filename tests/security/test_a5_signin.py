@@ -146,38 +146,38 @@ async def test_known_browsers_have_their_turn_first_and_a_full_line_is_told_at_o
     turns, order = PasswordQueue(), []
 
     async def check(name: str, *, is_known: bool = False) -> None:
-        await turns.take(is_known=is_known)
+        await turns.acquire(is_known=is_known)
         order.append(name)
 
     await asyncio.gather(*(check(f"first {n}") for n in range(CHECKS_AT_ONCE)))
     line = [asyncio.create_task(check(f"stranger {n}")) for n in range(MAX_WAITING)]
     await asyncio.sleep(0)
     with pytest.raises(PasswordQueueFull):
-        await turns.take(is_known=False)
+        await turns.acquire(is_known=False)
     owner = asyncio.create_task(check("owner", is_known=True))
     await asyncio.sleep(0)
     line[0].cancel()
     await asyncio.sleep(0)
-    turns.give_back()
-    turns.give_back()
+    turns.release()
+    turns.release()
     await asyncio.gather(owner, line[1])
     assert order[CHECKS_AT_ONCE:] == ["owner", "stranger 1"]
     for waiting in line[2:]:
         waiting.cancel()
     await asyncio.gather(*line, return_exceptions=True)
-    turns.give_back()
-    turns.give_back()
+    turns.release()
+    turns.release()
     await asyncio.gather(*(check("again") for _ in range(CHECKS_AT_ONCE)))
 
 
 async def test_a_turn_that_comes_with_the_cancellation_is_not_lost():
     turns = PasswordQueue()
     for _ in range(CHECKS_AT_ONCE):
-        await turns.take(is_known=False)
-    waiting = asyncio.create_task(turns.take(is_known=False))
+        await turns.acquire(is_known=False)
+    waiting = asyncio.create_task(turns.acquire(is_known=False))
     await asyncio.sleep(0)
-    turns.give_back()
+    turns.release()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     async with asyncio.timeout(1):
-        await turns.take(is_known=False)
+        await turns.acquire(is_known=False)
