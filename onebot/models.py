@@ -83,7 +83,8 @@ class Bot(models.Model):
         choices=AudienceChoice.choices,
         default=AudienceChoice.ON,
         help_text=_(
-            "Whose voice messages the model is given in words. They go to the model of TRANSCRIBE_MODEL_NAME; without one"
+            "Whose voice messages the model is given in words. They go to the model of "
+            "TRANSCRIBE_MODEL_NAME; without one"
             " none are heard."
         ),
     )
@@ -93,14 +94,16 @@ class Bot(models.Model):
         choices=AudienceChoice.choices,
         default=AudienceChoice.ON,
         help_text=_(
-            "Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source code, PDF and DOCX."
+            "Whose files the model is given the beginning of: text, Markdown, CSV, JSON, source "
+            "code, PDF and DOCX."
         ),
     )
     timing_gate = models.BooleanField(
         _("timing gate"),
         default=False,
         help_text=_(
-            "A small model call decides first if and when to answer, in chats whose page does not say otherwise."
+            "A small model call decides first if and when to answer, in chats whose page does not "
+            "say otherwise."
             " It costs one more model call a message."
         ),
     )
@@ -109,7 +112,8 @@ class Bot(models.Model):
         default=False,
         db_default=False,
         help_text=_(
-            "The client is given the URLs of pictures, voice, videos and files, and loads them itself, from its own network."
+            "The client is given the URLs of pictures, voice, videos and files, and loads them "
+            "itself, from its own network."
             " Otherwise they are loaded here, from public addresses only, and sent as Base64."
         ),
     )
@@ -123,7 +127,8 @@ class Bot(models.Model):
         blank=True,
         default="",
         help_text=_(
-            "Ids of the people this bot belongs to, separated by commas, spaces or line breaks. They may use every tool."
+            "Ids of the people this bot belongs to, separated by commas, spaces or line breaks. "
+            "They may use every tool."
         ),
     )
     answered = models.CharField(
@@ -134,7 +139,8 @@ class Bot(models.Model):
         default=AnsweredChoice.EVERYBODY,
         db_default=AnsweredChoice.EVERYBODY,
         help_text=_(
-            "In groups nobody can tell who is a friend: there, “friends” means those who are listed."
+            "In groups nobody can tell who is a friend: there, “friends” means those who are "
+            "listed."
             " Owners are always answered, except in a group that is never answered."
         ),
     )

@@ -215,7 +215,8 @@ class MediaPipeline:
             return []
         if not await run_on_disk_thread(self._files.has_room):
             logger.warning(
-                "Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are fetched"
+                "Less than MEDIA_FREE_GIB is free on the disk of the data folder: no media are "
+                "fetched"
             )
             return [FetchedMedia(ref, reason=LOW_DISK) for _, ref in wanted]
         day = await self._days.find_quota(pending) if self._days else None

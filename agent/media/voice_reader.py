@@ -53,7 +53,8 @@ NOT_ALLOWED = gettext_noop(
 NOT_TAKEN = gettext_noop("the client offers the voice only in a format that cannot be transcribed")
 TOO_LARGE = gettext_noop("the voice is too large to be transcribed")
 SOME_MISSING = gettext_noop(
-    "Some voice messages could not be had; their placeholders stay, and the page of the message says why."
+    "Some voice messages could not be had; their placeholders stay, and the page of the message "
+    "says why."
 )
 NO_ANSWER = gettext_noop("The voice was not transcribed: the model could not be asked.")
 NO_WORDS = gettext_noop("The voice was not transcribed: the model heard no words in it.")

@@ -25,7 +25,8 @@ TRIES = 3
 STAGES = ("timing", "both")
 PROMPT = (
     "你现在只判断时机：看完下面的对话，决定是否要在此刻回应最后一条消息。只能调用一个工具："
-    "continue 表示现在就思考并回应；wait 表示先等一会儿；no_action 表示这次什么都不做。不要输出其他内容。"
+    "continue 表示现在就思考并回应；wait 表示先等一会儿；no_action 表示这次什么都不做。"
+    "不要输出其他内容。"
 )
 HINT = "没有调用可用的工具。请只调用 continue、wait、no_action 中的一个。"
 NOT_CHOSEN = "时机判断只执行一个工具，这次调用没有执行。"

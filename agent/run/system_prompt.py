@@ -18,7 +18,8 @@ from tools.registry.registry import ToolRegistry
 
 #: How a note begins that names the placeholders after it.
 NO_VALUE = gettext_noop(
-    "Placeholders of the prompt without a value were left as they are written; give them one in the state of the chat,"
+    "Placeholders of the prompt without a value were left as they are written; give them one in "
+    "the state of the chat,"
     " on its page in the admin, or enable the tool that is meant:"
 )
 

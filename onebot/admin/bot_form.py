@@ -32,7 +32,8 @@ class BotForm(ModelForm):
         choices=TokenChange.choices,
         required=False,
         help_text=_(
-            "With a token of its own, this account can be connected with that token alone, and the token is good for no"
+            "With a token of its own, this account can be connected with that token alone, and "
+            "the token is good for no"
             " other account. A change closes the connection that the old token opened."
         ),
     )

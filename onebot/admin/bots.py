@@ -106,7 +106,8 @@ class BotAdmin(HistoryAdmin, RecordAdmin):
         super().save_model(request, obj, form, change)
         if made := getattr(form, "made_token", ""):
             text = _(
-                "The new token of account %(account)s, shown only now: %(token)s. Enter it in the client of this account."
+                "The new token of account %(account)s, shown only now: %(token)s. Enter it in the "
+                "client of this account."
             )
             self.message_user(
                 request, text % {"account": obj.self_id, "token": made}, messages.WARNING

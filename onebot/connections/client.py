@@ -15,7 +15,7 @@ LOOK_AGAIN_SECONDS = TIME_LIMITS.account_look
 
 
 class OneBotClient:
-    """The clients of all accounts: their sockets are here, or in another process behind ``relay``."""
+    """The clients of all accounts: their sockets are here, or in a process behind ``relay``."""
 
     def __init__(self, connections: Connections, pending: PendingActions, relay: Relay) -> None:
         self._connections = connections

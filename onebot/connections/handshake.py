@@ -196,7 +196,8 @@ def is_trusted_loopback(handshake: Handshake) -> bool:
 
 
 def _is_loopback_host(host: str) -> bool:
-    """``localhost``, 127.0.0.0/8 written out, or ``[::1]``, with a port or without: no other spelling is needed."""
+    """``localhost``, 127.0.0.0/8 written out, or ``[::1]``, with a port or without: no other
+    spelling is needed."""
     found = re.fullmatch(
         r"(?:(localhost)|(127(?:\.\d{1,3}){3})|\[(::1)\])(?::\d{1,5})?", host.lower(), re.ASCII
     )

@@ -83,8 +83,8 @@ class Relay:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self, perform: PerformAction) -> None:
-        """Start to listen, if the layer reaches other processes. ``perform`` carries out their actions
-        here."""
+        """Start to listen, if the layer reaches other processes; ``perform`` carries out their
+        actions here."""
         layer = get_channel_layer()
         if layer is None or isinstance(layer, InMemoryChannelLayer):
             return
