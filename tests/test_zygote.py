@@ -96,8 +96,10 @@ def test_what_the_interpreter_reads_before_any_program_is_left_to_the_command():
 
 def test_forked_processes_end_with_whoever_started_them():
     program = (
-        "import sys; from subprocess import DEVNULL; from tests import zygote; from tests.environment import clean_environment as env\n"
-        "print(zygote.start([sys.executable, '-c', 'import time; time.sleep(600)'], env(), DEVNULL, DEVNULL, DEVNULL).pid)"
+        "import sys; from subprocess import DEVNULL; from tests import zygote; from "
+        "tests.environment import clean_environment as env\n"
+        "print(zygote.start([sys.executable, '-c', 'import time; time.sleep(600)'], env(), "
+        "DEVNULL, DEVNULL, DEVNULL).pid)"
     )
     said = subprocess.run(
         [sys.executable, "-c", program],

@@ -32,7 +32,8 @@ def check_frame_limit(app_configs: Any = None, **_options: Any) -> Sequence[Chec
         Warning(
             _("Frames over %(limit)d bytes close the OneBot connection.") % {"limit": min(sizes)},
             hint=_(
-                "Set DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE and DAPHNE_WEBSOCKET_MAX_FRAME_SIZE to 64 MiB."
+                "Set DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE and DAPHNE_WEBSOCKET_MAX_FRAME_SIZE to 64 "
+                "MiB."
             ),
             id="frost.W002",
         )

@@ -75,7 +75,10 @@ def load_or_make_secret_key(folder: Path) -> str:
             f"FROST_DATA_DIR: {path} cannot be made or read: {error.strerror}"
         ) from error
     if not re.fullmatch(rf"[!-~]{{{SHORTEST_KEY},}}", key):
-        remedy = "restore the file from a backup; without it stored secrets cannot be read and have to be entered again"
+        remedy = (
+            "restore the file from a backup; without it stored secrets cannot be read and have to "
+            "be entered again"
+        )
         raise InvalidSetting(
             f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}"
         )

@@ -100,7 +100,8 @@ def list_exposures(folder: Path, dotenv: Path) -> Iterator[tuple[str, str]]:
     if is_owned_by_others(folder):
         text = (
             _(
-                "The data folder %s belongs to another user of this machine, who can read everything in it."
+                "The data folder %s belongs to another user of this machine, who can read "
+                "everything in it."
             )
             % folder
         )

@@ -106,7 +106,8 @@ def check_prompt(template: str) -> Iterator[Finding]:
         yield note_finding(
             text,
             _(
-                "Give them in the state on the chat's page in the admin, or write {name?} where one may be missing."
+                "Give them in the state on the chat's page in the admin, or write {name?} where "
+                "one may be missing."
             ),
         )
 
@@ -125,7 +126,8 @@ def check_data_folder(folder: Path) -> Iterator[Finding]:
         return
     if LEAST_FREE_BYTES <= free < settings.MEDIA_FREE_BYTES:
         text = _(
-            "Only %(free)d MiB are free for the data folder %(folder)s: pictures, voice and files are not fetched."
+            "Only %(free)d MiB are free for the data folder %(folder)s: pictures, voice and files "
+            "are not fetched."
         )
         yield warn_finding(
             text % {"free": free >> 20, "folder": folder},
@@ -232,7 +234,8 @@ def check_channel_layer(url: str) -> Iterator[Finding]:
         if connection.vendor == "postgresql":
             yield note_finding(
                 _(
-                    "REDIS_URL is not set: one server process is fine, several cannot reach each other's clients."
+                    "REDIS_URL is not set: one server process is fine, several cannot reach each "
+                    "other's clients."
                 )
             )
         return

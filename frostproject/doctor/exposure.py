@@ -56,7 +56,8 @@ def check_loopback_trust() -> Iterator[Finding]:
     if settings.TRUST_LOOPBACK:
         yield warn_finding(
             _(
-                "TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client, and its owners."
+                "TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot "
+                "client, and its owners."
             ),
             _("Remove TRUST_LOOPBACK from .env once your clients present the token."),
         )
@@ -89,7 +90,8 @@ def check_admin_networks() -> Iterator[Finding]:
     public = settings.ADMIN_NETWORKS.public
     if public == [EVERYWHERE]:
         text = _(
-            "ADMIN_NETWORKS is *: whoever reaches the port gets to the admin's sign-in, /mcp and /agent/query."
+            "ADMIN_NETWORKS is *: whoever reaches the port gets to the admin's sign-in, /mcp and "
+            "/agent/query."
         )
         yield warn_finding(
             text, _("Name the networks that need them, or remove ADMIN_NETWORKS from .env.")
@@ -102,13 +104,15 @@ def check_admin_networks() -> Iterator[Finding]:
     else:
         yield ok_finding(
             _(
-                "The admin, /mcp and /agent/query are served to this machine and private networks only."
+                "The admin, /mcp and /agent/query are served to this machine and private networks "
+                "only."
             )
         )
     if is_behind_proxy():
         yield note_finding(
             _(
-                "Behind a proxy on this machine everybody comes from this machine, and ADMIN_NETWORKS keeps nobody out there."
+                "Behind a proxy on this machine everybody comes from this machine, and "
+                "ADMIN_NETWORKS keeps nobody out there."
             ),
             _("Restrict /admin/, /mcp and /agent/query in the proxy."),
         )
@@ -130,7 +134,8 @@ def check_https() -> Iterator[Finding]:
     if plain and len(plain) < len(origins):
         yield warn_finding(
             _(
-                "CSRF_TRUSTED_ORIGINS names addresses without https (%s), so cookies are not for https only."
+                "CSRF_TRUSTED_ORIGINS names addresses without https (%s), so cookies are not for "
+                "https only."
             )
             % ", ".join(plain),
             _("Keep https:// addresses alone there; nobody can then sign in over http."),
@@ -138,15 +143,18 @@ def check_https() -> Iterator[Finding]:
     elif plain_http.is_for_https_only():
         yield ok_finding(
             _(
-                "Browsers keep the admin's cookies for https only. Over plain http nobody can sign in."
+                "Browsers keep the admin's cookies for https only. Over plain http nobody can sign "
+                "in."
             )
         )
     elif settings.ADMIN_NETWORKS.public and not is_loopback(settings.WS_LISTEN_ADDR[0]):
         yield warn_finding(
             _(
-                "The admin is served in clear to networks that are not private: passwords and chats can be read on the way."
+                "The admin is served in clear to networks that are not private: passwords and "
+                "chats can be read on the way."
             ),
             _(
-                "Put a proxy with https in front of it (see docs/deploy.md) and name its address in CSRF_TRUSTED_ORIGINS."
+                "Put a proxy with https in front of it (see docs/deploy.md) and name its address "
+                "in CSRF_TRUSTED_ORIGINS."
             ),
         )

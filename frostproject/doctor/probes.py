@@ -166,7 +166,8 @@ def _advice(endpoint: ProbedEndpoint, status: int) -> str:
         case 404 | 405:
             return (
                 _(
-                    "Check %(prefix)s_ENDPOINT (most end in /v1) and whether %(model)s is offered there."
+                    "Check %(prefix)s_ENDPOINT (most end in /v1) and whether %(model)s is offered "
+                    "there."
                 )
                 % names
             )
@@ -343,7 +344,8 @@ async def _large_frame(socket: aiohttp.ClientWebSocketResponse) -> Finding:
     return fail_finding(
         _("A frame of 2 MiB closed the connection; so will every larger picture."),
         _(
-            "Start the server with manage.py runserver or daphne frostproject.asgi:application, which raise the limit."
+            "Start the server with manage.py runserver or daphne frostproject.asgi:application, "
+            "which raise the limit."
         ),
     )
 
@@ -354,7 +356,8 @@ def _refused(status: int, token: str) -> Finding:
         return fail_finding(
             text,
             _(
-                "The proxy before it does not pass on WebSockets: set the Upgrade and Connection headers there."
+                "The proxy before it does not pass on WebSockets: set the Upgrade and Connection "
+                "headers there."
             ),
         )
     if status != 403:
@@ -362,7 +365,8 @@ def _refused(status: int, token: str) -> Finding:
     return fail_finding(
         text,
         _(
-            "It was started with another ONEBOT_ACCESS_TOKEN or data folder, or a proxy drops the Authorization header."
+            "It was started with another ONEBOT_ACCESS_TOKEN or data folder, or a proxy drops the "
+            "Authorization header."
         ),
     )
 

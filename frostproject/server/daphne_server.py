@@ -119,7 +119,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
                 options[name] = ours
         if options.pop("proxy_forwarded_address_header", None):
             logger.warning(
-                "--proxy-headers is ignored: who reaches the port without the proxy could claim any address by it"
+                "--proxy-headers is ignored: who reaches the port without the proxy could claim "
+                "any address by it"
             )
         super().__init__(*arguments, **options)
         self.application: Any = with_streamed_body(self.application)

@@ -37,7 +37,8 @@ def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpRespo
             return _let_in(request, user, device)
         record.record_failure(request, user.get_username(), "second factor")
         error = _waiting(user) or _(
-            "This code is not right. Codes of an app change every 30 seconds; a recovery code works once."
+            "This code is not right. Codes of an app change every 30 seconds; a recovery code "
+            "works once."
         )
     context = {
         **site.each_context(request),
@@ -75,7 +76,8 @@ def _waiting(user: User) -> str:
         return ""
     seconds: int = max(1, round((max(untils) - timezone.now()).total_seconds()))
     text: str = _(
-        "This code is not right, or it came too early after a wrong one. The next one is looked at in %d seconds."
+        "This code is not right, or it came too early after a wrong one. The next one is looked at "
+        "in %d seconds."
     )
     return text % seconds
 
@@ -142,7 +144,8 @@ def _confirm_app(request: HttpRequest, user: User) -> dict[str, Any]:
     if not app.verify_token("".join(request.POST.get("code", "")[:100].split())):
         return {
             "error": _(
-                "This code is not right. Enter the six digits that the app shows now; the phone's clock has to be right."
+                "This code is not right. Enter the six digits that the app shows now; the phone's "
+                "clock has to be right."
             )
         }
     AuthenticatorApp.objects.filter(user=user, confirmed=True).delete()

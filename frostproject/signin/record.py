@@ -71,8 +71,10 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
     )
     if before.failed:
         text = ngettext(
-            "%(count)d sign-in to your account failed since you signed in last; the last one came from %(address)s at %(time)s.",
-            "%(count)d sign-ins to your account failed since you signed in last; the last one came from %(address)s at %(time)s.",
+            "%(count)d sign-in to your account failed since you signed in last; the last one came "
+            "from %(address)s at %(time)s.",
+            "%(count)d sign-ins to your account failed since you signed in last; the last one "
+            "came from %(address)s at %(time)s.",
             before.failed,
         )
         at = (

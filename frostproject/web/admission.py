@@ -28,8 +28,10 @@ REFUSAL_TEXT = (
     ),
     ("服务器看到的你的地址是", "The server sees you at the address"),
     (
-        "要开放：在服务器的 .env 里写下面这一行，然后重启（private 表示本机和内网，* 表示所有地址）。",
-        "To open it, put this line into .env on the server and restart it (private: this machine and private networks; *: all).",
+        "要开放：在服务器的 .env 里写下面这一行，然后重启（private 表示本机和内网，* "
+        "表示所有地址）。",
+        "To open it, put this line into .env on the server and restart it (private: this machine "
+        "and private networks; *: all).",
     ),
 )
 REFUSAL_PAGE = """<!doctype html>

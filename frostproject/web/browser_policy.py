@@ -9,7 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
-CONTENT_POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+CONTENT_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action "
+    "'self'; frame-ancestors 'none'"
+)
 #: The same for pages that are made outside Django.
 POLICY_HEADERS = (
     (b"content-security-policy", CONTENT_POLICY.encode()),

@@ -164,7 +164,8 @@ class RecordAdmin(PageAdmin):
     change_form_template = "admin/record_form.html"
     search_fields: ClassVar = ("pk",)  # shows the search box; what is searched is in `hits`
     search_help_text: ClassVar = _(
-        "Ids are found exactly, words among the newest 100,000 records, or the newest 20,000 of a filtered list."
+        "Ids are found exactly, words among the newest 100,000 records, or the newest 20,000 of a "
+        "filtered list."
     )
 
     #: Texts that a list shows the beginning of, as ``<name>_excerpt``.

@@ -35,7 +35,8 @@ class ToolConfig(LiveModel):
         choices=ToolVisibility,
         default=ToolVisibility.VISIBLE,
         help_text=_(
-            "A deferred tool is only named to the model, which finds it with tool_search and keeps it in that chat;"
+            "A deferred tool is only named to the model, which finds it with tool_search and keeps "
+            "it in that chat;"
             " a hidden one is not offered at all, and a model that remembers it cannot call it."
         ),
     )
@@ -59,7 +60,8 @@ class ToolConfig(LiveModel):
         choices=AllowedCallers,
         default=AllowedCallers.EVERYONE,
         help_text=_(
-            "Judged by the sender of the message that led to the call. Owners of the bot always may."
+            "Judged by the sender of the message that led to the call. Owners of the bot always "
+            "may."
         ),
     )
     allowed_ids = models.TextField(
@@ -109,7 +111,8 @@ class ToolConfig(LiveModel):
         blank=True,
         default=dict,
         help_text=_(
-            'What the model is told about arguments instead of the tool\'s own words: {"name": "description"}.'
+            'What the model is told about arguments instead of the tool\'s own words: {"name": '
+            '"description"}.'
         ),
     )
     timeout_seconds = models.PositiveIntegerField(

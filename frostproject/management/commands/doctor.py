@@ -17,13 +17,19 @@ from frostproject.doctor.diagnosis import Finding, FindingLevel
 
 
 class Command(BaseCommand):
-    help = "Checks the installation and a running server, and says how to fix what is wrong. Exit status 1 if anything is wrong."
+    help = (
+        "Checks the installation and a running server, and says how to fix what is wrong. Exit "
+        "status 1 if anything is wrong."
+    )
     requires_system_checks = ()  # they are among the findings
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--url",
-            help="Address of the running server; default: this machine, at the port of WS_LISTEN_ADDR.",
+            help=(
+                "Address of the running server; default: this machine, at the port of "
+                "WS_LISTEN_ADDR."
+            ),
         )
 
     def handle(self, *arguments: Any, **options: Any) -> None:

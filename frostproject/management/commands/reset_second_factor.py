@@ -11,7 +11,10 @@ from frostproject.signin import factors
 
 
 class Command(BaseCommand):
-    help = "Takes every second factor of an account away: app, passkeys and recovery codes. Its password then does alone."
+    help = (
+        "Takes every second factor of an account away: app, passkeys and recovery codes. Its "
+        "password then does alone."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="The name of the account.")

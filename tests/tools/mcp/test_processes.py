@@ -119,7 +119,10 @@ def test_nothing_outlives_a_server_that_is_killed(tmp_path: Path):
 
 
 def test_without_a_server_the_library_is_not_loaded():
-    look = "import sys, django; django.setup(); from tools.mcp import provider; print('mcp' in sys.modules)"
+    look = (
+        "import sys, django; django.setup(); from tools.mcp import provider; print('mcp' in "
+        "sys.modules)"
+    )
     environment = {
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         "PYTHONPATH": str(PROJECT),

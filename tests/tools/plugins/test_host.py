@@ -266,7 +266,10 @@ async def test_what_was_asked_for_in_a_call_ends_with_the_call(tmp_path):
 
 
 async def test_a_cancelled_call_is_cancelled_in_the_plugin(tmp_path):
-    tool = "@Tool\nasync def wait(file: str):\n    open(file + '.begun', 'w')\n    try:\n        await asyncio.sleep(600)\n    finally:\n        open(file, 'w')\n"
+    tool = (
+        "@Tool\nasync def wait(file: str):\n    open(file + '.begun', 'w')\n    try:\n"
+        "        await asyncio.sleep(600)\n    finally:\n        open(file, 'w')\n"
+    )
     plugin(tmp_path / "plugins", "a", HEAD + tool)
     async with hosted(tmp_path / "plugins") as hosting:
         await hosting.enable("a")
@@ -277,7 +280,11 @@ async def test_a_cancelled_call_is_cancelled_in_the_plugin(tmp_path):
 
 
 async def test_progress_reaches_the_call_that_it_is_of(tmp_path):
-    tool = "@Tool('work', is_long_running=True)\nasync def work() -> str:\n    ctx.report_progress('half', tell=True)\n    await asyncio.sleep(0)\n    return 'done'\n"
+    tool = (
+        "@Tool('work', is_long_running=True)\nasync def work() -> str:\n"
+        "    ctx.report_progress('half', tell=True)\n    await asyncio.sleep(0)\n"
+        "    return 'done'\n"
+    )
     plugin(tmp_path, "a", HEAD + tool)
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")

@@ -123,7 +123,10 @@ async def test_a_missing_import_is_told_with_its_line(tmp_path):
 
 
 async def test_children_that_are_too_many_end_their_plugin_and_none_is_left(tmp_path):
-    bomb = "for _ in range(30):\n        if os.fork() == 0:\n            os.setsid()\n            time.sleep(600)\n    time.sleep(600)"
+    bomb = (
+        "for _ in range(30):\n        if os.fork() == 0:\n            os.setsid()\n"
+        "            time.sleep(600)\n    time.sleep(600)"
+    )
     plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef bomb():\n    {bomb}\n")
     plugin(tmp_path, "good")
     async with hosted(tmp_path, small(), look=0.5) as hosting:
@@ -138,7 +141,10 @@ async def test_children_that_are_too_many_end_their_plugin_and_none_is_left(tmp_
 
 
 async def test_a_few_children_are_nobodys_business_and_end_with_the_plugin(tmp_path):
-    source = "@Tool\ndef fork() -> str:\n    pid = os.fork()\n    if pid == 0:\n        time.sleep(600)\n    return str(pid)\n"
+    source = (
+        "@Tool\ndef fork() -> str:\n    pid = os.fork()\n    if pid == 0:\n"
+        "        time.sleep(600)\n    return str(pid)\n"
+    )
     plugin(tmp_path, "forks", HEAD + source)
     async with hosted(tmp_path, small()) as hosting:
         await hosting.enable("forks")
@@ -163,7 +169,10 @@ async def test_memory_above_the_limit_fails_the_call_that_wants_it(tmp_path):
 
 
 async def test_memory_of_all_its_processes_counts_together(tmp_path):
-    leak = "for _ in range(4):\n        if os.fork() == 0:\n            kept = b'x' * 100 * 2**20\n            time.sleep(600)\n"
+    leak = (
+        "for _ in range(4):\n        if os.fork() == 0:\n            kept = b'x' * 100 * 2**20\n"
+        "            time.sleep(600)\n"
+    )
     plugin(tmp_path, "bad", f"{HEAD}\n@Tool\ndef leak():\n    {leak}    time.sleep(600)\n")
     plugin(tmp_path, "good")
     async with hosted(tmp_path, small(memory_bytes=256 * MIB)) as hosting:
@@ -195,7 +204,10 @@ async def test_a_blocked_loop_is_found_and_ended(tmp_path, monkeypatch):
 
 
 async def test_a_blocked_thread_holds_up_nobody(tmp_path):
-    blocks = "@Tool\ndef block():\n    time.sleep(600)\n\n@Tool\ndef quick() -> str:\n    return 'quick'\n"
+    blocks = (
+        "@Tool\ndef block():\n    time.sleep(600)\n\n@Tool\ndef quick() -> str:\n"
+        "    return 'quick'\n"
+    )
     plugin(tmp_path, "bad", HEAD + blocks)
     async with hosted(tmp_path) as hosting:
         await hosting.enable("bad")

@@ -111,7 +111,10 @@ async def test_of_two_folders_with_one_id_the_first_counts(tmp_path):
 
 
 async def test_a_plugin_that_edits_itself_is_not_followed_for_ever(tmp_path):
-    edits = "\nwith open(__file__, 'a') as file:\n    file.write('#')\n\n@Tool\ndef say() -> str:\n    return 'ok'\n"
+    edits = (
+        "\nwith open(__file__, 'a') as file:\n    file.write('#')\n\n@Tool\ndef say() -> str:\n"
+        "    return 'ok'\n"
+    )
     plugin(tmp_path, "bad", HEAD + edits)
     async with hosted(tmp_path, reloads=2) as hosting:
         await hosting.enable("bad")

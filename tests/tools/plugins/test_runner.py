@@ -310,7 +310,8 @@ async def test_nothing_is_sent_to_another_chat(folder):
             "plugin.py has several plugins: A, B",
         ),
         (
-            "from tools.plugin_sdk import Plugin, Tool\nclass A(Plugin):\n    def on_load(self): 1 / 0\n    @Tool\n    def t(self): ...",
+            "from tools.plugin_sdk import Plugin, Tool\nclass A(Plugin):\n"
+            "    def on_load(self): 1 / 0\n    @Tool\n    def t(self): ...",
             "plugin.py, line 3: ZeroDivisionError",
         ),
     ],
@@ -329,7 +330,10 @@ async def test_a_folder_without_code_says_so(tmp_path):
 
 
 async def test_functions_and_modules_beside_it_are_the_plugins_own(tmp_path):
-    source = "from tools.plugin_sdk import Tool, ctx\nfrom .words import greeting\n@Tool\ndef greet() -> str:\n    return greeting() + ctx.call.user_id"
+    source = (
+        "from tools.plugin_sdk import Tool, ctx\nfrom .words import greeting\n@Tool\n"
+        "def greet() -> str:\n    return greeting() + ctx.call.user_id"
+    )
     words = "def greeting():\n    return 'hello '"
     async with started(write_plugin(tmp_path / "with-a-dash", source, words=words)) as plugin:
         await plugin.load()

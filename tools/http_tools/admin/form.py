@@ -27,21 +27,26 @@ HELP = {
         "What the tool is good for and when to use it. The model decides by these words alone."
     ),
     "url": _(
-        "{city} stands for the argument “city”. Host and beginning are always the same, whatever the arguments are."
+        "{city} stands for the argument “city”. Host and beginning are always the same, whatever "
+        "the arguments are."
     ),
     "body_kind": _("What is sent along with POST, PUT or PATCH."),
     "body": _(
-        'JSON: an argument stands in quotes, also where it is a number or a list: {"city": "{city}", "days": "{days}"}.'
-        " Parts whose argument was not given are left out. In JSON only texts are templates; a plain brace in one is written twice."
+        'JSON: an argument stands in quotes, also where it is a number or a list: {"city": '
+        '"{city}", "days": "{days}"}.'
+        " Parts whose argument was not given are left out. In JSON only texts are templates; a "
+        "plain brace in one is written twice."
     ),
     "answer_kind": _(
-        "The whole answer, or only the part of a JSON answer that is of use: it costs less and is understood better."
+        "The whole answer, or only the part of a JSON answer that is of use: it costs less and is "
+        "understood better."
     ),
     "answer_path": _("E.g. $.current.temperature or $.items[*].title"),
     "timeout_seconds": _("A request that takes longer is stopped."),
     "max_kib": _("A larger answer is refused."),
     "cache_seconds": _(
-        "The same request within this time gets the same answer without being sent again. 0: every request is sent."
+        "The same request within this time gets the same answer without being sent again. 0: every "
+        "request is sent."
     ),
 }
 PLACEHOLDERS = {
@@ -62,7 +67,8 @@ class HttpToolForm(_Form):
         EntryColumns(name_placeholder="q", template_placeholder="{city}"),
         label=_("Query"),
         help_text=_(
-            "What stands behind the “?” of the URL. An entry whose argument was not given is left out."
+            "What stands behind the “?” of the URL. An entry whose argument was not given is left "
+            "out."
         ),
     )
     headers = EntriesField(

@@ -16,7 +16,10 @@ from tools.plugins.trial import LoadTrial, try_loading
 
 
 class Command(BaseCommand):
-    help = "Make a new plugin, or check one: it is loaded in a process of its own, as the server would."
+    help = (
+        "Make a new plugin, or check one: it is loaded in a process of its own, as the server "
+        "would."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="new|check")
@@ -55,7 +58,8 @@ class Command(BaseCommand):
         self.stdout.write(self.style.SUCCESS(_("Made %(folder)s") % {"folder": folder}))
         self.stdout.write(
             _(
-                "Next: enable it in the admin under Plugins, and change plugin.py: each time it is saved, it is loaded anew."
+                "Next: enable it in the admin under Plugins, and change plugin.py: each time it is "
+                "saved, it is loaded anew."
             )
         )
         self.stdout.write(
